@@ -4,6 +4,8 @@ Import it ``as mr``. Every public name is listed here, or in a module that is.
 """
 
 import typing as _typing
+from functools import partial as _partial
+from importlib import import_module as _import_module
 
 from mirrored import autodiff as autodiff
 from mirrored import data as data
@@ -427,6 +429,8 @@ __version__ = version.VERSION
 
 # There when it is first asked for: another package defines it.
 bfloat16: _DType
+# TensorFlow 1's programs, which nobody else loads.
+compat: _typing.Any
 
 _LATE = {
     "mirrored": (
@@ -452,4 +456,10 @@ _LATE = {
         "unique unique_with_counts unstack"
     ),
 }
-_public_module("tf", __name__, _LATE, bfloat16=_bfloat16)
+_public_module(
+    "tf",
+    __name__,
+    _LATE,
+    bfloat16=_bfloat16,
+    compat=_partial(_import_module, "mirrored.compat"),
+)

@@ -18,6 +18,7 @@ __all__ = [
     "DeviceLostError",
     "DeviceUnavailableError",
     "DevicesResetError",
+    "FailedPreconditionError",
     "InvalidArgumentError",
     "NonFiniteLossError",
     "OperatorNotAllowedInGraphError",
@@ -29,6 +30,10 @@ __all__ = [
 
 class InvalidArgumentError(ValueError, RuntimeError):
     """An operation or a public call was given something that it cannot work with."""
+
+
+class FailedPreconditionError(RuntimeError):
+    """What an operation needs is not there yet, such as the value of a variable."""
 
 
 class ResourceExhaustedError(MemoryError, RuntimeError):

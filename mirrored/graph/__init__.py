@@ -34,6 +34,10 @@ _late_module(
 def _node(function: _typing.Any, args: tuple[_typing.Any, ...], kwargs: _typing.Any) -> _typing.Any:
     from mirrored.graph.calls import make_node  # Where the first graph is drawn.
 
+    for tensor in placeholders((args, kwargs)):
+        if tensor.draws is not None:  # Those of a graph that keeps its nodes itself.
+            return tensor.draws(function, args, kwargs)
+
     return make_node(function, args, kwargs)
 
 

@@ -54,6 +54,7 @@ class Part:
     Args:
         inputs: The placeholders whose values are given, as a list.
         outputs: Those whose values are computed, in nested lists, tuples and dicts.
+        nodes: The nodes to run, in order, where somebody else says it; None: Keras' order.
 
     Raises:
         ValueError: An output depends on more than the inputs, or two callees have one name.
@@ -66,10 +67,17 @@ class Part:
         (1, 2)
     """
 
-    def __init__(self, inputs: Sequence[SymbolicTensor], outputs: Any) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[SymbolicTensor],
+        outputs: Any,
+        nodes: Sequence[Node] | None = None,
+    ) -> None:
         self.inputs = list(inputs)
         self.outputs: list[SymbolicTensor] = _nest.flatten(outputs)
-        self.order: Order = order_of(self.inputs, outputs)
+        self.order: Order = (
+            order_of(self.inputs, outputs) if nodes is None else Order(list(nodes), [], [])
+        )
         places: dict[SymbolicTensor, int] = {each: i for i, each in enumerate(self.inputs)}
         free = itertools.count(len(self.inputs))
         self._steps: list[_Step] = []

@@ -64,6 +64,8 @@ class SymbolicTensor(Symbolic, Operators):
     __array_ufunc__: ClassVar[None] = None
     node: "Node"
     index: int
+    # What makes nodes of calls on placeholders of a class that has graphs of its own.
+    draws: ClassVar[Callable[..., Any] | None] = None
 
     def __init__(self, shape: Shape, dtype: DType, name: str | None = None) -> None:
         self._shape: Shape = TensorShape(shape)

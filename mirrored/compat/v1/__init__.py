@@ -1,0 +1,82 @@
+"""TensorFlow 1's names: `import mirrored.compat.v1 as tf` lets its programs run.
+
+They draw graphs, which sessions run; everything outside of this package stays eager.
+"""
+
+import typing as _typing
+
+from mirrored import device as device
+from mirrored import dtypes as dtypes
+from mirrored import errors as errors
+from mirrored.compat.v1 import nn as nn
+from mirrored.compat.v1.calls import ROWS as _ROWS
+from mirrored.compat.v1.calls import named_call as _named_call
+from mirrored.compat.v1.gradients import gradients as gradients
+from mirrored.compat.v1.graph import Graph as Graph
+from mirrored.compat.v1.graph import Operation as Operation
+from mirrored.compat.v1.graph import Tensor as Tensor
+from mirrored.compat.v1.graph import get_default_graph as get_default_graph
+from mirrored.compat.v1.graph import reset_default_graph as reset_default_graph
+from mirrored.compat.v1.session import InteractiveSession as InteractiveSession
+from mirrored.compat.v1.session import Session as Session
+from mirrored.compat.v1.session import get_default_session as get_default_session
+from mirrored.compat.v1.sources import constant as constant
+from mirrored.compat.v1.sources import placeholder as placeholder
+from mirrored.compat.v1.sources import placeholder_with_default as placeholder_with_default
+from mirrored.compat.v1.special import add_to_collection as add_to_collection
+from mirrored.compat.v1.special import control_dependencies as control_dependencies
+from mirrored.compat.v1.special import convert_to_tensor as convert_to_tensor
+from mirrored.compat.v1.special import disable_eager_execution as disable_eager_execution
+from mirrored.compat.v1.special import disable_v2_behavior as disable_v2_behavior
+from mirrored.compat.v1.special import div as div
+from mirrored.compat.v1.special import get_collection as get_collection
+from mirrored.compat.v1.special import name_scope as name_scope
+from mirrored.compat.v1.special import set_random_seed as set_random_seed
+from mirrored.compat.v1.special import to_double as to_double
+from mirrored.compat.v1.special import to_float as to_float
+from mirrored.compat.v1.special import to_int32 as to_int32
+from mirrored.compat.v1.special import to_int64 as to_int64
+from mirrored.compat.v1.variables import GraphKeys as GraphKeys
+from mirrored.compat.v1.variables import Variable as Variable
+from mirrored.compat.v1.variables import assign as assign
+from mirrored.compat.v1.variables import assign_add as assign_add
+from mirrored.compat.v1.variables import assign_sub as assign_sub
+from mirrored.compat.v1.variables import global_variables as global_variables
+from mirrored.compat.v1.variables import (
+    global_variables_initializer as global_variables_initializer,
+)
+from mirrored.compat.v1.variables import group as group
+from mirrored.compat.v1.variables import local_variables as local_variables
+from mirrored.compat.v1.variables import local_variables_initializer as local_variables_initializer
+from mirrored.compat.v1.variables import no_op as no_op
+from mirrored.compat.v1.variables import trainable_variables as trainable_variables
+from mirrored.compat.v1.variables import variables_initializer as variables_initializer
+from mirrored.dtypes import bool as bool
+from mirrored.dtypes import float16 as float16
+from mirrored.dtypes import float32 as float32
+from mirrored.dtypes import float64 as float64
+from mirrored.dtypes import int8 as int8
+from mirrored.dtypes import int16 as int16
+from mirrored.dtypes import int32 as int32
+from mirrored.dtypes import int64 as int64
+from mirrored.dtypes import uint8 as uint8
+
+initialize_all_variables = global_variables_initializer
+all_variables = global_variables
+newaxis = None
+AUTO_REUSE = "AUTO_REUSE"
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name in _ROWS:
+        call = globals()[name] = _named_call(name)
+        return call
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}. docs/from-tensorflow-1.md lists what is "
+        "there."
+    )
+
+
+def __dir__() -> list[str]:
+    names = {name for name in (*globals(), *_ROWS) if "." not in name}
+    return sorted(name for name in names if not name.startswith("_"))

@@ -1,0 +1,505 @@
+"""Graphs as TensorFlow 1's programs draw them: operations that have names, in their order.
+
+Tensors are placeholders of `mirrored.graph` and operations what its nodes call, so a graph here is
+a list of those nodes and what they are called.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+from mirrored import _nest
+from mirrored._contexts import Within
+from mirrored.compat.v1.running import current_run
+from mirrored.devices import device
+from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.graph import Node, SymbolicTensor, placeholders, results_of
+from mirrored.ops import float32
+
+_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+_LATER_NAME = re.compile(r"[A-Za-z0-9_.\\/>-]*")
+
+
+class Operation:
+    """A node of a graph under its name.
+
+    Attributes:
+        graph: Its graph.
+        name: Its name in it.
+        type: What it computes, by TensorFlow's name.
+        control_inputs: The operations that run before it.
+        number: How many operations the graph had before.
+        asks_run: Whether what it returns is known to a session alone: the value of a variable, or
+            one that is fed.
+    """
+
+    def __init__(
+        self,
+        graph: "Graph",
+        name: str,
+        kind: str,
+        function: Callable[..., Any],
+        control_inputs: Sequence["Operation"],
+        asks_run: bool,
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.type = kind
+        self.control_inputs = list(control_inputs)
+        self.number = len(graph.get_operations())
+        self.asks_run = asks_run
+        # The variables whose values it reads, and those that it gives new ones.
+        self.reads: tuple[Any, ...] = ()
+        self.writes: tuple[Any, ...] = ()
+        # By what it differentiates, where it does.
+        self.sources: tuple[Any, ...] = ()
+        self._function = function
+        self._inbound_nodes: deque[Node] = deque()
+
+    @property
+    def node(self) -> Node:
+        """The node that calls it."""
+        return self._inbound_nodes[0]
+
+    @property
+    def inputs(self) -> tuple["Tensor", ...]:
+        """The tensors that it is computed from."""
+        return tuple(
+            each
+            for each in placeholders((self.node.args[1:], self.node.kwargs))
+            if isinstance(each, Tensor)
+        )
+
+    @property
+    def outputs(self) -> list["Tensor"]:
+        """The tensors that it computes; one that is only run has none."""
+        return [each for each in self.node.outputs if isinstance(each, Tensor)]
+
+    @property
+    def device(self) -> str:
+        """The device that it was drawn for; an empty text where that is left to the session."""
+        return "" if self.node.device is None else str(self.node.device)
+
+    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+        """Run it in a session, by default the one that is entered.
+
+        Raises:
+            ValueError: No session was given or entered.
+        """
+        if session is None:
+            session = default_session()
+        if session is None:
+            raise ValueError(
+                "Cannot execute operation using `run()`: No default session is registered. Use "
+                "`with sess.as_default():` or pass an explicit session to `run(session=sess)`"
+            )
+        session.run(self, feed_dict)
+
+    def __call__(self, controls: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute it for values."""
+        results = self._function(*args, **kwargs)
+        run = current_run()
+        if run is not None and run.watched:
+            run.watch(self.node.outputs, results)
+        return results
+
+    def __repr__(self) -> str:
+        return f"<tf.Operation '{self.name}' type={self.type}>"
+
+
+class Tensor(SymbolicTensor):
+    """A result of an operation: a shape and a dtype, whose value a session computes."""
+
+    @property
+    def op(self) -> Operation:
+        """The operation that computes it."""
+        operation: Any = self.node.callee
+        return operation  # type: ignore[no-any-return]
+
+    @property
+    def graph(self) -> "Graph":
+        """The graph that it is in."""
+        return self.op.graph
+
+    @property
+    def value_index(self) -> int:
+        """Which of the operation's results it is."""
+        return self.index
+
+    @property
+    def device(self) -> str:
+        """The device that its operation was drawn for."""
+        return self.op.device
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """Return its value in a session, by default the one that is entered.
+
+        Raises:
+            ValueError: No session was given or entered.
+        """
+        if session is None:
+            session = default_session()
+        if session is None:
+            raise ValueError(
+                "Cannot evaluate tensor using `eval()`: No default session is registered. Use "
+                "`with sess.as_default()` or pass an explicit session to `eval(session=sess)`"
+            )
+        return session.run(self, feed_dict)
+
+    def __bool__(self) -> NoReturn:
+        _refuse("Using a symbolic `tf.Tensor` as a Python `bool`", super().__bool__)
+
+    def __iter__(self) -> Iterator[Any]:
+        _refuse("Iterating over a symbolic `tf.Tensor`", super().__iter__)
+
+    @property
+    def _text(self) -> str:
+        sizes = ["?" if size is None else str(size) for size in self._shape]
+        return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+
+    def __str__(self) -> str:
+        return f'Tensor("{self.name}", shape={self._text}, dtype={self._dtype.name})'
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self.name}' shape={self._text} dtype={self._dtype.name}>"
+
+
+def _refuse(what: str, ask: Callable[[], Any]) -> NoReturn:
+    """Raise, unless the library itself asks, which then learns that there is no value."""
+    with suppress(TypeError, NotImplementedError):
+        ask()
+    raise OperatorNotAllowedInGraphError(
+        f"{what} is not allowed. Run it in a session, and use the value that it returns."
+    )
+
+
+class Graph:
+    """Operations with names, which sessions run.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default() as graph:
+        ...     total = tf.add(tf.constant(1.0), tf.constant(2.0))
+        >>> [each.name for each in graph.get_operations()]
+        ['Const', 'Const_1', 'Add']
+        >>> with tf.Session(graph=graph) as session:
+        ...     float(session.run(total))
+        3.0
+    """
+
+    def __init__(self) -> None:
+        self._operations: dict[str, Operation] = {}
+        self._tensors: dict[str, Tensor] = {}
+        self._used: dict[str, int] = {}
+        self._collections: dict[str, list[Any]] = {}
+        self._scope = ""
+        self._controls: tuple[Operation, ...] = ()
+        self._finalized = False
+        self.seed: int | None = None
+        # What programs get again by its name, and the scopes in which they ask for it.
+        self.variables_by_name: dict[str, Any] = {}
+        self.variable_scope_counts: dict[str, int] = {}
+
+    @property
+    def finalized(self) -> bool:
+        """Whether nothing can be added any more."""
+        return self._finalized
+
+    def finalize(self) -> None:
+        """Refuse all further operations."""
+        self._finalized = True
+
+    def as_default(self) -> Any:
+        """Return a context within which operations are drawn into this graph."""
+        return _as_default(self)
+
+    def get_operations(self) -> list[Operation]:
+        """Return the operations, in the order in which they were drawn."""
+        return list(self._operations.values())
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """Return the operation of a name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self.operation(name, KeyError)
+
+    def operation(self, name: str, error: type[Exception]) -> Operation:
+        """Return the operation of a name, or raise an error of a class."""
+        if name not in self._operations:
+            raise error(f"The name {name!r} refers to an Operation not in the graph.")
+        return self._operations[name]
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """Return the tensor of a name such as 'add:0'.
+
+        Raises:
+            KeyError: There is none.
+            ValueError: The name is that of an operation.
+            TypeError: The name is no text.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
+        return self.tensor(name, KeyError)
+
+    def tensor(self, name: str, error: type[Exception]) -> Tensor:
+        """Return the tensor of a name, or raise an error of a class where there is none."""
+        if name in self._tensors:
+            return self._tensors[name]
+        operation, colon, _ = name.partition(":")
+        if not colon:
+            raise ValueError(
+                f"The name {name!r} refers to an Operation, not a Tensor. Tensor names must be of "
+                'the form "<op_name>:<output_index>".'
+            )
+        there = "does not exist in the graph"
+        if operation in self._operations:
+            count = len(self._operations[operation].outputs)
+            there = f"exists but only has {count} outputs"
+        raise error(
+            f"The name {name!r} refers to a Tensor which does not exist. The operation, "
+            f"{operation!r}, {there}."
+        )
+
+    def as_graph_element(self, value: Any, operations: bool = True) -> Tensor | Operation:
+        """Return the tensor or the operation that something names, or that it is.
+
+        Raises:
+            TypeError: It is neither.
+            KeyError: Nothing has that name.
+            ValueError: It belongs to another graph.
+        """
+        if isinstance(value, str):
+            if ":" in value or not operations:
+                return self.tensor(value, KeyError)
+            return self.operation(value, KeyError)
+        wanted = "a Tensor or Operation" if operations else "a Tensor"
+        if not isinstance(value, (Tensor, Operation) if operations else Tensor):
+            raise TypeError(f"Can not convert a {type(value).__name__} into {wanted}.")
+        if value.graph is not self:
+            what = "Tensor" if isinstance(value, Tensor) else "Operation"
+            raise ValueError(f"{what} {value} is not an element of this graph.")
+        return value
+
+    def unique_name(self, name: str) -> str:
+        """Return a name that nothing in the graph has, in the scope that is open."""
+        whole = f"{self._scope}/{name}" if self._scope else name
+        key = whole.lower()
+        count = self._used.get(key, 0)
+        self._used[key] = count + 1
+        if not count:
+            return whole
+        while f"{key}_{count}" in self._used:
+            count += 1
+        self._used[f"{key}_{count}"] = 1
+        return f"{whole}_{count}"
+
+    @contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """Return a context within which names begin with a name, and which gives that."""
+        if name and name.endswith("/"):
+            inner = name[:-1]
+        elif name:
+            pattern = _LATER_NAME if self._scope else _NAME
+            if not pattern.fullmatch(name):
+                raise _not_a_name(name, "" if self._scope else "root ")
+            inner = self.unique_name(name)
+        else:
+            inner = ""
+        outer, self._scope = self._scope, inner
+        try:
+            yield f"{inner}/" if inner else ""
+        finally:
+            self._scope = outer
+
+    @contextmanager
+    def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
+        """Return a context whose operations run after others; None: after no others."""
+        outer = self._controls
+        if control_inputs is None:
+            self._controls = ()
+        else:
+            elements = [self.as_graph_element(each) for each in control_inputs]
+            added = [each if isinstance(each, Operation) else each.op for each in elements]
+            self._controls = tuple(dict.fromkeys((*outer, *added)))
+        try:
+            yield
+        finally:
+            self._controls = outer
+
+    def device(self, device_name_or_function: Any) -> Any:
+        """Return a context whose operations are for a device."""
+        return device(device_name_or_function)
+
+    def add_to_collection(self, name: str, value: Any) -> None:
+        """Put something into a collection."""
+        self.check_open()
+        self._collections.setdefault(name, []).append(value)
+
+    def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
+        """Return what is in a collection, of those whose names begin with a scope's."""
+        found = self._collections.get(name, [])
+        if scope is None:
+            return list(found)
+        return [each for each in found if re.match(scope, getattr(each, "name", ""))]
+
+    def check_open(self) -> None:
+        """Raise RuntimeError where the graph is finalized."""
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+
+    def draw(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        *,
+        kind: str,
+        name: str,
+        results: Any = None,
+        runs_only: bool = False,
+        asks_run: bool = False,
+    ) -> Operation:
+        """Add an operation.
+
+        Args:
+            function: What computes it.
+            args: Its arguments by position, with tensors in them.
+            kwargs: Those by name.
+            kind: Its type.
+            name: What its name begins with; one that ends with a slash is the whole of it.
+            results: The tensors that it makes; None: found from the arguments.
+            runs_only: Whether it makes no tensors.
+            asks_run: What the attribute of this name is.
+
+        Raises:
+            RuntimeError: The graph is finalized.
+            ValueError: The name cannot be one, or a tensor is of another graph.
+        """
+        self.check_open()
+        named = dict(kwargs or {})
+        self._check_own(placeholders((args, named)))
+        whole = name.rstrip("/") if name.endswith("/") else name
+        if not (_LATER_NAME if self._scope or "/" in whole else _NAME).fullmatch(whole):
+            raise _not_a_name(whole, "" if self._scope else "root ")
+        if runs_only:
+            results = SymbolicTensor((), float32, "")
+        elif results is None:
+            # Where it is to run is looked up by the session.
+            with device(None):
+                results = results_of(function, tuple(args), named, whole)
+        if not name.endswith("/"):
+            whole = self.unique_name(whole)
+        operation = Operation(self, whole, kind, function, self._controls, asks_run)
+        controls = [each.node.outputs[0] for each in self._controls]
+        if not runs_only:
+            results = _nest.map_structure(_tensor, results)
+        Node(operation, (controls, *args), named, results)
+        self._operations[whole] = operation
+        for index, tensor in enumerate(operation.outputs):
+            if not tensor.name:
+                tensor.name = f"{whole}:{index}"
+            self._tensors[f"{whole}:{index}"] = tensor
+        return operation
+
+    def name_tensor(self, name: str, tensor: Tensor) -> None:
+        """Let a tensor be found by another name too."""
+        self._tensors[name] = tensor
+
+    def _check_own(self, tensors: Sequence[SymbolicTensor]) -> None:
+        first: Tensor | None = None
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise ValueError(
+                    "A placeholder of a functional model is no tensor of TensorFlow 1's graphs. "
+                    f"Received: {tensor!r}. Use `tf.placeholder`."
+                )
+            if tensor.graph is not self:
+                other = f"{first}" if first is not None else "what is drawn in this graph"
+                raise ValueError(
+                    f"{tensor} must be from the same graph as {other} (graphs are {tensor.graph} "
+                    f"and {self})."
+                )
+            first = tensor
+
+
+def _tensor(found: SymbolicTensor) -> Tensor:
+    if isinstance(found, Tensor):
+        return found
+    tensor = Tensor(found._shape, found._dtype, "")
+    tensor.known = found.known
+    return tensor
+
+
+def _not_a_name(name: str, root: str) -> ValueError:
+    return ValueError(
+        f"'{name}' is not a valid {root}scope name. A {root}scope name has to match the following "
+        f"pattern: ^{(_NAME if root else _LATER_NAME).pattern}$"
+    )
+
+
+# The graph of programs that make none; and those that are entered, in each context.
+_first = [Graph()]
+_entered: ContextVar[tuple[Graph, ...]] = ContextVar("mirrored_graphs", default=())
+# The sessions that are entered.
+entered_sessions: ContextVar[tuple[Any, ...]] = ContextVar("mirrored_sessions", default=())
+
+
+def default_session() -> Any:
+    """Return the session that was entered last; None: none is."""
+    sessions = entered_sessions.get()
+    return sessions[-1] if sessions else None
+
+
+@contextmanager
+def _as_default(graph: Graph) -> Iterator[Graph]:
+    with Within(_entered, (*_entered.get(), graph)):
+        yield graph
+
+
+def enter_graph(graph: Graph) -> Any:
+    """Let a graph be the default one until what is returned is given to `leave_graph`."""
+    return _entered.set((*_entered.get(), graph))
+
+
+def leave_graph(graph: Graph) -> None:
+    """Let the default graph be the one before it."""
+    graphs = list(_entered.get())
+    if graph in graphs:
+        del graphs[len(graphs) - 1 - graphs[::-1].index(graph)]
+        _entered.set(tuple(graphs))
+
+
+def get_default_graph() -> Graph:
+    """Return the graph that operations are drawn into."""
+    graphs = _entered.get()
+    return graphs[-1] if graphs else _first[0]
+
+
+def reset_default_graph() -> None:
+    """Let operations be drawn into a new graph.
+
+    Raises:
+        AssertionError: It is called within `as_default()` of a graph.
+    """
+    if _entered.get():
+        raise AssertionError(
+            "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared "
+            "graph, exit the nesting and create a new graph."
+        )
+    _first[0] = Graph()
+
+
+def graph_of(*values: Any) -> Graph:
+    """Return the graph of the first tensor among values; without one, the default graph."""
+    for each in placeholders(values):
+        if isinstance(each, Tensor):
+            return each.graph
+    return get_default_graph()

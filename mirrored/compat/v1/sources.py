@@ -1,0 +1,148 @@
+"""Operations that begin a graph: constants, and placeholders that are fed."""
+
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored.compat.v1.graph import Tensor, get_default_graph
+from mirrored.ops.conversion import convert_to_tensor
+from mirrored.ops.spec import as_dtype
+
+
+def constant(
+    value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    name: str = "Const",
+    verify_shape: bool = False,
+) -> Tensor:
+    """Return a tensor whose value is known.
+
+    Args:
+        value: A number, or an array or lists of them.
+        dtype: Its dtype; None: that of the value.
+        shape: Its shape; where that has more elements than the value, the last one fills them.
+        name: Its name.
+        verify_shape: Whether the value must have that shape itself.
+
+    Raises:
+        TypeError: The value has another dtype, or with `verify_shape` another shape.
+        ValueError: The value has more elements than the shape.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default():
+        ...     print(tf.constant([1, 2], shape=[3]))
+        Tensor("Const:0", shape=(3,), dtype=int32)
+    """
+    get_default_graph().check_open()
+    array = np.asarray(ops.constant(value, dtype).numpy())
+    if shape is not None:
+        wanted = tuple(shape) if isinstance(shape, list | tuple) else tuple(np.atleast_1d(shape))
+        if verify_shape and array.shape != wanted:
+            raise TypeError(
+                f"Expected Tensor's shape: {wanted}, got {array.shape}. Pass a value of that shape."
+            )
+        array = _filled(array, wanted)
+    return made(lambda: convert_to_tensor(array), "Const", name)
+
+
+def _filled(array: Any, shape: tuple[int, ...]) -> Any:
+    size = int(np.prod(shape, dtype=np.int64))
+    if array.size > size:
+        raise ValueError(
+            f"Too many elements provided. Needed at most {size}, but received {array.size}. Pass "
+            "another `shape`."
+        )
+    flat = np.ravel(array)
+    missing = size - flat.size
+    return np.concatenate([flat, np.repeat(flat[-1:], missing)]).reshape(shape)
+
+
+def made(function: Any, kind: str, name: str) -> Tensor:
+    """Return the one result of a function of nothing, as a tensor of the default graph."""
+    return get_default_graph().draw(function, kind=kind, name=name).outputs[0]
+
+
+def converted(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
+    """Return a value as a tensor of the graph, which one of a graph is.
+
+    Args:
+        value: A tensor, or what `constant` takes.
+        dtype: The dtype that it must have; None: any.
+        name: What it is called where it is made.
+
+    Raises:
+        ValueError: A tensor has another dtype.
+    """
+    if not isinstance(value, Tensor):
+        return constant(value, dtype, name=name)
+    if dtype is not None and value.dtype != as_dtype(dtype):
+        raise ValueError(
+            f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
+            f"{value.dtype.name}: {value!r}. Use `tf.cast`."
+        )
+    return value
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+    """Return a tensor whose value each run is given, by `feed_dict`.
+
+    Args:
+        dtype: Its dtype.
+        shape: Its shape, with None for sizes that are not known. *Ours*: the number of its axes
+            must be.
+        name: Its name.
+
+    Raises:
+        ValueError: No shape is given.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     x = tf.placeholder(tf.float32, [None], name="x")
+        ...     session.run(x * 2.0, feed_dict={x: [1.0, 2.0]})
+        array([2., 4.], dtype=float32)
+    """
+    if shape is None:
+        raise ValueError(
+            "A placeholder needs a shape here: what is computed from it is known before it runs. "
+            "Pass `shape`, as in [] for a number or [None, 3], with None for sizes that differ."
+        )
+    result = Tensor(_sizes(shape), as_dtype(dtype), "")
+    operation = get_default_graph().draw(
+        _never, kind="Placeholder", name=name or "Placeholder", results=result, asks_run=True
+    )
+    return operation.outputs[0]
+
+
+def _sizes(shape: Any) -> tuple[int | None, ...]:
+    sizes = shape if isinstance(shape, list | tuple) else (shape,)
+    return tuple(None if size in (None, -1) else int(size) for size in sizes)
+
+
+def _never() -> Any:
+    raise AssertionError("A session feeds placeholders, or says that they are not fed.")
+
+
+def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Return a tensor that has a value where none is fed.
+
+    Args:
+        input: The value.
+        shape: Its shape, with None for sizes that may be others when it is fed.
+        name: Its name.
+    """
+    name = name or "PlaceholderWithDefault"
+    value = converted(input, name=f"{name}/input")
+    result = Tensor(_sizes(shape), value.dtype, "")
+    operation = value.graph.draw(
+        ops.identity,
+        (value,),
+        kind="PlaceholderWithDefault",
+        name=name,
+        results=result,
+        asks_run=True,
+    )
+    return operation.outputs[0]

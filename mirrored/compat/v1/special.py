@@ -1,0 +1,162 @@
+"""Functions whose arguments were others in TensorFlow 1 than they are today."""
+
+from typing import Any
+
+from mirrored import nn, ops
+from mirrored.compat.v1.calls import drawn
+from mirrored.compat.v1.graph import get_default_graph
+from mirrored.ops.spec import as_dtype
+
+
+def to_float(x: Any, name: str = "ToFloat") -> Any:
+    """Return a tensor as float32."""
+    return drawn(ops.cast, (x, "float32"), {}, "Cast", name)
+
+
+def to_double(x: Any, name: str = "ToDouble") -> Any:
+    """Return a tensor as float64."""
+    return drawn(ops.cast, (x, "float64"), {}, "Cast", name)
+
+
+def to_int32(x: Any, name: str = "ToInt32") -> Any:
+    """Return a tensor as int32."""
+    return drawn(ops.cast, (x, "int32"), {}, "Cast", name)
+
+
+def to_int64(x: Any, name: str = "ToInt64") -> Any:
+    """Return a tensor as int64."""
+    return drawn(ops.cast, (x, "int64"), {}, "Cast", name)
+
+
+def div(x: Any, y: Any, name: str = "div") -> Any:
+    """Return the quotient, of integers as Python 2 has it: rounded down."""
+
+    def quotient(x: Any, y: Any) -> Any:
+        x = ops.convert_to_tensor(x)
+        return x / y if x.dtype.kind == "f" else x // y
+
+    return drawn(quotient, (x, y), {}, "RealDiv", name)
+
+
+def dropout(
+    x: Any,
+    keep_prob: Any = None,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    name: str = "dropout",
+    rate: Any = None,
+) -> Any:
+    """Return a tensor some elements of which are zero, and the others as much larger.
+
+    Args:
+        x: The tensor.
+        keep_prob: How likely an element stays: 1 - `rate`.
+        noise_shape: The shape in which it is drawn what stays.
+        seed: A stream of draws of its own.
+        name: Its name.
+        rate: How likely an element is dropped.
+
+    Raises:
+        ValueError: Neither or both of `rate` and `keep_prob` are given.
+    """
+    if (rate is None) == (keep_prob is None):
+        raise ValueError("Only one of `keep_prob` and `rate` is given, and one must be.")
+
+    def drop(x: Any, part: Any, kept: bool) -> Any:
+        return nn.dropout(x, 1.0 - part if kept else part, noise_shape, seed)
+
+    given = (x, keep_prob, True) if rate is None else (x, rate, False)
+    return drawn(drop, given, {}, "Dropout", name)
+
+
+def _named_only(sentinel: Any, function: str) -> None:
+    if sentinel is not None:
+        raise ValueError(
+            f"Only call `{function}` with named arguments (labels=..., logits=..., ...)"
+        )
+
+
+def softmax_cross_entropy_with_logits(
+    _sentinel: Any = None,
+    labels: Any = None,
+    logits: Any = None,
+    dim: int = -1,
+    name: str = "softmax_cross_entropy_with_logits_sg",
+    axis: int | None = None,
+) -> Any:
+    """Return each row's cross entropy; nothing is differentiated by the labels."""
+    _named_only(_sentinel, "softmax_cross_entropy_with_logits")
+
+    def entropy(labels: Any, logits: Any) -> Any:
+        fixed = ops.stop_gradient(labels)
+        return nn.softmax_cross_entropy_with_logits(fixed, logits, dim if axis is None else axis)
+
+    return drawn(entropy, (labels, logits), {}, "SoftmaxCrossEntropyWithLogits", name)
+
+
+def sparse_softmax_cross_entropy_with_logits(
+    _sentinel: Any = None,
+    labels: Any = None,
+    logits: Any = None,
+    name: str = "SparseSoftmaxCrossEntropyWithLogits",
+) -> Any:
+    """Return each row's cross entropy, for labels that are numbers of classes."""
+    _named_only(_sentinel, "sparse_softmax_cross_entropy_with_logits")
+    function = nn.sparse_softmax_cross_entropy_with_logits
+    kind = "SparseSoftmaxCrossEntropyWithLogits"
+    return drawn(function, (labels, logits), {}, kind, f"{name}/{kind}")
+
+
+def sigmoid_cross_entropy_with_logits(
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str = "logistic_loss"
+) -> Any:
+    """Return the cross entropy of each element."""
+    _named_only(_sentinel, "sigmoid_cross_entropy_with_logits")
+    function = nn.sigmoid_cross_entropy_with_logits
+    return drawn(function, (labels, logits), {}, "SigmoidCrossEntropyWithLogits", name)
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, name: str = "Const") -> Any:
+    """Return a value as a tensor of the graph."""
+    from mirrored.compat.v1.sources import converted
+
+    return converted(value, None if dtype is None else as_dtype(dtype), name)
+
+
+def set_random_seed(seed: int) -> None:
+    """Let what the program draws from now on be the same in every run of it."""
+    get_default_graph().seed = seed
+    ops.set_seed(seed)
+
+
+def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Any:
+    """Return a context within which names begin with a name, and which gives that.
+
+    Args:
+        name: What is added; one that ends with a slash stands for itself, None: `default_name`.
+        default_name: What is added where `name` is None.
+        values: Accepted for compatibility.
+    """
+    return get_default_graph().name_scope(default_name if name is None else name)
+
+
+def control_dependencies(control_inputs: Any) -> Any:
+    """Return a context whose operations run after others."""
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def add_to_collection(name: str, value: Any) -> None:
+    """Put something into a collection of the default graph."""
+    get_default_graph().add_to_collection(name, value)
+
+
+def get_collection(key: str, scope: str | None = None) -> list[Any]:
+    """Return what is in a collection of the default graph."""
+    return get_default_graph().get_collection(key, scope)
+
+
+def disable_v2_behavior() -> None:
+    """Do nothing: these names draw graphs, and all others stay eager."""
+
+
+disable_eager_execution = disable_v2_behavior

@@ -1,0 +1,335 @@
+"""Variables of a graph: operations that read and write what each session keeps for itself."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored import _nest
+from mirrored.compat.v1.graph import Graph, Operation, Tensor, get_default_graph
+from mirrored.compat.v1.running import storage_of
+from mirrored.compat.v1.sources import converted
+from mirrored.graph import placeholders
+
+
+class GraphKeys:
+    """The names of the collections that graphs have by themselves."""
+
+    GLOBAL_VARIABLES = "variables"
+    LOCAL_VARIABLES = "local_variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    LOSSES = "losses"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    UPDATE_OPS = "update_ops"
+    SUMMARIES = "summaries"
+    GLOBAL_STEP = "global_step"
+    TRAIN_OP = "train_op"
+    MODEL_VARIABLES = "model_variables"
+
+
+class Variable(Tensor):
+    """A value that runs may change; as a tensor it is the value that a run finds.
+
+    Args:
+        initial_value: A tensor or what becomes one, or a function that returns it.
+        trainable: Whether optimizers change it; None: they do.
+        collections: The collections that it is put into, by default that of global variables.
+        validate_shape: Whether its shape is that of the initial value, as it must be here.
+        name: Its name.
+        dtype: Its dtype; None: that of the initial value.
+
+    Raises:
+        ValueError: There is no initial value.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     v = tf.Variable([1.0, 2.0], name="v")
+        ...     session.run(tf.global_variables_initializer())
+        ...     session.run(tf.assign_add(v, [1.0, 1.0]))
+        array([2., 3.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        collections: Sequence[str] | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: str | None = None,
+        constraint: Callable[[Any], Any] | None = None,
+        use_resource: bool | None = None,
+    ) -> None:
+        if initial_value is None:
+            raise ValueError("initial_value must be specified.")
+        if not validate_shape or variable_def is not None:
+            raise ValueError(
+                "A variable has the shape of its initial value here. Leave `validate_shape` and "
+                "`variable_def` out."
+            )
+        given = placeholders(initial_value)
+        first = given[0] if given else None
+        graph = first.graph if isinstance(first, Tensor) else get_default_graph()
+        graph.check_open()
+        self.trainable = trainable is not False
+        self.constraint = constraint
+        with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
+            self.initial_value = _initial(graph, initial_value, dtype)
+            super().__init__(
+                self.initial_value._shape, self.initial_value._dtype, f"{scope[:-1]}:0"
+            )
+            self._op = graph.draw(_nothing, kind="VariableV2", name=scope, runs_only=True)
+            self.initializer = _write(self, "assign", self.initial_value, "Assign")
+            self._read_op = _read(self, "read", self)
+        graph.name_tensor(self.name, self)
+        kept = collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
+        if self.trainable and GraphKeys.TRAINABLE_VARIABLES not in kept:
+            kept = [*kept, GraphKeys.TRAINABLE_VARIABLES]
+        for each in kept:
+            graph.add_to_collection(each, self)
+
+    @property
+    def op(self) -> Operation:
+        """The operation that is the variable; `read_op` computes its value."""
+        return self._op
+
+    @property
+    def read_op(self) -> Operation:
+        """The operation that reads it."""
+        return self._read_op
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it is in."""
+        return self._op.graph
+
+    def value(self) -> Tensor:
+        """Return its value as a tensor, read before whatever the run writes."""
+        return self
+
+    def read_value(self) -> Tensor:
+        """Return its value as a tensor, read after the operations that are waited for here."""
+        with self.graph.name_scope(f"{self.op.name}/"):
+            return _read(self, "read", Tensor(self._shape, self._dtype, "")).outputs[0]
+
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
+        """Return a tensor that sets the value, and is the new one."""
+        return _written(self, "assign", value, name or "Assign", read_value)
+
+    def assign_add(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
+        """Return a tensor that adds to the value, and is the new one."""
+        return _written(self, "assign_add", delta, name or "AssignAdd", read_value)
+
+    def assign_sub(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
+        """Return a tensor that subtracts from the value, and is the new one."""
+        return _written(self, "assign_sub", delta, name or "AssignSub", read_value)
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Set the value in a session, by default the one that is entered."""
+        self.initializer.run({self.initial_value: value}, session)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return f"<tf.Variable '{self.name}' shape={self._text} dtype={self._dtype.name}_ref>"
+
+
+def _nothing() -> None:
+    return None
+
+
+def _initial(graph: Graph, value: Any, dtype: Any) -> Tensor:
+    if not callable(value) or isinstance(value, Tensor):
+        return converted(value, dtype, "initial_value")
+    with graph.name_scope("Initializer"):
+        return converted(value(), dtype, "initial_value")
+
+
+def _read(variable: Variable, name: str, result: Tensor) -> Operation:
+    operation = variable.graph.draw(
+        lambda: storage_of(variable).read_value(),
+        kind="Identity",
+        name=name,
+        results=result,
+        asks_run=True,
+    )
+    operation.reads = (variable,)
+    return operation
+
+
+def _write(variable: Variable, method: str, value: Any, name: str) -> Operation:
+    """Return an operation that writes a variable, checked as far as shapes are known."""
+
+    def write(new: Any) -> Any:
+        storage = storage_of(variable)
+        getattr(storage, method)(new)
+        return storage.read_value()
+
+    value = converted(value, variable._dtype, f"{name}/value")
+    _check_shapes(variable, value)
+    operation = variable.graph.draw(
+        write,
+        (value,),
+        kind=_KINDS[method],
+        name=name,
+        results=Tensor(variable._shape, variable._dtype, ""),
+        asks_run=True,
+    )
+    operation.writes = (variable,)
+    operation.reads = () if method == "assign" else (variable,)
+    return operation
+
+
+_KINDS = {"assign": "Assign", "assign_add": "AssignAdd", "assign_sub": "AssignSub"}
+
+
+def _check_shapes(variable: Variable, value: Tensor) -> None:
+    mine, other = variable._shape, value._shape
+    if len(mine) != len(other):
+        raise ValueError(
+            f"Shapes must be equal rank, but are {len(mine)} and {len(other)}. Received: the "
+            f"variable {variable!r} and the value {value}."
+        )
+    for axis, (one, two) in enumerate(zip(mine, other, strict=True)):
+        if two is not None and one != two:
+            raise ValueError(
+                f"Dimension {axis} in both shapes must be equal, but are {one} and {two}. Shapes "
+                f"are {list(mine)} and {list(other)}. Received: the variable {variable!r}."
+            )
+
+
+def _written(variable: Variable, method: str, value: Any, name: str, read_value: bool) -> Any:
+    operation = _write(variable, method, value, name)
+    return operation.outputs[0] if read_value else operation
+
+
+def update(
+    variables: Sequence[Variable],
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    kind: str,
+    name: str,
+) -> Operation:
+    """Return an operation that computes new values of variables from the ones they have.
+
+    Args:
+        variables: The variables.
+        function: Given their values and then `args`, returns their new ones in that order; None for
+            what stays as it is.
+        args: Tensors and numbers.
+        kind: The type of the operation.
+        name: Its name.
+    """
+
+    def write(*given: Any) -> None:
+        storages = [storage_of(each) for each in variables]
+        new = function(*(each.read_value() for each in storages), *given)
+        for storage, value in zip(storages, new, strict=True):
+            if value is not None:
+                storage.assign(value)
+
+    operation = variables[0].graph.draw(write, tuple(args), kind=kind, name=name, runs_only=True)
+    operation.reads = operation.writes = tuple(variables)
+    return operation
+
+
+def assign(
+    ref: Variable,
+    value: Any,
+    validate_shape: bool | None = None,
+    use_locking: bool | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return a tensor that sets a variable's value, and is the new one.
+
+    Raises:
+        ValueError: The value has another shape or dtype.
+    """
+    result: Tensor = ref.assign(value, name=name)
+    return result
+
+
+def assign_add(
+    ref: Variable, value: Any, use_locking: bool | None = None, name: str | None = None
+) -> Tensor:
+    """Return a tensor that adds to a variable's value, and is the new one."""
+    result: Tensor = ref.assign_add(value, name=name)
+    return result
+
+
+def assign_sub(
+    ref: Variable, value: Any, use_locking: bool | None = None, name: str | None = None
+) -> Tensor:
+    """Return a tensor that subtracts from a variable's value, and is the new one."""
+    result: Tensor = ref.assign_sub(value, name=name)
+    return result
+
+
+def no_op(name: str | None = None) -> Operation:
+    """Return an operation that does nothing but to run after those that it waits for."""
+    return get_default_graph().draw(_nothing, kind="NoOp", name=name or "NoOp", runs_only=True)
+
+
+def group(*inputs: Any, name: str | None = None) -> Operation:
+    """Return an operation that runs others.
+
+    Args:
+        *inputs: Tensors and operations, in nested structures.
+        name: Its name.
+    """
+    waited = [each for each in _nest.flatten(inputs) if each is not None]
+    graph = waited[0].graph if waited else get_default_graph()
+    with graph.control_dependencies(waited):
+        return graph.draw(_nothing, kind="NoOp", name=name or "group_deps", runs_only=True)
+
+
+def global_variables(scope: str | None = None) -> list[Any]:
+    """Return the variables of the default graph."""
+    return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+def local_variables(scope: str | None = None) -> list[Any]:
+    """Return the variables that no checkpoint has."""
+    return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+def trainable_variables(scope: str | None = None) -> list[Any]:
+    """Return the variables of the default graph that optimizers change."""
+    return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
+    """Return an operation that gives variables their initial values."""
+    return group(*(each.initializer for each in var_list), name=name)
+
+
+def global_variables_initializer() -> Operation:
+    """Return an operation that gives the variables of the default graph their initial values."""
+    return variables_initializer(global_variables())
+
+
+def local_variables_initializer() -> Operation:
+    """Return an operation that gives local variables their initial values."""
+    return variables_initializer(local_variables())
