@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 
 from mirrored.distribute import get_replica_context, has_strategy
@@ -14,18 +15,28 @@ from mirrored.layers.shapes import Shapes, as_shapes
 from mirrored.layers.weights import WeightOwner
 from mirrored.ops.hooks import only, recorded_by
 
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
 
 def building(build: Callable[..., None]) -> Callable[..., None]:
     """Return ``build`` made to run once a layer, and to leave nothing behind when it fails."""
     signature = inspect.signature(build)
+    names = list(signature.parameters)[1:]
+    others = {each for each in names[1:] if not each.endswith(("shape", "shapes"))}
+    others -= {each.name for each in signature.parameters.values() if each.kind in _ANY_NUMBER}
+
+    def converted(name: str | None, given: Any) -> Any:
+        return given if name in others else as_shapes(given)
 
     @functools.wraps(build)
     def run(self: Any, *input_shapes: Any, **named: Any) -> None:
         if self.built:
             return
-        shapes = [as_shapes(each) for each in input_shapes]
-        by_name = {name: as_shapes(each) for name, each in named.items()}
-        first = next(iter((*shapes, *by_name.values())), None)
+        placed = zip_longest(names[: len(input_shapes)], input_shapes)
+        shapes = [converted(name, each) for name, each in placed]
+        by_name = {name: converted(name, each) for name, each in named.items()}
+        said = (each for name, each in by_name.items() if name not in others)
+        first = next(iter((*shapes, *said)), None)
         self.check_input_shape(first)
         context = get_replica_context()
         if has_strategy() and context is not None:

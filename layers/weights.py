@@ -232,6 +232,11 @@ class WeightOwner(Subclassable):
         return [each for each in self.weights if id(each) not in trained]
 
     @property
+    def non_trainable_variables(self) -> list[Variable]:
+        """The same as ``non_trainable_weights``."""
+        return self.non_trainable_weights
+
+    @property
     def regularized_weights(self) -> list[tuple[Variable, Penalty]]:
         """The trainable weights that have a penalty, each with its penalty."""
         pairs = [pair for layer, _ in self._trained() for pair in layer._regularized]

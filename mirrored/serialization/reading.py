@@ -116,7 +116,7 @@ def _made(
         return config
     if not isinstance(config, dict):
         if in_memory():
-            return config
+            return config  # A function, or what else stands there itself.
         raise TypeError(f"Could not parse config: {config!r:.200}")
     if "class_name" not in config or "config" not in config:
         return {key: _made(value, known, safe_mode) for key, value in config.items()}

@@ -1,6 +1,7 @@
 """Copies of models with layers and weights of their own, drawn as the models were.
 
-A layer is made again with what it was made with, or as a function of the user's makes it.
+A layer is made again with what it was made with, or as a function of the user's makes it. A model
+is compiled as the one that it was made of, with an optimizer that starts anew.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from mirrored._arguments import explained_only
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import Input, InputLayer, Layer
 from mirrored.layers.construction import made_again
+from mirrored.serialization.registry import CustomObjectScope
+from mirrored.serialization.writing import kept_in_memory
 from mirrored.training.model import Model
 from mirrored.training.sequential import Sequential
 
@@ -26,7 +29,8 @@ def clone_model(
 ) -> Model:
     """Return a model of the same layers, made anew, with weights that are drawn again.
 
-    It is not compiled. In a strategy's scope its weights are mirrored there.
+    Where the model is compiled, so is the other one, alike, but for an optimizer, losses and
+    metrics of its own that start anew. In a strategy's scope its weights are mirrored there.
 
     Args:
         model: A model: functional, `Sequential`, or of a subclass, which is made with the same
@@ -44,6 +48,10 @@ def clone_model(
         ValueError: The model is none, arguments are not for its kind, or placeholders have
             another structure.
         NotImplementedError: A layer cannot be made again.
+
+    Warns:
+        UserWarning: A subclass overrides `compile`, and not `compile_from_config`: it is not
+            compiled.
 
     Example:
         >>> import mirrored as mr
@@ -66,18 +74,37 @@ def clone_model(
                 "supported for Sequential models or Functional models. Received model of type "
                 f"'{type(model).__name__}'."
             )
-        made: Model = made_again(model)
-        return made
+        return _of_class(model)
     again = _Again(clone_function, call_function, recursive, {} if cache is None else cache)
     if not isinstance(model, Sequential):
-        return _functional(model, input_tensors, call_function, again)
+        return _compiled_as(model, _functional(model, input_tensors, call_function, again))
     if call_function is not None:
         raise ValueError(
             "`call_function` argument is not supported with Sequential models. In a Sequential "
             "model, layers aren't called at model-construction time (they're merely listed). Use "
             f"`call_function` with Functional models only. Received model {model!r}."
         )
-    return _sequential(model, input_tensors, again)
+    return _compiled_as(model, _sequential(model, input_tensors, again))
+
+
+def _of_class(model: Model) -> Model:
+    """Return a model of a subclass, made with the same arguments and built for the same shapes."""
+    made: Model = made_again(model)
+    shapes = model.get_build_config()
+    if shapes is not None and not made.built:
+        made.build_from_config(shapes)
+    return _compiled_as(model, made)
+
+
+def _compiled_as(model: Model, made: Model) -> Model:
+    """Return a model, compiled as another one is."""
+    if model.compiled:
+        classes: dict[str, type] = {}
+        with kept_in_memory(classes):
+            config = model.get_compile_config()
+            with CustomObjectScope(classes):
+                made.compile_from_config(config)
+    return made
 
 
 class _Again:

@@ -115,18 +115,21 @@ class ConfiguredModel(SteppedOnBatches):
             >>> model.get_compile_config()["loss"]
             'mse'
         """
+        from mirrored.serialization.writing import in_memory  # Few programs need it.
+
         compilation = self._compilation
         if compilation is None:
             return {}
         steps, jit = compilation.steps_per_execution, compilation.jit_compile
+        if not in_memory():  # What "auto" stands for in Keras, the second without GPUs.
+            steps, jit = (1 if steps == "auto" else steps), (False if jit == "auto" else jit)
         config: dict[str, Any] = serialized(
             {
                 "optimizer": compilation.optimizer,
                 **dict(zip(_COMPILED, compilation.given, strict=True)),
                 "run_eagerly": compilation.run_eagerly,
-                # What "auto" stands for in Keras, the second without GPUs.
-                "steps_per_execution": 1 if steps == "auto" else steps,
-                "jit_compile": False if jit == "auto" else jit,
+                "steps_per_execution": steps,
+                "jit_compile": jit,
             }
         )
         return config

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 
 from mirrored._arguments import explained
-from mirrored.serialization.configured import made_like
 from mirrored.training.cloning import clone_model
 from mirrored.training.model import Model
 
@@ -149,23 +148,9 @@ def _routes() -> bool:
 
 
 def _clone(model: Model) -> Model:
-    """Return a model like another, compiled alike, with weights and an optimizer of its own."""
+    """Return a model like another, compiled alike, in the same strategy's scope."""
     with model.distribute_strategy.scope():
-        made = clone_model(model)
-        compilation = model._compilation
-        if compilation is not None and compilation.optimizer and not made.compiled:
-            loss, weights, metrics, weighted = copy.deepcopy(compilation.given)
-            optimizer = compilation.required_optimizer()
-            made.compile(
-                made_like(optimizer),
-                loss,
-                loss_weights=weights,
-                metrics=metrics,
-                weighted_metrics=weighted,
-                run_eagerly=compilation.run_eagerly,
-                steps_per_execution=compilation.steps_per_execution,
-            )
-    return made
+        return clone_model(model)
 
 
 class SKLearnClassifier(ClassifierMixin, _Wrapper):  # type: ignore[misc]  # As above.

@@ -68,3 +68,26 @@ def test_what_was_built_before_is_left_alone() -> None:
     assert built.kernel is kernel
     assert [layer.built for layer in outer.layers] == [True, False]
     assert float(kernel[0, 0]) == 1.0  # Values are none of its business.
+
+
+def test_what_is_no_shape_is_given_as_it_is() -> None:
+    """As in Keras' guide, whose `build` takes an initializer; shapes are checked."""
+
+    class Starts(mr.layers.Layer):
+        def build(self, input_shape: Any, first: Any = "ones", state_shape: Any = None) -> None:
+            self.kernel = self.add_weight(shape=input_shape[1:], initializer=first)
+            self.given = input_shape, first, state_shape
+
+    for args, kwargs in [
+        (([None, 3], "zeros", [2]), {}),
+        (([None, 3],), {"state_shape": [2], "first": "zeros"}),
+        ((), {"first": "zeros", "input_shape": [None, 3], "state_shape": [2]}),
+    ]:
+        layer = Starts()
+        layer.build(*args, **kwargs)
+        assert layer.given == ((None, 3), "zeros", (2,))
+        assert not layer.kernel.numpy().any()
+        shapes = {"input_shape": (None, 3), "first": "zeros", "state_shape": (2,)}
+        assert layer.get_build_config() == {"shapes_dict": shapes}
+    with pytest.raises(ValueError, match="Cannot convert 'zeros' to a shape"):
+        Starts().build((None, 3), state_shape="zeros")

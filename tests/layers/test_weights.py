@@ -64,6 +64,7 @@ def test_attributes_lists_tuples_and_dicts_are_tracked_in_order() -> None:
         *("a/kernel", "a/bias", "b/kernel", "b/bias", "p/kernel", "p/bias", "q/kernel", "q/bias"),
     ]
     assert names(layer.non_trainable_weights) == ["count"]
+    assert layer.non_trainable_variables == layer.non_trainable_weights
     assert names(layer.trainable_weights) == [
         each for each in names(layer.weights) if each != "count"
     ]

@@ -99,11 +99,63 @@ def test_subclasses_are_made_with_the_same_arguments() -> None:
     net(A)
     made = clone_model(net)
     assert isinstance(made, Net)
-    assert (made.name, made.weights, made(A).shape) == ("net", [], (3, 3))
+    assert (made.name, [each.shape for each in made.weights]) == ("net", [(4, 3), (3,)])
+    assert made(A).shape == (3, 3)
     x = Input((4,))
     made = clone_model(mr.Model(x, Scale(3.0, name="scale")(Net(2, "mine")(x))))
     assert [each.name for each in made.layers[1:]] == ["mine", "scale"]
     np.testing.assert_allclose(made(A).numpy(), made.layers[1](A).numpy() * 3)
+
+
+def off(y_true: mr.Tensor, y_pred: mr.Tensor) -> mr.Tensor:
+    return mr.reduce_mean(mr.square(y_true - y_pred), -1)
+
+
+class Further(mr.keras.metrics.MeanAbsoluteError):
+    """A class that no name stands for."""
+
+
+def kinds() -> dict[str, mr.Model]:
+    x = Input((4,))
+    net = Net(1)
+    net(A)
+    return {
+        "functional": mr.Model(x, Dense(1)(x)),
+        "sequential": mr.Sequential([x, Dense(1)]),
+        "not built": mr.Sequential([Dense(1)]),
+        "a subclass": net,
+    }
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_the_copy_of_a_compiled_model_is_compiled(kind: str, strategy: mr.MirroredStrategy) -> None:
+    """With the same loss, metrics and optimizer, but none of the same objects, nor their state."""
+    with strategy.scope():
+        model, y = kinds()[kind], A[:, :1]
+        rate = mr.optim.schedules.ExponentialDecay(0.1, 2, 0.5)
+        metrics, options = [Further(name="mae"), "mse"], {"steps_per_execution": 2}
+        model.compile(mr.optim.SGD(rate, momentum=0.9), off, metrics=metrics, **options)
+        weights = model.get_weights() if model.built else []
+        first = model.fit(A, y, shuffle=False, verbose=0).history
+        made = clone_model(model)
+        assert (made.optimizer is model.optimizer, int(made.optimizer.iterations)) == (False, 0)
+        assert (made.loss, made.steps_per_execution) == (off, 2)
+        if weights:
+            made.set_weights(weights)
+            assert made.fit(A, y, shuffle=False, verbose=0).history == first
+        assert int(model.optimizer.iterations) == 1
+    assert clone_model(kinds()[kind]).compiled is False
+
+
+def test_a_model_with_a_compile_of_its_own_says_that_its_copy_is_not_compiled() -> None:
+    class Own(Net):
+        def compile(self, factor: float) -> None:  # type: ignore[override]
+            super().compile("sgd", "mse", loss_weights=factor)
+
+    model = Own(1)
+    model.compile(2.0)
+    with pytest.warns(UserWarning, match="`compile\\(\\)` was not called"):
+        assert clone_model(model).compiled is False
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
