@@ -105,7 +105,8 @@ def _as_noted(layer: Layer, node: Node) -> dict[str, Any]:
     """Return the arguments by name of a call as Keras notes them.
 
     Of a call on one tensor alone that is not cast these are the mode and the mask too, where the
-    layer takes them.
+    layer takes them. A mask that the tensor carries is left out, as Keras finds it by itself then:
+    one that is said to be None it would not look for.
     """
     one = node.args[0] if len(node.args) == 1 else None
     of_layers = isinstance(layer, Network) and bool(layer._chain)
@@ -113,7 +114,9 @@ def _as_noted(layer: Layer, node: Node) -> dict[str, Any]:
     if one is None or not (_is_graph(layer) or (is_tensor and not node.kwargs)):
         return node.kwargs
     takes_mask = of_layers or "mask" in inspect.signature(layer.call).parameters
-    mask = {"mask": _nest.map_structure(lambda _: None, one)} if takes_mask else {}
+    carried = any(getattr(each, "_keras_mask", None) is not None for each in _nest.flatten(one))
+    says_none = takes_mask and not carried
+    mask = {"mask": _nest.map_structure(lambda _: None, one)} if says_none else {}
     mode = layer._training_default
     is_quiet = mode is None or type(layer).__name__ in _QUIET
     return {**({} if is_quiet else {"training": mode}), **mask, **node.kwargs}

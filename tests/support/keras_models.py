@@ -102,8 +102,25 @@ def zoo(keras: Any) -> Any:
     return keras.Model([x, numbers], layers.Dense(2, name="end")(both * 2.0))
 
 
+def masked(keras: Any) -> Any:
+    """Return a model whose layers go by masks, as they come from layers and from merged ones."""
+    layers = keras.layers
+    x, numbers = layers.Input((4,), name="x"), layers.Input((3,), dtype="int32", name="n")
+    rows = layers.Embedding(5, 4, mask_zero=True)(numbers)
+    rows = layers.Add()([layers.MultiHeadAttention(2, 2)(rows, rows), rows])
+    rows = layers.LayerNormalization()(layers.Dropout(0.5)(rows))
+    rows = layers.Activation("tanh")(layers.Dense(4)(rows))
+    steps = layers.Masking(0.5)(layers.Reshape((2, 2))(x))
+    steps = layers.GlobalAveragePooling1D()(layers.Dense(4)(steps))
+    pooled = layers.Concatenate()([layers.GlobalAveragePooling1D()(rows), steps])
+    return keras.Model([x, numbers], layers.Dense(2)(pooled))
+
+
 def inputs_of(name: str) -> Any:
     """Return what a model is given."""
+    if name == "masked":
+        x = np.concatenate([X[:, :2], np.where(X[:, :1] > 0, X[:, 2:], 0.5)], axis=1)
+        return [x, np.array([[0, 1, 2], [3, 0, 4], [1, 0, 0]], np.int32)]
     return [X, np.array([[0, 1, 2], [3, 4, 4], [0, 0, 1]], np.int32)] if name == "zoo" else X
 
 
@@ -115,6 +132,7 @@ MODELS: dict[str, Callable[[Any], Any]] = {
     "functional": functional,
     "subclass": subclass,
     "zoo": zoo,
+    "masked": masked,
 }
 
 
@@ -182,6 +200,7 @@ def cases(keras: Any) -> dict[str, Any]:
     kept = {"use_ema": True, "gradient_accumulation_steps": 2}
     return {
         "zoo": compiled("zoo", keras, kinds.Adam(0.01, amsgrad=True, **kept)),
+        "masked": compiled("masked", keras),
         "scheduled": dense(keras, kinds.SGD(rate, momentum=0.9)),
         "scaled": dense(keras, kinds.LossScaleOptimizer(kinds.RMSprop(0.01, centered=True))),
     }
