@@ -34,7 +34,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops import assert_type as assert_type
     from mirrored.ops import check_numerics as check_numerics
     from mirrored.ops import is_numeric_tensor as is_numeric_tensor
-    from mirrored.training.replica_comparison import compare_replicas as compare_replicas
+    from mirrored.training.comparison.replica_comparison import compare_replicas as compare_replicas
 
 _LATE = {
     "mirrored.ops": (
@@ -44,6 +44,6 @@ _LATE = {
         "assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_shapes "
         "assert_type check_numerics is_numeric_tensor"
     ),
-    "mirrored.training.replica_comparison": "compare_replicas",
+    "mirrored.training.comparison.replica_comparison": "compare_replicas",
 }
 _public_module("tf.debugging", __name__, _LATE)

@@ -4,8 +4,8 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.training.checkpoint import Checkpoint as Checkpoint
-from mirrored.training.checkpoint_folder import latest_checkpoint as latest_checkpoint
-from mirrored.training.checkpoint_manager import CheckpointManager as CheckpointManager
+from mirrored.training.checkpoints.checkpoint import Checkpoint as Checkpoint
+from mirrored.training.checkpoints.folder import latest_checkpoint as latest_checkpoint
+from mirrored.training.checkpoints.manager import CheckpointManager as CheckpointManager
 
 _public_module("tf.train", __name__)

@@ -503,8 +503,8 @@ HELD: dict[str, dict[str, str]] = {
     "data/test_positions.py": {
         "iterator-position": "test_an_iterator_goes_on test_the_state_of_a_generator_is_not_known"
     },
-    "training/test_checkpoint_state.py": {"either-name": "test_either_of_two_names"},
-    "training/test_checkpoint_resume.py": {
+    "training/checkpoints/test_checkpoint_state.py": {"either-name": "test_either_of_two_names"},
+    "training/checkpoints/test_checkpoint_resume.py": {
         "optimizer-restore": "test_goes_on_with_the_same_bits test_on_another_number_of_replicas",
         "deterministic": "test_goes_on_with_the_same_bits",
     },
@@ -518,7 +518,7 @@ HELD: dict[str, dict[str, str]] = {
     "training/test_own_steps.py": {
         "own-steps": "test_what_a_step_may_not_do test_replicas_train_as_one_device"
     },
-    "training/test_replica_comparison.py": {
+    "training/comparison/test_replica_comparison.py": {
         "compare-replicas": "test_right_steps_pass test_wrong_steps_are_found_by_name "
         "test_under_any_strategy_nothing_changes"
     },
@@ -593,17 +593,19 @@ HELD: dict[str, dict[str, str]] = {
         "crafted-configurations": "test_what_is_refused test_a_value_that_is_wrong_somewhere "
         "test_lambdas_are_refused",
     },
-    "training/test_checkpoint_manager.py": {"leftovers": "test_what_a_killed_program_left"},
-    "training/test_tensor_file.py": {
+    "training/checkpoints/test_checkpoint_manager.py": {
+        "leftovers": "test_what_a_killed_program_left"
+    },
+    "training/files/test_tensor_file.py": {
         "crafted-files": "test_what_a_checkpoint_says test_what_a_weights_file_says "
         "test_one_bad_file_hides_no_good_one",
     },
-    "training/test_reading_weights.py": {
+    "training/files/test_reading_weights.py": {
         "host-reads": "test_a_look_takes_nothing test_what_just_fits_is_trained_and_saved",
     },
     "bad_input/test_keras_files.py": {"keras-weights": "test_what_is_not_read"},
     "bad_input/test_model_files.py": {"keras-models": "test_what_is_not_read test_configurations"},
-    "training/test_model_files.py": {"keras-models": "test_training_goes_on"},
+    "training/files/test_model_files.py": {"keras-models": "test_training_goes_on"},
     "training/test_exporting.py": {
         "exports": "test_every_layer test_what_is_refused_leaves_no_file test_wrong_arguments",
     },
@@ -611,10 +613,10 @@ HELD: dict[str, dict[str, str]] = {
         "estimators": "test_scikit_learns_own_checks "
         "test_a_fit_trains_a_clone_and_a_warm_start_goes_on",
     },
-    "training/test_keras_weights.py": {
+    "training/files/test_keras_weights.py": {
         "keras-weights": "test_what_keras_wrote test_the_order_of_what_optimizers_keep",
     },
-    "training/test_saving.py": {
+    "training/files/test_saving.py": {
         "one-copy-saved": "test_between_replicas",
         "weights-ending": "test_names_of_other_formats",
     },

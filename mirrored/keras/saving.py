@@ -18,13 +18,13 @@ from mirrored.serialization.registry import (
 from mirrored.serialization.writing import serialize_keras_object as serialize_keras_object
 
 if _typing.TYPE_CHECKING:
-    from mirrored.training.model_files import load_model as load_model
-    from mirrored.training.model_files import save_model as save_model
-    from mirrored.training.weights_files import load_weights as load_weights
-    from mirrored.training.weights_files import save_weights as save_weights
+    from mirrored.training.files.model_files import load_model as load_model
+    from mirrored.training.files.model_files import save_model as save_model
+    from mirrored.training.files.weights_files import load_weights as load_weights
+    from mirrored.training.files.weights_files import save_weights as save_weights
 
 _LATE = {
-    "mirrored.training.model_files": "load_model save_model",
-    "mirrored.training.weights_files": "load_weights save_weights",
+    "mirrored.training.files.model_files": "load_model save_model",
+    "mirrored.training.files.weights_files": "load_weights save_weights",
 }
 _public_module("tf.keras.saving", __name__, _LATE)

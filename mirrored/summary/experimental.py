@@ -4,7 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.training.summaries import get_step as get_step
-from mirrored.training.summaries import set_step as set_step
+from mirrored.training.summaries.values import get_step as get_step
+from mirrored.training.summaries.values import set_step as set_step
 
 _public_module("tf.summary.experimental", __name__)

@@ -199,7 +199,9 @@ class ConfiguredModel(SteppedOnBatches):
             ImportError: h5py is not installed.
             OSError: The file cannot be written.
         """
-        from mirrored.training import model_files  # Slow to import, and needed for files only.
+        from mirrored.training.files import (
+            model_files,  # Slow to import, and needed for files only.
+        )
 
         model_files.save_model(self, filepath, overwrite, zipped, **kwargs)
 
@@ -231,7 +233,9 @@ class ConfiguredModel(SteppedOnBatches):
             ...     model.save_weights(os.path.join(folder, "digits.safetensors"))
             ...     model.load_weights(os.path.join(folder, "digits.safetensors"))
         """
-        from mirrored.training import weights_files  # Slow to import, and needed for files only.
+        from mirrored.training.files import (
+            weights_files,  # Slow to import, and needed for files only.
+        )
 
         weights_files.save_weights(self, filepath, overwrite, max_shard_size)
 
@@ -261,7 +265,7 @@ class ConfiguredModel(SteppedOnBatches):
             WeightsFileError: It is truncated, corrupt, of another model or format. No weight
                 was changed.
         """
-        from mirrored.training import weights_files  # As above.
+        from mirrored.training.files import weights_files  # As above.
 
         weights_files.load_weights(
             self, filepath, skip_mismatch, objects_to_skip=objects_to_skip, by_name=by_name

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
-from mirrored.training import hdf5_file
+from mirrored.training.files import hdf5_file
 
 h5py = pytest.importorskip("h5py")
 

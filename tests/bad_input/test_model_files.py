@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
-from mirrored.training import model_files, zip_members
+from mirrored.training.files import model_files, zip_members
 
 pytest.importorskip("h5py")
 

@@ -10,9 +10,9 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored._numbers import check_count
-from mirrored.training import summaries
 from mirrored.training.callbacks.callback import Callback, Logs
-from mirrored.training.summary_writer import SummaryWriter, create_file_writer
+from mirrored.training.summaries import values as summaries
+from mirrored.training.summaries.writer import SummaryWriter, create_file_writer
 
 
 @explained

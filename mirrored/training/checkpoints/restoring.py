@@ -15,8 +15,14 @@ from mirrored.errors import WeightsFileError
 from mirrored.ops.random import GlobalState, restore_global_state
 from mirrored.optim import Optimizer
 from mirrored.program.variable_access import variable_writes
-from mirrored.training.checkpoint_state import GLOBAL_STATE, Part, Stateful, named_slots, slot_key
-from mirrored.training.tensor_file import CHECKPOINT, Spec, Specs, differences, raise_differences
+from mirrored.training.checkpoints.state import GLOBAL_STATE, Part, Stateful, named_slots, slot_key
+from mirrored.training.files.tensor_file import (
+    CHECKPOINT,
+    Spec,
+    Specs,
+    differences,
+    raise_differences,
+)
 from mirrored.variables import Variable
 from mirrored.variables.together import assigned_together
 

@@ -18,9 +18,9 @@ from mirrored.distribute import has_strategy, in_cross_replica_context
 from mirrored.ops import int64
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.program.variable_access import variable_writes
-from mirrored.training.checkpoint_folder import SEQUENCE, saved_in
-from mirrored.training.checkpoint_restore import match, restore
-from mirrored.training.checkpoint_state import (
+from mirrored.training.checkpoints.folder import SEQUENCE, saved_in
+from mirrored.training.checkpoints.restoring import match, restore
+from mirrored.training.checkpoints.state import (
     ROOT,
     AutoTrackable,
     build_optimizers,
@@ -28,7 +28,7 @@ from mirrored.training.checkpoint_state import (
     collect,
     find_parts,
 )
-from mirrored.training.tensor_file import CHECKPOINT, open_tensors, read_table, save_tensors
+from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, read_table, save_tensors
 from mirrored.variables import DeviceVariable, Module
 
 _LISTED = 5

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from mirrored.errors import WeightsFileError
 from mirrored.ops.spec import as_dtype, holds_numbers
-from mirrored.training.tensor_file import Spec
-from mirrored.training.watched_file import WatchedFile
+from mirrored.training.files.tensor_file import Spec
+from mirrored.training.files.watched_file import WatchedFile
 from mirrored.variables import Variable
 
 _VARS = "vars"

@@ -13,12 +13,12 @@ from mirrored._arguments import explained_only
 from mirrored._files import PathName, as_path, replacing, special_kind
 from mirrored.errors import WeightsFileError
 from mirrored.layers.building import unbuilt
-from mirrored.training.hdf5_file import Hdf5Reader, hdf5, reading, writing
-from mirrored.training.keras_weights import load_state, save_state
+from mirrored.training.files.hdf5_file import Hdf5Reader, hdf5, reading, writing
+from mirrored.training.files.keras_weights import load_state, save_state
+from mirrored.training.files.named_weights import named_weights
+from mirrored.training.files.tensor_file import load_tensors, save_tensors
+from mirrored.training.files.zip_members import Members
 from mirrored.training.network import Network
-from mirrored.training.saving import named_weights
-from mirrored.training.tensor_file import load_tensors, save_tensors
-from mirrored.training.zip_members import Members
 from mirrored.variables.together import assigned_together
 
 # What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.

@@ -21,7 +21,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.printing import WRITE
-from mirrored.training.summary_writer import SummaryWriter, current_step, current_writer
+from mirrored.training.summaries.writer import SummaryWriter, current_step, current_writer
 
 _BUCKETS = 30  # TensorFlow's.
 

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
-from mirrored.training.tensor_file import (
+from mirrored.training.files.tensor_file import (
     CHECKPOINT,
     NO_CHECKSUM,
     WEIGHTS,

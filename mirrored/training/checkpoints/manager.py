@@ -12,8 +12,8 @@ from mirrored._arguments import explained
 from mirrored._files import PathName, as_path, remove_leftovers
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
-from mirrored.training.checkpoint import Checkpoint
-from mirrored.training.checkpoint_folder import is_of_series, latest_in, saved_in
+from mirrored.training.checkpoints.checkpoint import Checkpoint
+from mirrored.training.checkpoints.folder import is_of_series, latest_in, saved_in
 
 
 @explained

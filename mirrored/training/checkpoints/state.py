@@ -16,8 +16,8 @@ from mirrored.layers.weights import find
 from mirrored.ops.random import SeedGenerator, global_state
 from mirrored.optim import Optimizer
 from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.files.named_weights import leaf_name, named_by_place, named_weights, place
 from mirrored.training.metrics import Metric
-from mirrored.training.saving import leaf_name, named_by_place, named_weights, place
 from mirrored.variables import Generator, Module, Variable
 from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
 

@@ -15,15 +15,15 @@ import mirrored as mr
 from mirrored.errors import ResourceExhaustedError, WeightsFileError
 from mirrored.ops import SeedGenerator
 from mirrored.ops.random import global_state
-from mirrored.training.checkpoint_restore import match, restore
-from mirrored.training.checkpoint_state import (
+from mirrored.training.checkpoints.restoring import match, restore
+from mirrored.training.checkpoints.state import (
     GLOBAL_STATE,
     Part,
     collect,
     find_parts,
     named_slots,
 )
-from mirrored.training.tensor_file import Specs
+from mirrored.training.files.tensor_file import Specs
 
 
 def names(**values: Any) -> list[str]:

@@ -15,7 +15,7 @@ from mirrored._contexts import Within
 from mirrored._files import PathName, as_path
 
 if TYPE_CHECKING:
-    from mirrored.training.event_file import EventFile
+    from mirrored.training.summaries.event_file import EventFile
 
 _QUEUE, _SECONDS = 10, 120.0  # TensorFlow's.
 
@@ -152,7 +152,7 @@ def create_file_writer(
     """
     del name
     try:
-        from mirrored.training.event_file import EventFile
+        from mirrored.training.summaries.event_file import EventFile
     except ImportError as error:
         raise ImportError(
             "Files of events are written by the package tensorboardX, which is not installed: "

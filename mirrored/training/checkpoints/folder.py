@@ -11,7 +11,7 @@ from mirrored._arguments import explained
 from mirrored._files import PathName, as_path
 from mirrored._logging import logger
 from mirrored.errors import WeightsFileError
-from mirrored.training.tensor_file import CHECKPOINT, open_tensors
+from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors
 
 SEQUENCE = "sequence"  # In the metadata: how many were saved in the folder before, and one.
 _SEQUENCE = re.compile(r"[0-9]{1,18}")

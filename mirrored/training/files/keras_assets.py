@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from mirrored.training.keras_places import places
+from mirrored.training.files.keras_places import places
 from mirrored.training.network import Network
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mirrored.ops.spec import FLOATS, is_bfloat16
 from mirrored.optim.hyperparameters import check_number
-from mirrored.training.step_notes import Event
+from mirrored.training.comparison.step_notes import Event
 
 Array = np.ndarray[Any, Any]
 

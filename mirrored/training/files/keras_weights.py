@@ -18,8 +18,8 @@ from mirrored.layers.stored import check_count, shape_problem
 from mirrored.optim import Optimizer
 from mirrored.optim.stored import skipped
 from mirrored.program.variable_access import variable_writes
-from mirrored.training.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
-from mirrored.training.keras_places import Owner, Place, Stream, places, streams
+from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
+from mirrored.training.files.keras_places import Owner, Place, Stream, places, streams
 from mirrored.training.network import Network
 from mirrored.variables import Variable
 

@@ -22,11 +22,11 @@ from mirrored.program.variable_creation import within_room
 from mirrored.serialization.reading import deserialize_keras_object, sharing_what_is_read
 from mirrored.serialization.writing import serialize_keras_object, sharing_what_is_written
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.hdf5_file import Hdf5Reader, hdf5, reading, writing
-from mirrored.training.keras_assets import keeps_assets, load_assets, save_assets
-from mirrored.training.keras_weights import load_state, save_state
-from mirrored.training.weights_files import WEIGHTS, check_overwrite, opened, state_of
-from mirrored.training.zip_members import Members, written_in_place
+from mirrored.training.files.hdf5_file import Hdf5Reader, hdf5, reading, writing
+from mirrored.training.files.keras_assets import keeps_assets, load_assets, save_assets
+from mirrored.training.files.keras_weights import load_state, save_state
+from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, opened, state_of
+from mirrored.training.files.zip_members import Members, written_in_place
 
 ENDING = ".keras"
 CONFIG, METADATA = "config.json", "metadata.json"

@@ -21,14 +21,14 @@ from mirrored.data.stored import Given
 from mirrored.distribute import DistributedVariable, split_sizes
 from mirrored.ops.rng_state import RngState, current_rng_state, drawing_from
 from mirrored.training import loop
+from mirrored.training.comparison.replica_copies import ReplicaCopy
+from mirrored.training.comparison.step_notes import Event, StepNotes, plain_name
+from mirrored.training.comparison.value_differences import Tolerances, Value
 from mirrored.training.compilation import running
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, prepare
 from mirrored.training.model import Model
 from mirrored.training.own_steps import means_of, optimizers_of
-from mirrored.training.replica_copies import ReplicaCopy
-from mirrored.training.step_notes import Event, StepNotes, plain_name
-from mirrored.training.value_differences import Tolerances, Value
 from mirrored.variables import Variable
 
 # What makes each kind of thing differ where nothing before it does.

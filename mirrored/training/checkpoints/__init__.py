@@ -1,0 +1,1 @@
+"""Objects and their variables in files, from which training goes on."""

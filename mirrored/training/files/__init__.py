@@ -1,0 +1,1 @@
+"""Files of weights and of whole models, of this library's kind and of Keras'."""

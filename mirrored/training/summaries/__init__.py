@@ -1,0 +1,1 @@
+"""What TensorBoard shows: events, and what writes them."""
