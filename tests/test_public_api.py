@@ -198,7 +198,7 @@ def test_parts_of_keras_are_found_at_the_top_too(name: str) -> None:
         (mr.keras.initializers, mr.layers.initializers, set()),
         (mr.keras.regularizers, mr.layers.regularizers, set()),
         (mr.keras.callbacks, training.callbacks, set()),
-        (mr.keras.losses, training.losses, set()),
+        (mr.keras.losses, training.losses, {"as_loss"}),
         (mr.keras.mixed_precision, policy, {"as_policy"}),
         (mr.keras.metrics, training.metrics, {"kind_of", "resolve"}),
     ],

@@ -259,8 +259,8 @@ def prepare(
 
 
 def _prepare(model: SteppedNetwork, use: str, epochs: Epochs, validation: Epochs | None) -> None:
-    if is_own(model, _KINDS[use]) and not model.has_call:
-        return  # Its own steps call other models, and are given what there is.
+    if is_own(model, _KINDS[use]) and not (model.has_call and _takes(model, epochs.example)):
+        return  # Its own steps call other models, or this one with parts of what there is.
     shape, dtypes = _usable(model, use, epochs)
     model.build_for(shape, dtypes)
     compilation = model._compilation
@@ -356,6 +356,15 @@ def _inputs(model: SteppedNetwork, arrays: Arrays) -> Any:
     if arrays.layout.is_plain or model._takes_structures:
         return x
     return _lone(x, [each.node.callee.name for each in model.inputs])
+
+
+def _takes(model: SteppedNetwork, arrays: Arrays) -> bool:
+    """Whether the model could be called on the inputs, by how many they are."""
+    try:
+        _inputs(model, arrays)
+    except ValueError:
+        return False
+    return True
 
 
 def _lone(structure: Any, names: list[str]) -> Any:

@@ -121,7 +121,7 @@ def _called(path: tuple[Any, ...], name: str | None) -> str | None:
 def _loss(identifier: Any) -> Loss | None:
     if identifier is None:
         return None
-    loss = losses.get(identifier)
+    loss = losses.as_loss(identifier)
     if loss.reduction == losses.Reduction.NONE:
         raise ValueError(
             f"Training minimises one number a batch. Received: the loss {loss.name!r} with "

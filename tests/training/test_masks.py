@@ -12,6 +12,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import layers
+from mirrored.training.losses import as_loss
 from tests.support import loss_values
 from tests.support.loss_values import DATA, OF_LOSSES, OF_METRICS, WEIGHTS
 
@@ -155,7 +156,7 @@ def test_batch_normalization_takes_what_counts_on_all_replicas(
 
 def test_a_loss_of_one_number_is_that_of_what_is_there() -> None:
     prediction = layers.Masking()(STEPS)
-    one = mr.losses.get(lambda y_true, y_pred: mr.reduce_mean(mr.square(y_pred - y_true)))
+    one = as_loss(lambda y_true, y_pred: mr.reduce_mean(mr.square(y_pred - y_true)))
     expected = np.mean((TARGETS - STEPS) ** 2)
     np.testing.assert_allclose(one(TARGETS, prediction, 2.0), 2.0 * expected, rtol=1e-6)
     assert float(one(TARGETS, layers.Masking()(0 * STEPS))) == 0.0  # As in Keras.

@@ -250,6 +250,24 @@ def test_steps_of_evaluation_and_prediction() -> None:
         np.testing.assert_array_equal(found["row"], X[:, 0])
 
 
+def test_steps_are_given_what_the_model_does_not_take() -> None:
+    """As pairs are, of which a functional model takes one at a time."""
+
+    class Pairs(mr.Model):
+        def test_step(self, data: Any) -> dict[str, Any]:
+            (one, other), y = data
+            return {"off": mr.reduce_mean(self(one) + self(other) - y)}
+
+    with on(3).scope():
+        inputs = mr.layers.Input((3,))
+        model = Pairs(inputs, mr.layers.Dense(1, kernel_initializer="ones")(inputs))
+        model.compile(loss="mse")
+    found = model.evaluate((X, 2.0 * X), Y, batch_size=11, verbose=0)
+    assert found == pytest.approx((3.0 * X.sum(1, keepdims=True) - Y).mean())
+    with pytest.raises(ValueError, match="`x` must be one array, as the model has one input"):
+        model.predict((X, X))
+
+
 def test_a_loss_that_no_metric_is_told_of_is_that_of_the_last_step() -> None:
     """Keras 3.15.1 shows 0.0 for it after an epoch."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored._late import late_module as _late_module
 from mirrored.layers.identifiers import find as _find
+from mirrored.layers.identifiers import resolve as _resolved
 from mirrored.layers.identifiers import spelt as _spelt
 from mirrored.serialization.configured import LateClasses as _LateClasses
 from mirrored.serialization.configured import deserialized as _deserialized
@@ -216,26 +217,45 @@ _NO_LOSSES = frozenset(("Reduction", "deserialize", "get", "serialize"))
 # In configurations, as in Keras, the name of a function is that of the function.
 _DESCRIBED = _LateClasses(
     __name__,
-    {**_spelt(_LOSSES), **{name: name for name in __all__ if name not in _NO_LOSSES}},
+    {
+        **_spelt(_LOSSES),
+        **{name: name for name in __all__ if name not in _NO_LOSSES},
+        **dict.fromkeys(("bce", "BCE"), "binary_crossentropy"),
+    },
 )
 
 
 @explained
-def get(identifier: Any) -> Loss:
-    """Return the loss that `identifier` names or is.
+def get(identifier: Any) -> Any:
+    """Return the function or the `Loss` that `identifier` names or is; None for None.
+
+    The function of a name has one value an example; a `Loss` has their mean.
 
     Args:
-        identifier: A name such as "mse" or "SparseCategoricalCrossentropy", a `Loss`, a subclass
-            of it, a configuration, or a function of (y_true, y_pred) that returns one value an
-            example, or one number: the mean over the examples.
+        identifier: A function's name such as "mse", a class's such as "MeanSquaredError", a
+            configuration, a `Loss`, a subclass of it, or a function of (y_true, y_pred).
 
     Raises:
         ValueError: There is no such loss.
 
     Example:
         >>> import mirrored as mr
-        >>> mr.losses.get("mse").name
+        >>> mr.losses.get("mse") is mr.losses.mean_squared_error
+        True
+        >>> mr.losses.get("MeanSquaredError").name
         'mean_squared_error'
+    """
+    return None if identifier is None else _resolved("loss", identifier, _DESCRIBED)
+
+
+def as_loss(identifier: Any) -> Loss:
+    """Return the loss that a model is compiled with.
+
+    Args:
+        identifier: As for `get`; a function may also return one number, the mean over the examples.
+
+    Raises:
+        ValueError: There is no such loss.
     """
     if isinstance(identifier, dict):
         identifier = deserialize(identifier)

@@ -38,7 +38,7 @@ def test_targets_are_cast_to_the_predictions_dtype(dtype: str) -> None:
     y = np.array([[0], [1]], dtype)
     p = np.array([[0.5], [0.5]], np.float32)
     assert losses.MeanSquaredError()(y, p).dtype == "float32"
-    assert losses.get(lambda y_true, y_pred: y_true - y_pred)(y, p).dtype == "float32"
+    assert losses.as_loss(lambda y_true, y_pred: y_true - y_pred)(y, p).dtype == "float32"
 
 
 @pytest.mark.parametrize("y", [[1.0, 0.0], [[1], [0]], np.array([1, 0], np.int32)])
@@ -81,7 +81,7 @@ def test_labels_of_any_form(y: Any) -> None:
             r"Received a label value of 4 which is outside the valid range of \[0, 4\)",
         ),
         (
-            losses.get(lambda y_true, y_pred: ops.reduce_mean(y_pred, axis=0)),
+            losses.as_loss(lambda y_true, y_pred: ops.reduce_mean(y_pred, axis=0)),
             np.zeros((3, 4)),
             np.zeros((3, 4)),
             r"'<lambda>' must return one value an example, shape \(3,\) or \(3, ...\), or one "
@@ -142,9 +142,9 @@ def test_own_losses() -> None:
 
     y, p = np.array([[1, 2], [3, 4]]), np.array([[1.0, 4.0], [0.0, 4.0]])
     for loss, name in (
-        (losses.get(absolute), "absolute"),
-        (losses.get(Absolute), "absolute"),
-        (losses.get(Absolute(name="mine", reduction="sum")), "mine"),
+        (losses.as_loss(absolute), "absolute"),
+        (losses.as_loss(Absolute), "absolute"),
+        (losses.as_loss(Absolute(name="mine", reduction="sum")), "mine"),
     ):
         assert loss.name == name
         np.testing.assert_array_equal(loss.per_example(y, p).numpy(), [1.0, 1.5])
@@ -175,7 +175,7 @@ NAMES: dict[str, type[Loss]] = {
 
 @pytest.mark.parametrize(("name", "cls"), NAMES.items())
 def test_names(name: str, cls: type[Loss]) -> None:
-    assert type(losses.get(name)) is cls
+    assert type(losses.as_loss(name)) is cls
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,29 @@ def test_names(name: str, cls: type[Loss]) -> None:
     ],
 )
 def test_our_functions_are_checked_as_our_classes_are(function: Any, cls: type[Loss]) -> None:
-    assert type(losses.get(function)) is cls
+    assert type(losses.as_loss(function)) is cls
+
+
+def test_get_has_functions_by_their_names() -> None:
+    """As Keras': a function has a value an example, where the class has their mean."""
+    names = [each for each in losses.__all__ if each.islower() and each not in losses._NO_LOSSES]
+    assert [losses.get(each) for each in names] == [getattr(losses, each) for each in names]
+    for name in ("bce", "BCE", "binary_crossentropy"):
+        assert losses.get(name) is losses.deserialize(name) is losses.binary_crossentropy
+    assert losses.get("MSE") is losses.mse
+    for made in ("Huber", losses.Huber, {"class_name": "Huber", "config": {}}):
+        assert type(losses.get(made)) is losses.Huber
+    own = losses.Huber(2.0)
+    assert (losses.get(own), losses.get(print), losses.get(None)) == (own, print, None)
+    for wrong in ("foo", 3, ["mse"]):
+        with pytest.raises(ValueError, match="Could not interpret loss identifier: "):
+            losses.get(wrong)
 
 
 @pytest.mark.parametrize("identifier", ["foo", 3, None, dict, ["mse"]])
 def test_unknown(identifier: Any) -> None:
     with pytest.raises(ValueError, match=r"Could not interpret loss identifier: .*The losses") as e:
-        losses.get(identifier)
+        losses.as_loss(identifier)
     assert str(identifier) in str(e.value)
     assert all(name in str(e.value) for name in NAMES)
 

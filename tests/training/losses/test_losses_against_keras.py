@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
+from mirrored.training.losses import as_loss
 from tests.support import loss_values
 from tests.support.loss_values import DATA, OF_LOSSES, OF_METRICS, WEIGHTS, is_of_the_batch
 
@@ -181,9 +182,9 @@ def test_names() -> None:
         "squared_hinge": "SquaredHinge",
         "CosineSimilarity": "CosineSimilarity",
     }.items():
-        assert type(mr.losses.get(name)).__name__ == kind
+        assert type(as_loss(name)).__name__ == kind
         function = getattr(mr.losses, name) if name.islower() else getattr(mr.losses, kind)
-        assert type(mr.losses.get(function)).__name__ == kind
+        assert type(as_loss(function)).__name__ == kind
     for name, kind in {
         "mae": "MeanAbsoluteError",
         "root_mean_squared_error": "RootMeanSquaredError",

@@ -144,7 +144,7 @@ def test_the_table_names_every_public_loss() -> None:
     # The others are those that the classes call, with the same formulas.
     known = {function for _, function, *_ in CASES.values()}
     others = against_keras - {type(make()) for make, *_ in CASES.values()}
-    assert {type(losses.get(each)) for each in functions - known} == others
+    assert {type(losses.as_loss(each)) for each in functions - known} == others
 
 
 @all_losses

@@ -224,7 +224,7 @@ ONE_HOT = np.eye(4)[LABELS]
 def test_accuracy_is_of_the_kind_that_fits(
     name: str, loss: Any, y: Array, p: Array, expected: Any
 ) -> None:
-    metric = metrics.resolve(name, losses.get(loss), (None, *p.shape[1:]))
+    metric = metrics.resolve(name, losses.as_loss(loss), (None, *p.shape[1:]))
     assert metric.name == name
     metric.update_state(y, p)
     assert float(metric.result()) == pytest.approx(np.mean(expected), rel=1e-12)
@@ -252,7 +252,7 @@ NAMES: dict[str, type[Metric]] = {
 def test_names(name: str, cls: type[Metric]) -> None:
     assert type(metrics.get(name)) is cls
     if name != "accuracy":
-        resolved = metrics.resolve(name, losses.get("mse"), (None, 4))
+        resolved = metrics.resolve(name, losses.as_loss("mse"), (None, 4))
         assert type(resolved) is cls
         assert resolved.name == name  # As in Keras, the logs use the name that was given.
 
@@ -262,7 +262,7 @@ def test_other_identifiers() -> None:
         return ops.abs(y_true - y_pred)
 
     own = metrics.MeanSquaredError(name="mine")
-    assert metrics.resolve(own, losses.get("mse"), (None, 1)) is own
+    assert metrics.resolve(own, losses.as_loss("mse"), (None, 1)) is own
     assert own.name == "mine"
     assert metrics.get(metrics.BinaryAccuracy).name == "binary_accuracy"
     assert metrics.get(error).name == "error"
@@ -270,7 +270,7 @@ def test_other_identifiers() -> None:
 
 @pytest.mark.parametrize("identifier", ["foo", 3, None, dict, ["mse"]])
 def test_unknown(identifier: Any) -> None:
-    for call in (metrics.get, lambda i: metrics.resolve(i, losses.get("mse"), (None, 1))):
+    for call in (metrics.get, lambda i: metrics.resolve(i, losses.as_loss("mse"), (None, 1))):
         with pytest.raises(ValueError, match=r"Could not interpret metric identifier: .*The") as e:
             call(identifier)
         assert all(name in str(e.value) for name in [*NAMES, "acc"])
