@@ -250,7 +250,7 @@ def prepare(
     known = None if compilation is None else compilation.outputs
     try:
         # A layer that is yet to be built may get metrics then.
-        with undone_on_failure(model), looked_up_once() if model.built else nullcontext():
+        with undone_on_failure(model), looked_up_once(model) if model.built else nullcontext():
             _prepare(model, use, epochs, validation)
     except BaseException:
         if compilation is not None:

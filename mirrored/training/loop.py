@@ -53,6 +53,8 @@ def fit(
     history = told.history or History()
     with ExitStack() as stack:
         stack.enter_context(running(model, "fit"))
+        if model.built:  # A layer that is yet to be built may get metrics then.
+            stack.enter_context(looked_up_once(model))
         trained, validated = fit_epochs(model, training, validation, validation_split, stack)
         steps = stack.enter_context(_steps_of(model))
         stack.enter_context(model.distribute_strategy.scope())
@@ -291,7 +293,7 @@ def _steps_of(model: SteppedNetwork) -> Iterator[Steps]:
 
     The memory of recorded steps is given back at its end.
     """
-    with looked_up_once():
+    with looked_up_once(model):
         if model.run_eagerly or functions_run_eagerly():
             yield EagerSteps(model)
         else:

@@ -40,15 +40,20 @@ _FOR = {
 
 
 # What is known of models that run just now, by their ids and the kinds of steps.
-_known: ContextVar[dict[tuple[int, str], bool] | None] = ContextVar("mirrored_own", default=None)
+# A model, and by kind whether its steps are its own.
+_known: ContextVar[tuple[Any, dict[str, bool]] | None] = ContextVar("mirrored_own", default=None)
 
 
-def looked_up_once() -> Within:
+def looked_up_once(model: SteppedNetwork) -> Within:
     """Return the context in which it is looked up once which steps are a model's own.
 
     That takes all of its layers, and each epoch asks for it, and each batch of a stream.
+
+    Args:
+        model: The model, whose layers stay as they are.
     """
-    return Within(_known, {})
+    known = _known.get()
+    return Within(_known, known if known is not None and known[0] is model else (model, {}))
 
 
 def is_own(model: SteppedNetwork, kind: str) -> bool:
@@ -61,12 +66,11 @@ def is_own(model: SteppedNetwork, kind: str) -> bool:
         kind: "train", "test" or "predict".
     """
     known = _known.get()
-    if known is None:
+    if known is None or known[0] is not model:
         return _looks_own(model, kind)
-    key = id(model), kind
-    if key not in known:
-        known[key] = _looks_own(model, kind)
-    return known[key]
+    if kind not in known[1]:
+        known[1][kind] = _looks_own(model, kind)
+    return known[1][kind]
 
 
 def _looks_own(model: SteppedNetwork, kind: str) -> bool:
