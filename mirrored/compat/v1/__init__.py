@@ -8,7 +8,10 @@ import typing as _typing
 from mirrored import device as device
 from mirrored import dtypes as dtypes
 from mirrored import errors as errors
+from mirrored.compat.v1 import layers as layers
+from mirrored.compat.v1 import losses as losses
 from mirrored.compat.v1 import nn as nn
+from mirrored.compat.v1 import train as train
 from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
 from mirrored.compat.v1.gradients import gradients as gradients
@@ -17,6 +20,21 @@ from mirrored.compat.v1.graph import Operation as Operation
 from mirrored.compat.v1.graph import Tensor as Tensor
 from mirrored.compat.v1.graph import get_default_graph as get_default_graph
 from mirrored.compat.v1.graph import reset_default_graph as reset_default_graph
+from mirrored.compat.v1.initializers import constant_initializer as constant_initializer
+from mirrored.compat.v1.initializers import glorot_normal_initializer as glorot_normal_initializer
+from mirrored.compat.v1.initializers import glorot_uniform_initializer as glorot_uniform_initializer
+from mirrored.compat.v1.initializers import ones_initializer as ones_initializer
+from mirrored.compat.v1.initializers import random_normal_initializer as random_normal_initializer
+from mirrored.compat.v1.initializers import random_uniform_initializer as random_uniform_initializer
+from mirrored.compat.v1.initializers import (
+    truncated_normal_initializer as truncated_normal_initializer,
+)
+from mirrored.compat.v1.initializers import zeros_initializer as zeros_initializer
+from mirrored.compat.v1.scopes import AUTO_REUSE as AUTO_REUSE
+from mirrored.compat.v1.scopes import VariableScope as VariableScope
+from mirrored.compat.v1.scopes import get_variable as get_variable
+from mirrored.compat.v1.scopes import get_variable_scope as get_variable_scope
+from mirrored.compat.v1.scopes import variable_scope as variable_scope
 from mirrored.compat.v1.session import InteractiveSession as InteractiveSession
 from mirrored.compat.v1.session import Session as Session
 from mirrored.compat.v1.session import get_default_session as get_default_session
@@ -36,6 +54,7 @@ from mirrored.compat.v1.special import to_double as to_double
 from mirrored.compat.v1.special import to_float as to_float
 from mirrored.compat.v1.special import to_int32 as to_int32
 from mirrored.compat.v1.special import to_int64 as to_int64
+from mirrored.compat.v1.special import where as where
 from mirrored.compat.v1.variables import GraphKeys as GraphKeys
 from mirrored.compat.v1.variables import Variable as Variable
 from mirrored.compat.v1.variables import assign as assign
@@ -64,7 +83,6 @@ from mirrored.dtypes import uint8 as uint8
 initialize_all_variables = global_variables_initializer
 all_variables = global_variables
 newaxis = None
-AUTO_REUSE = "AUTO_REUSE"
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -110,7 +110,6 @@ size . Size
 rank . Rank
 identity . Identity
 stop_gradient . StopGradient
-where . Select
 clip_by_value . ClipByValue clip_by_value
 clip_by_norm . ClipByNorm clip_by_norm
 add_n . AddN
@@ -137,7 +136,6 @@ nn.tanh . Tanh
 nn.bias_add . BiasAdd
 nn.l2_loss . L2Loss
 nn.l2_normalize . L2Normalize l2_normalize
-nn.in_top_k . InTopKV2 in_top_k
 nn.top_k . TopKV2
 nn.moments . Moments moments
 nn.embedding_lookup . EmbeddingLookup embedding_lookup

@@ -205,6 +205,7 @@ class Graph:
         # What programs get again by its name, and the scopes in which they ask for it.
         self.variables_by_name: dict[str, Any] = {}
         self.variable_scope_counts: dict[str, int] = {}
+        self.outermost_scope: Any = None
 
     @property
     def finalized(self) -> bool:
@@ -300,6 +301,11 @@ class Graph:
             count += 1
         self._used[f"{key}_{count}"] = 1
         return f"{whole}_{count}"
+
+    @property
+    def open_scope(self) -> str:
+        """The name scope that is open, with a slash behind it; empty outside of all."""
+        return f"{self._scope}/" if self._scope else ""
 
     @contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:

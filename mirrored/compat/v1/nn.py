@@ -5,6 +5,7 @@ import typing as _typing
 from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
 from mirrored.compat.v1.special import dropout as dropout
+from mirrored.compat.v1.special import in_top_k as in_top_k
 from mirrored.compat.v1.special import (
     sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
 )

@@ -38,6 +38,38 @@ def div(x: Any, y: Any, name: str = "div") -> Any:
     return drawn(quotient, (x, y), {}, "RealDiv", name)
 
 
+def where(condition: Any, x: Any = None, y: Any = None, name: str = "Select") -> Any:
+    """Return elements of `x` where a condition is true, and of `y` elsewhere.
+
+    Args:
+        condition: Booleans of the shape of `x`, or one for each of its rows.
+        x: A tensor.
+        y: A tensor of its shape.
+        name: Its name.
+
+    Raises:
+        ValueError: `x` or `y` is missing, or a shape does not fit.
+    """
+    if x is None or y is None:
+        raise ValueError(
+            "x and y must both be non-None: how many places a condition is true in is known when a "
+            "run ends, and shapes are known before. Pass both."
+        )
+
+    def select(condition: Any, x: Any, y: Any) -> Any:
+        condition, x = ops.convert_to_tensor(condition), ops.convert_to_tensor(x)
+        if len(condition.shape) == 1 and len(x.shape) > 1:
+            condition = ops.reshape(condition, (-1, *[1] * (len(x.shape) - 1)))
+        return ops.where(condition, x, y)
+
+    return drawn(select, (condition, x, y), {}, "Select", name)
+
+
+def in_top_k(predictions: Any, targets: Any, k: int, name: str = "in_top_k") -> Any:
+    """Return whether each row's target is among the `k` largest of its predictions."""
+    return drawn(ops.in_top_k, (targets, predictions, k), {}, "InTopKV2", f"{name}/InTopKV2")
+
+
 def dropout(
     x: Any,
     keep_prob: Any = None,

@@ -1,0 +1,246 @@
+"""Variables by their names: `get_variable`, and the scopes that say whether they are shared."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from mirrored._contexts import Within
+from mirrored.compat.v1.graph import Graph, Tensor, get_default_graph
+from mirrored.compat.v1.initializers import glorot_uniform_initializer, zeros_initializer
+from mirrored.compat.v1.variables import GraphKeys, Variable
+from mirrored.ops.spec import FLOATS, as_dtype
+
+AUTO_REUSE = "AUTO_REUSE"
+
+
+class VariableScope:
+    """What `get_variable` goes by: what names begin with, and whether variables are shared.
+
+    Attributes:
+        name: What names of variables begin with.
+        reuse: Whether variables must be there; `AUTO_REUSE`: made where they are not.
+        initializer: What makes initial values where a variable has no own.
+        original_name_scope: What names of operations begin with.
+    """
+
+    def __init__(
+        self, name: str, reuse: Any, initializer: Any, regularizer: Any, dtype: Any, scope: str
+    ) -> None:
+        self.name = name
+        self.reuse = reuse
+        self.initializer = initializer
+        self.regularizer = regularizer
+        self.dtype = dtype
+        self.original_name_scope = scope
+
+    def reuse_variables(self) -> None:
+        """Share variables from now on."""
+        self.reuse = True
+
+    def global_variables(self) -> list[Any]:
+        """Return the variables below it."""
+        return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, f"{self.name}/")
+
+    def trainable_variables(self) -> list[Any]:
+        """Return the trainable variables below it."""
+        return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, f"{self.name}/")
+
+
+_scopes: ContextVar[dict[Graph, VariableScope] | None] = ContextVar(
+    "mirrored_variable_scopes", default=None
+)
+
+
+def get_variable_scope() -> VariableScope:
+    """Return the scope that is open in the default graph."""
+    graph = get_default_graph()
+    scope = (_scopes.get() or {}).get(graph)
+    if scope is None:
+        kept = graph.outermost_scope
+        if kept is None:
+            kept = graph.outermost_scope = VariableScope("", False, None, None, "float32", "")
+        scope = kept
+    return scope
+
+
+@contextmanager
+def variable_scope(
+    name_or_scope: Any,
+    default_name: str | None = None,
+    values: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Any = None,
+    reuse: Any = None,
+    dtype: Any = None,
+    use_resource: bool | None = None,
+    constraint: Any = None,
+    auxiliary_name_scope: bool = True,
+) -> Iterator[VariableScope]:
+    """Return a context within which the names of variables begin with a name.
+
+    Args:
+        name_or_scope: What is added, or a scope to enter again.
+        default_name: What is added, and made to differ from others, where that is None.
+        values: Accepted for compatibility.
+        initializer: What makes initial values where a variable has no own.
+        regularizer: What makes a loss of each variable.
+        caching_device: Accepted for compatibility.
+        partitioner: Not provided.
+        custom_getter: Not provided.
+        reuse: Whether variables must be there; `AUTO_REUSE`: made where they are not; None: as
+            around it.
+        dtype: The dtype of variables that have no own.
+        use_resource: Accepted for compatibility.
+        constraint: Not provided.
+        auxiliary_name_scope: Whether operations' names begin so too.
+
+    Raises:
+        TypeError: Neither a name nor a default is given.
+        ValueError: What is not provided is given.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default():
+        ...     with tf.variable_scope("layer", reuse=tf.AUTO_REUSE):
+        ...         v, w = tf.get_variable("v", [2]), tf.get_variable("v", [2])
+        >>> v is w, v.name
+        (True, 'layer/v:0')
+    """
+    if default_name is None and name_or_scope is None:
+        raise TypeError("If default_name is None then name_or_scope is required")
+    if not (partitioner is custom_getter is constraint is None):
+        raise ValueError("`partitioner`, `custom_getter` and `constraint` are not provided here.")
+    graph, outer = get_default_graph(), get_variable_scope()
+    if isinstance(name_or_scope, VariableScope):
+        whole, base = name_or_scope.name, name_or_scope
+        added = whole.rpartition("/")[2]
+    else:
+        added = name_or_scope or _unique(graph, outer.name, str(default_name))
+        whole, base = (f"{outer.name}/{added}" if outer.name else added), outer
+        if name_or_scope is None:
+            graph.variable_scope_counts[whole] = 1
+    # Scopes inside one that shares do so too.
+    shared = reuse or outer.reuse or (base.reuse if reuse is None else False)
+    with graph.name_scope(added if auxiliary_name_scope else graph.open_scope) as opened:
+        scope = VariableScope(
+            whole,
+            shared,
+            base.initializer if initializer is None else initializer,
+            base.regularizer if regularizer is None else regularizer,
+            base.dtype if dtype is None else dtype,
+            opened,
+        )
+        with Within(_scopes, {**(_scopes.get() or {}), graph: scope}):
+            yield scope
+
+
+def _unique(graph: Graph, outer: str, name: str) -> str:
+    """Return a name that no scope of a default name has, beside those that are open."""
+    count = 0
+    while True:
+        tried = f"{name}_{count}" if count else name
+        if (f"{outer}/{tried}" if outer else tried) not in graph.variable_scope_counts:
+            return tried
+        count += 1
+
+
+def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool | None = None,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: Any = None,
+    constraint: Callable[[Any], Any] | None = None,
+) -> Variable:
+    """Return the variable of a name in the scope that is open, made where it may be.
+
+    Args:
+        name: Its name.
+        shape: Its shape; None: that of an initializer that is a value.
+        dtype: Its dtype; None: the scope's, float32 by default.
+        initializer: A value, or a function of the shape; None: the scope's, Glorot's by default.
+        regularizer: What makes a loss of it.
+        trainable: Whether optimizers change it.
+        collections: The collections that it is put into.
+        caching_device: Accepted for compatibility.
+        partitioner: Not provided.
+        validate_shape: Must be True.
+        use_resource: Accepted for compatibility.
+        custom_getter: Not provided.
+        constraint: Accepted for compatibility.
+
+    Raises:
+        ValueError: It is there and not shared, or is not there and must be; or shape or dtype are
+            not those that it has.
+    """
+    graph, scope = get_default_graph(), get_variable_scope()
+    whole = f"{scope.name}/{name}" if scope.name else name
+    wanted = as_dtype(scope.dtype if dtype is None else dtype)
+    there = graph.variables_by_name.get(whole)
+    if there is not None:
+        return _shared(there, whole, shape, wanted, scope)
+    if scope.reuse is True:
+        raise ValueError(
+            f"Variable {whole} does not exist, or was not created with tf.get_variable(). Did you "
+            "mean to set reuse=tf.AUTO_REUSE in VarScope?"
+        )
+    initializer = scope.initializer if initializer is None else initializer
+    if initializer is None:
+        floating = wanted in FLOATS
+        initializer = glorot_uniform_initializer() if floating else zeros_initializer()
+    is_value = isinstance(initializer, Tensor) or not callable(initializer)
+    if is_value and shape is not None:
+        raise ValueError("If initializer is a constant, do not specify shape.")
+    if not is_value and shape is None:
+        raise ValueError(
+            f"Variable {whole} did not get an initializer, so its `shape` argument must be "
+            "specified."
+        )
+    sizes = [int(each) for each in shape] if isinstance(shape, list | tuple) else shape
+    initial = initializer
+    if not is_value:
+        made = initializer() if isinstance(initializer, type) else initializer
+        initial = lambda: made(sizes, dtype=wanted)  # noqa: E731
+    with graph.control_dependencies(None), graph.name_scope(None):
+        variable = Variable(
+            initial, trainable, collections, name=whole, dtype=wanted, constraint=constraint
+        )
+    graph.variables_by_name[whole] = variable
+    regularizer = scope.regularizer if regularizer is None else regularizer
+    if regularizer is not None:
+        with graph.name_scope(f"{whole}/Regularizer/"):
+            loss = regularizer(variable)
+        if loss is not None:
+            graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
+    return variable
+
+
+def _shared(there: Variable, name: str, shape: Any, dtype: Any, scope: VariableScope) -> Variable:
+    if not scope.reuse:
+        raise ValueError(
+            f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or "
+            "reuse=tf.AUTO_REUSE in VarScope?"
+        )
+    found = tuple(there._shape)
+    if shape is not None and tuple(shape if isinstance(shape, list | tuple) else [shape]) != found:
+        raise ValueError(
+            f"Trying to share variable {name}, but specified shape {tuple(shape)} and found shape "
+            f"{found}."
+        )
+    if there._dtype != dtype:
+        raise ValueError(
+            f"Trying to share variable {name}, but specified dtype {dtype.name} and found dtype "
+            f"{there._dtype.name}_ref."
+        )
+    return there

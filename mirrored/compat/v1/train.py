@@ -1,0 +1,74 @@
+"""TensorFlow 1's `tf.train`: optimizers, rates that decay, and the count of steps."""
+
+from typing import Any
+
+from mirrored import ops
+from mirrored.compat.v1.calls import drawn
+from mirrored.compat.v1.graph import Graph, get_default_graph
+from mirrored.compat.v1.optimizers import AdagradOptimizer as AdagradOptimizer
+from mirrored.compat.v1.optimizers import AdamOptimizer as AdamOptimizer
+from mirrored.compat.v1.optimizers import GradientDescentOptimizer as GradientDescentOptimizer
+from mirrored.compat.v1.optimizers import MomentumOptimizer as MomentumOptimizer
+from mirrored.compat.v1.optimizers import Optimizer as Optimizer
+from mirrored.compat.v1.optimizers import RMSPropOptimizer as RMSPropOptimizer
+from mirrored.compat.v1.variables import GraphKeys, Variable
+
+
+def get_global_step(graph: Graph | None = None) -> Variable | None:
+    """Return the variable that counts the steps; None: there is none."""
+    found = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
+    return found[0] if found else None
+
+
+def create_global_step(graph: Graph | None = None) -> Variable:
+    """Return a new variable that counts the steps.
+
+    Raises:
+        ValueError: There is one.
+    """
+    if get_global_step(graph) is not None:
+        raise ValueError('"global_step" already exists.')
+    graph = graph or get_default_graph()
+    kept = [GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP]
+    with graph.as_default(), graph.name_scope(None):
+        return Variable(0, trainable=False, collections=kept, name="global_step", dtype="int64")
+
+
+def get_or_create_global_step(graph: Graph | None = None) -> Variable:
+    """Return the variable that counts the steps."""
+    step = get_global_step(graph)
+    return create_global_step(graph) if step is None else step
+
+
+def exponential_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return a rate that is multiplied by a number every so many steps.
+
+    Args:
+        learning_rate: The rate at first.
+        global_step: The number of the step.
+        decay_steps: After how many steps it is multiplied.
+        decay_rate: By what.
+        staircase: Whether it stays the same in between.
+        name: Its name.
+
+    Raises:
+        ValueError: There is no number of the step.
+    """
+    if global_step is None:
+        raise ValueError("global_step is required for exponential_decay.")
+
+    def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
+        rate = ops.convert_to_tensor(rate)
+        part = ops.cast(step, rate.dtype) / ops.cast(steps, rate.dtype)
+        part = ops.floor(part) if staircase else part
+        return rate * ops.pow(ops.cast(factor, rate.dtype), part)
+
+    given = (learning_rate, global_step, decay_steps, decay_rate)
+    return drawn(decayed, given, {}, "Mul", name or "ExponentialDecay")
