@@ -14,6 +14,8 @@ from mirrored.compat.v1 import nn as nn
 from mirrored.compat.v1 import train as train
 from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
+from mirrored.compat.v1.config import ConfigProto as ConfigProto
+from mirrored.compat.v1.config import GPUOptions as GPUOptions
 from mirrored.compat.v1.gradients import gradients as gradients
 from mirrored.compat.v1.graph import Graph as Graph
 from mirrored.compat.v1.graph import Operation as Operation

@@ -51,7 +51,8 @@ class Operation:
         self.control_inputs = list(control_inputs)
         self.number = len(graph.get_operations())
         self.asks_run = asks_run
-        # The variables whose values it reads, and those that it gives new ones.
+        # The variable that it is, those whose values it reads, and that it gives new ones.
+        self.keeps: tuple[Any, ...] = ()
         self.reads: tuple[Any, ...] = ()
         self.writes: tuple[Any, ...] = ()
         # By what it differentiates, where it does.

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from mirrored import _nest, ops
+from mirrored.compat.v1.config import checked_config
 from mirrored.compat.v1.graph import (
     Graph,
     Operation,
@@ -15,6 +16,7 @@ from mirrored.compat.v1.graph import (
     get_default_graph,
     leave_graph,
 )
+from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.running import Run, running
 from mirrored.compat.v1.variables import Variable
 from mirrored.devices import device
@@ -31,11 +33,12 @@ class Session:
     Args:
         target: Where it runs; only this process is there.
         graph: The graph; None: the default one.
-        config: Accepted, and without effect yet.
+        config: A `ConfigProto`: whether placements are logged, and are soft.
 
     Raises:
         InvalidArgumentError: The target is another process.
-        TypeError: The graph is none.
+            It asks for what is not provided.
+        TypeError: The graph or the configuration is none.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -56,7 +59,12 @@ class Session:
                 f'Argument `graph` must be a tf.Graph, but got "{type(graph).__name__}"'
             )
         self._graph = get_default_graph() if graph is None else graph
-        self._config = config
+        self._config = checked_config(config)
+        self._placement = Placement(
+            self._graph,
+            soft=self._config.allow_soft_placement,
+            logs=self._config.log_device_placement,
+        )
         self._closed = False
         self._storages: dict[Variable, Any] = {}
         self._initialized: set[Variable] = set()
@@ -97,6 +105,7 @@ class Session:
             )
         leaves: list[Any] = []
         structure = _fetched(fetches, self._graph, leaves)
+        self._placement.place()
         fed = self._fed(feed_dict)
         key = (tuple(map(id, leaves)), tuple(map(id, fed)))
         program = self._programs.get(key)
@@ -135,7 +144,7 @@ class Session:
     def _storage(self, variable: Variable) -> Any:
         """Return what holds a variable's value, zeros until its initializer runs."""
         if variable not in self._storages:
-            with device(variable.read_op.node.device):
+            with device(self._placement.device_of(variable.op)):
                 self._storages[variable] = Storage(
                     lambda: ops.zeros(variable._shape, variable._dtype),
                     name=variable.op.name,

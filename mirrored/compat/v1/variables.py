@@ -7,6 +7,7 @@ from mirrored import _nest
 from mirrored.compat.v1.graph import Graph, Operation, Tensor, get_default_graph
 from mirrored.compat.v1.running import storage_of
 from mirrored.compat.v1.sources import converted
+from mirrored.devices import device
 from mirrored.graph import placeholders
 
 
@@ -82,6 +83,7 @@ class Variable(Tensor):
                 self.initial_value._shape, self.initial_value._dtype, f"{scope[:-1]}:0"
             )
             self._op = graph.draw(_nothing, kind="VariableV2", name=scope, runs_only=True)
+            self._op.keeps = (self,)
             self.initializer = _write(self, "assign", self.initial_value, "Assign")
             self._read_op = _read(self, "read", self)
         graph.name_tensor(self.name, self)
@@ -168,13 +170,14 @@ def _initial(graph: Graph, value: Any, dtype: Any) -> Tensor:
 
 
 def _read(variable: Variable, name: str, result: Tensor) -> Operation:
-    operation = variable.graph.draw(
-        lambda: storage_of(variable).read_value(),
-        kind="Identity",
-        name=name,
-        results=result,
-        asks_run=True,
-    )
+    with device(variable.op.node.device):
+        operation = variable.graph.draw(
+            lambda: storage_of(variable).read_value(),
+            kind="Identity",
+            name=name,
+            results=result,
+            asks_run=True,
+        )
     operation.reads = (variable,)
     return operation
 
@@ -189,14 +192,15 @@ def _write(variable: Variable, method: str, value: Any, name: str) -> Operation:
 
     value = converted(value, variable._dtype, f"{name}/value")
     _check_shapes(variable, value)
-    operation = variable.graph.draw(
-        write,
-        (value,),
-        kind=_KINDS[method],
-        name=name,
-        results=Tensor(variable._shape, variable._dtype, ""),
-        asks_run=True,
-    )
+    with device(variable.op.node.device):
+        operation = variable.graph.draw(
+            write,
+            (value,),
+            kind=_KINDS[method],
+            name=name,
+            results=Tensor(variable._shape, variable._dtype, ""),
+            asks_run=True,
+        )
     operation.writes = (variable,)
     operation.reads = () if method == "assign" else (variable,)
     return operation
@@ -250,7 +254,9 @@ def update(
             if value is not None:
                 storage.assign(value)
 
-    operation = variables[0].graph.draw(write, tuple(args), kind=kind, name=name, runs_only=True)
+    graph = variables[0].graph
+    with device(variables[0].op.node.device):
+        operation = graph.draw(write, tuple(args), kind=kind, name=name, runs_only=True)
     operation.reads = operation.writes = tuple(variables)
     return operation
 

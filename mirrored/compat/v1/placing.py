@@ -1,0 +1,126 @@
+"""Where the operations of a graph run, and the lines that tell of it."""
+
+from typing import Any
+
+from mirrored._logging import logger
+from mirrored.compat.v1.graph import Graph, Operation
+from mirrored.devices import Device, DeviceSpec, logical_devices
+from mirrored.devices.info import get_device_details
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.op import OPS
+
+_ANY = ("GPU", "CPU")
+# What runs on the CPU alone.
+_ON_HOST = frozenset(("PyFunc", "Print"))
+
+
+class Placement:
+    """The devices of a graph's operations, found for those that are new when a run starts.
+
+    Args:
+        graph: The graph.
+        soft: Whether what cannot run where it is to be is placed elsewhere.
+        logs: Whether a line tells of each.
+    """
+
+    def __init__(self, graph: Graph, *, soft: bool, logs: bool) -> None:
+        self._graph = graph
+        self._soft = soft
+        self._logs = logs
+        self._devices: dict[Operation, Device] = {}
+        if logs:
+            _tell_devices()
+
+    def place(self) -> None:
+        """Place what the graph has got since the last run.
+
+        Raises:
+            InvalidArgumentError: An operation cannot run where it is to be. None is placed then.
+        """
+        operations = self._graph.get_operations()
+        if len(operations) == len(self._devices):
+            return
+        new = operations[len(self._devices) :]
+        found = {each: self._device(each) for each in new}
+        self._devices.update(found)
+        if self._logs:
+            for operation, device in found.items():
+                logger.info("%s: (%s): %s", operation.name, operation.type, device.full_name)
+
+    def device_of(self, operation: Operation) -> Device:
+        """Return the device of an operation that was placed."""
+        return self._devices[operation]
+
+    def _device(self, operation: Operation) -> Device:
+        there = logical_devices()
+        able = [each for kind in _types_of(operation) for each in there if each.type == kind]
+        spec = operation.node.device
+        if spec is None:
+            return able[0]
+        matching = [each for each in able if _matches(spec, each)]
+        if matching:
+            return matching[0]
+        if self._soft:
+            return able[0]
+        start = f"Cannot assign a device for operation {operation.name}: "
+        asked = spec.to_string()
+        if not any(_matches(spec, each) for each in there):
+            names = ", ".join(each.full_name for each in there)
+            raise InvalidArgumentError(
+                f"{start}{{{{node {operation.name}}}}} was explicitly assigned to {asked} but "
+                f"available devices are [ {names} ]. Make sure the device specification refers to "
+                f"a valid device.\n\t [[{{{{node {operation.name}}}}}]]"
+            )
+        lines = [f"  {each.name} ({each.type})" for each in _colocated(operation)]
+        raise InvalidArgumentError(
+            f"{start}Could not satisfy explicit device specification '{asked}' because no "
+            f"supported kernel for {spec.device_type} devices is available.\n"
+            "Colocated operations:\n" + "\n".join(lines)
+        )
+
+
+def _matches(spec: DeviceSpec, device: Device) -> bool:
+    return (
+        spec.is_local
+        and spec.device_type in (None, device.type)
+        and spec.device_index in (None, device.index)
+    )
+
+
+def _types_of(operation: Operation) -> tuple[str, ...]:
+    """Return the types of device that an operation may run on, best first."""
+    if operation.type in _ON_HOST:
+        return ("CPU",)
+    # A card keeps no variable of int32.
+    if any(each._dtype.name == "int32" for each in _variables_of(operation)):
+        return ("CPU",)
+    op: Any = OPS.get(operation.type)
+    return _ANY if op is None else tuple(kind for kind in _ANY if kind in op.devices)
+
+
+def _colocated(operation: Operation) -> list[Operation]:
+    """Return the operations that are where an operation is, those of its variable."""
+    variables = _variables_of(operation)
+    if not variables:
+        return [operation]
+    everywhere = operation.graph.get_operations()
+    return [each for each in everywhere if variables & _variables_of(each)]
+
+
+def _variables_of(operation: Operation) -> set[Any]:
+    return {*operation.keeps, *operation.reads, *operation.writes}
+
+
+def _tell_devices() -> None:
+    """Write which GPUs a session finds."""
+    gpus = logical_devices("GPU")
+    if not gpus:
+        logger.info("Device mapping: no known devices.")
+        return
+    logger.info("Device mapping:")
+    for gpu in gpus:
+        details = get_device_details(gpu.physical)
+        card = "simulated"
+        if not gpu.simulated:
+            card = f"name: {details.get('device_name')}, pci bus id: {details.get('pci_bus_id')}"
+        logger.info("%s -> device: %s, %s", gpu.full_name, gpu.index, card)

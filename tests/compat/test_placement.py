@@ -1,0 +1,179 @@
+"""Where sessions place operations, what they tell of it, and towers on several GPUs."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+import mirrored.compat.v1 as tf
+from mirrored import errors
+
+FULL = "/job:localhost/replica:0/task:0/device:"
+Simulate = Callable[..., list[Any]]
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[tf.Graph]:
+    with tf.Graph().as_default() as made:
+        yield made
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what was logged since the last call."""
+    lines = [each.replace(FULL, "") for each in caplog.messages if "Created" not in each]
+    caplog.clear()
+    return lines
+
+
+def logging_session() -> tf.Session:
+    return tf.Session(config=tf.ConfigProto(log_device_placement=True))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "scopes", "devices"),
+    [
+        (0, (None, None), ("CPU:0", "CPU:0")),
+        (4, (None, None), ("GPU:0", "GPU:0")),
+        (4, ("/cpu:0", "/gpu:1"), ("CPU:0", "GPU:1")),
+    ],
+)
+def test_the_sum_of_two_constants(
+    simulate: Simulate,
+    caplog: pytest.LogCaptureFixture,
+    gpus: int,
+    scopes: tuple[str | None, str | None],
+    devices: tuple[str, str],
+) -> None:
+    if gpus:
+        simulate(gpus)
+    with tf.device(scopes[0]):
+        a = tf.constant([1.0, 2.0, 3.0], name="a")
+        b = tf.constant([1.0, 2.0, 3.0], name="b")
+    with tf.device(scopes[1]):
+        c = a + b
+    with logging_session() as session:
+        cards = [f"GPU:{i} -> device: {i}, simulated" for i in range(gpus)]
+        head = ["Device mapping:", *cards] if gpus else ["Device mapping: no known devices."]
+        assert lines_of(caplog) == head
+        assert str(session.run(c)) == "[2. 4. 6.]"
+        operands = [f"{name}: (Const): {devices[0]}" for name in "ab"]
+        assert lines_of(caplog) == [*operands, f"add: (AddV2): {devices[1]}"]
+        session.run(c)
+        assert lines_of(caplog) == []
+        tf.Variable(1.0, name="v")
+        tf.global_variables_initializer()
+        session.run(c)
+        kinds = ["v/initial_value: (Const)", "v: (VariableV2)", "v/Assign: (Assign)"]
+        kinds += ["v/read: (Identity)", "init: (NoOp)"]
+        assert lines_of(caplog) == [f"{each}: {'GPU:0' if gpus else 'CPU:0'}" for each in kinds]
+
+
+def _missing() -> Any:
+    with tf.device("GPU:9"):
+        return tf.constant(1, name="a_gpu")
+
+
+def _without_kernel() -> Any:
+    with tf.device("/gpu:0"):
+        return tf.Variable(1, name="a_gpu")
+
+
+@pytest.mark.parametrize(
+    ("draw", "text"),
+    [
+        (
+            _missing,
+            "Cannot assign a device for operation a_gpu: {{node a_gpu}} was explicitly assigned to "
+            f"/device:GPU:9 but available devices are [ {FULL}CPU:0, {FULL}GPU:0 ]. Make sure the "
+            "device specification refers to a valid device.",
+        ),
+        (
+            _without_kernel,
+            "Cannot assign a device for operation a_gpu: Could not satisfy explicit device "
+            "specification '/device:GPU:0' because no supported kernel for GPU devices is "
+            "available.\nColocated operations:\n  a_gpu (VariableV2)\n  a_gpu/Assign (Assign)",
+        ),
+    ],
+)
+def test_placements_that_cannot_be(simulate: Simulate, draw: Any, text: str) -> None:
+    """All of the graph is placed, also what is not fetched; soft placement finds another device."""
+    simulate(1)
+    drawn, other = draw(), tf.constant(2.0)
+    init = tf.global_variables_initializer()
+    with pytest.raises(errors.InvalidArgumentError, match=re.escape(text)):
+        tf.Session().run(other)
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+        session.run(init)
+        assert session.run(drawn) == 1
+
+
+def test_a_variable_lies_on_the_device_of_its_scope(simulate: Simulate) -> None:
+    gpus = simulate(2)
+    used = [mr.config.experimental.get_memory_info(each.name)["current"] for each in gpus]
+    with tf.device("/gpu:1"):
+        v = tf.Variable(np.zeros(1000, np.float32))
+    with tf.Session() as session:
+        session.run(v.initializer)
+        now = [mr.config.experimental.get_memory_info(each.name)["current"] for each in gpus]
+        assert now[0] - used[0] < 4000 <= now[1] - used[1]
+
+
+def test_towers_are_one_device(simulate: Simulate) -> None:
+    """Variables on the CPU, a quarter of the batch on each GPU, gradients averaged on the CPU."""
+    simulate(4)
+    rng = np.random.default_rng(5)
+    # Numbers that float32 holds, which `fit` hands to models.
+    xs, ys = (np.float64(np.float32(rng.normal(size=(16, size)))) for size in (3, 2))
+    x, y = tf.placeholder(tf.float64, [16, 3]), tf.placeholder(tf.float64, [16, 2])
+    with tf.device("/cpu:0"):
+        w = tf.get_variable("w", [3, 2], tf.float64, tf.ones_initializer())
+        optimizer = tf.train.MomentumOptimizer(0.125, 0.5)
+        parts = zip(tf.split(x, 4), tf.split(y, 4), strict=True)
+    towers = []
+    for index, (part, target) in enumerate(parts):
+        with tf.device(f"/gpu:{index}"), tf.name_scope(f"tower_{index}"):
+            loss = tf.reduce_mean(tf.square(tf.tanh(tf.matmul(part, w)) - target))
+            towers.append(optimizer.compute_gradients(loss, [w])[0][0])
+    with tf.device("/cpu:0"):
+        train = optimizer.apply_gradients([(tf.add_n(towers) / 4.0, w)])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(5):
+            session.run(train, {x: xs, y: ys})
+        weights = session.run(w)
+
+    strategy = mr.MirroredStrategy()
+    with strategy.scope():
+        model = mr.Sequential(
+            [mr.layers.Dense(2, "tanh", use_bias=False, kernel_initializer="ones", dtype="float64")]
+        )
+        model.compile(mr.optim.SGD(0.125, momentum=0.5), "mse")
+    model.fit(xs, ys, batch_size=16, epochs=5, shuffle=False, verbose=0)
+    np.testing.assert_allclose(weights, model.get_weights()[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "text"),
+    [
+        (lambda: tf.ConfigProto(soft=True), ValueError, 'ConfigProto has no "soft" field.'),
+        (lambda: tf.Session(config=3), TypeError, "must be a tf.ConfigProto, but got "),
+        (
+            lambda: tf.Session(
+                config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list="1"))
+            ),
+            errors.InvalidArgumentError,
+            "are not provided. Received: ",
+        ),
+    ],
+)
+def test_configurations_that_are_wrong(make: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=re.escape(text)):
+        make()
+    config = tf.ConfigProto()
+    with pytest.raises(AttributeError):
+        config.no_such_field = True
+    config.gpu_options.allow_growth = True
+    tf.Session(config=config).close()
