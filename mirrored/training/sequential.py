@@ -35,8 +35,8 @@ class Sequential(Model):
         name: The name; None gives `sequential`, numbered.
 
     Raises:
-        TypeError: Something in the list is no layer.
-        ValueError: An input stands anywhere but first, or shapes do not fit.
+        ValueError: Something in the list is no layer, an input stands anywhere but first, or shapes
+            do not fit.
 
     Example:
         >>> import mirrored as mr
@@ -63,8 +63,8 @@ class Sequential(Model):
             layer: The layer.
 
         Raises:
-            TypeError: It is no layer.
-            ValueError: It is an input and not the first, or the shape before it does not fit it.
+            ValueError: It is no layer, an input and not the first, or the shape before it does not
+                fit it.
         """
         if isinstance(layer, SymbolicTensor) and isinstance(layer.node.callee, InputLayer):
             layer = layer.node.callee
@@ -72,7 +72,7 @@ class Sequential(Model):
             self._begin_at(layer)
             return
         if not isinstance(layer, Layer):
-            raise TypeError(
+            raise ValueError(
                 "Only instances of `mirrored.layers.Layer` can be added to a Sequential model. "
                 f"Received: {layer!r} (of type {type(layer)})"
             )

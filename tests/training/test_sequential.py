@@ -215,8 +215,8 @@ def test_dtype_of_the_input() -> None:
 
 SHARED = mr.layers.Flatten()
 BAD_LAYERS: dict[str, tuple[list[Any], type[Exception], str]] = {
-    "no layer": ([3], TypeError, "Only instances of `mirrored.layers.Layer` can be added"),
-    "a class": ([mr.layers.Flatten], TypeError, "Only instances of `mirrored.layers.Layer`"),
+    "no layer": ([3], ValueError, "Only instances of `mirrored.layers.Layer` can be added"),
+    "a class": ([mr.layers.Flatten], ValueError, "Only instances of `mirrored.layers.Layer`"),
     "twice": ([SHARED, SHARED], ValueError, "is in Sequential model"),
     "input second": (
         [mr.layers.Flatten(), mr.layers.Input(shape=(4,))],
