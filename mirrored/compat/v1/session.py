@@ -1,6 +1,6 @@
 """Sessions: they run parts of a graph, as recorded functions, on variables of their own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -151,6 +151,22 @@ class Session:
                     trainable=False,
                 )
         return self._storages[variable]
+
+    def set_values(self, values: Mapping[Variable, Any]) -> None:
+        """Give variables values that fit them, without running anything of the graph.
+
+        Args:
+            values: Arrays of the variables' shapes and dtypes.
+
+        Raises:
+            RuntimeError: The session is closed.
+        """
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        self._placement.place()
+        for variable, value in values.items():
+            self._storage(variable).assign(value)
+            self._initialized.add(variable)
 
     def close(self) -> None:
         """Let go of the variables' values; the session runs no more."""

@@ -11,6 +11,8 @@ from mirrored.compat.v1.optimizers import GradientDescentOptimizer as GradientDe
 from mirrored.compat.v1.optimizers import MomentumOptimizer as MomentumOptimizer
 from mirrored.compat.v1.optimizers import Optimizer as Optimizer
 from mirrored.compat.v1.optimizers import RMSPropOptimizer as RMSPropOptimizer
+from mirrored.compat.v1.saver import Saver as Saver
+from mirrored.compat.v1.saver import latest_checkpoint as latest_checkpoint
 from mirrored.compat.v1.variables import GraphKeys, Variable
 
 

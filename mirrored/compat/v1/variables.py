@@ -3,8 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mirrored import _nest
-from mirrored.compat.v1.graph import Graph, Operation, Tensor, get_default_graph
+from mirrored.compat.v1.graph import (
+    Graph,
+    Operation,
+    Tensor,
+    default_session,
+    get_default_graph,
+)
 from mirrored.compat.v1.running import storage_of
 from mirrored.compat.v1.sources import converted
 from mirrored.devices import device
@@ -149,7 +157,10 @@ class Variable(Tensor):
 
     def load(self, value: Any, session: Any = None) -> None:
         """Set the value in a session, by default the one that is entered."""
-        self.initializer.run({self.initial_value: value}, session)
+        session = default_session() if session is None else session
+        if session is None:
+            raise ValueError("Either session argument should be provided or default session set.")
+        session.set_values({self: np.asarray(value, self._dtype)})
 
     def __str__(self) -> str:
         return repr(self)

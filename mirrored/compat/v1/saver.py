@@ -1,0 +1,158 @@
+"""TensorFlow 1's `tf.train.Saver`: the values of a session's variables as one file.
+
+Files are this library's own: those that TensorFlow wrote are not read.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mirrored.compat.v1.variables import Variable, global_variables
+from mirrored.errors import InvalidArgumentError
+from mirrored.training.files.tensor_file import Kind, open_tensors, save_tensors
+
+_VARIABLES = Kind("variables", "checkpoint", "`tf.train.Saver.save`", "graph")
+_LATEST = re.compile(r'^model_checkpoint_path: "(.*)"$', re.MULTILINE)
+
+
+class Saver:
+    """Writes and reads the values of variables.
+
+    Args:
+        var_list: The variables, or a dict of them by the names that files have; None: all of the
+            default graph.
+        reshape: Not provided, like the one below.
+        sharded: Not provided.
+        max_to_keep: How many files stay; None or 0: all.
+
+    Raises:
+        ValueError: There are no variables, or what is not provided is asked for.
+
+    Example:
+        >>> import tempfile
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     v = tf.Variable(3.0, name="v")
+        ...     session.run(v.initializer)
+        ...     saver = tf.train.Saver()
+        ...     path = saver.save(session, tempfile.mkdtemp() + "/model.ckpt", global_step=7)
+        ...     session.run(v.assign(5.0).op)
+        ...     saver.restore(session, path)
+        ...     path.rpartition("/")[2], float(session.run(v))
+        ('model.ckpt-7', 3.0)
+    """
+
+    def __init__(
+        self,
+        var_list: Any = None,
+        reshape: bool = False,
+        sharded: bool = False,
+        max_to_keep: int | None = 5,
+    ) -> None:
+        if reshape or sharded:
+            raise ValueError("`reshape` and `sharded` are not provided: a save is one file.")
+        given = global_variables() if var_list is None else var_list
+        named = given if isinstance(given, Mapping) else {each.op.name: each for each in given}
+        if not named:
+            raise ValueError("No variables to save")
+        self._variables: dict[str, Variable] = dict(named)
+        self._keep = max_to_keep
+        self._paths: list[str] = []
+
+    @property
+    def last_checkpoints(self) -> list[str]:
+        """The files that it wrote and kept, the latest last."""
+        return list(self._paths)
+
+    def save(
+        self,
+        sess: Any,
+        save_path: str,
+        global_step: Any = None,
+        latest_filename: str | None = None,
+        meta_graph_suffix: str = "meta",
+        write_meta_graph: bool = True,
+        write_state: bool = True,
+    ) -> str:
+        """Write a file, wholly or not at all, and return its name.
+
+        Args:
+            sess: The session that has the values.
+            save_path: The file's name.
+            global_step: A number that the name ends with, or the variable that has it.
+            latest_filename: The file beside it that names the latest one; None: "checkpoint".
+            meta_graph_suffix: Accepted for compatibility: graphs are not written.
+            write_meta_graph: Accepted for compatibility.
+            write_state: Whether that file is written.
+
+        Raises:
+            FailedPreconditionError: A variable has no value.
+            OSError: The file cannot be written.
+        """
+        values = sess.run(self._variables)
+        path = str(save_path)
+        if global_step is not None:
+            step = sess.run(global_step) if isinstance(global_step, Variable) else global_step
+            path = f"{path}-{int(step)}"
+        save_tensors(
+            path, {name: np.asarray(each) for name, each in values.items()}, kind=_VARIABLES
+        )
+        self._paths = [each for each in self._paths if each != path] + [path]
+        gone = self._paths[: -self._keep] if self._keep else []
+        self._paths = self._paths[len(gone) :]
+        if write_state:
+            names = [Path(each).name for each in (path, *self._paths)]
+            keys = ["model_checkpoint_path", *["all_model_checkpoint_paths"] * len(self._paths)]
+            lines = [f'{key}: "{name}"\n' for key, name in zip(keys, names, strict=True)]
+            Path(path).with_name(latest_filename or "checkpoint").write_text("".join(lines))
+        for each in gone:
+            Path(each).unlink(missing_ok=True)
+        return path
+
+    def restore(self, sess: Any, save_path: str) -> None:
+        """Give the variables of a session the values that a file has.
+
+        Args:
+            sess: The session.
+            save_path: The file's name, as `save` returned it.
+
+        Raises:
+            ValueError: There is no such file, or it lacks a variable: nothing is changed then.
+            InvalidArgumentError: A variable has another shape or dtype there.
+            WeightsFileError: The file is none of these, or is corrupt.
+        """
+        if save_path is None:
+            raise ValueError("Can't load save_path when it is None.")
+        if not Path(save_path).is_file():
+            raise ValueError(f"The passed save_path is not a valid checkpoint: {save_path}")
+        with open_tensors(save_path, _VARIABLES) as file:
+            for name, variable in self._variables.items():
+                if name not in file.specs:
+                    raise ValueError(f"Key {name} not found in checkpoint {save_path}")
+                shape, dtype = file.specs[name]
+                if shape != tuple(variable._shape) or dtype != variable._dtype.name:
+                    raise InvalidArgumentError(
+                        "Assign requires shapes and dtypes of both tensors to match. lhs shape= "
+                        f"{list(variable._shape)} {variable._dtype.name} rhs shape= {list(shape)} "
+                        f"{dtype} for the variable {name}."
+                    )
+            values = dict(file.read(self._variables))
+        sess.set_values({self._variables[name]: value for name, value in values.items()})
+
+
+def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
+    """Return the file that was written last in a folder; None: there is none.
+
+    Args:
+        checkpoint_dir: The folder.
+        latest_filename: The file in it that names the latest one; None: "checkpoint".
+    """
+    state = Path(checkpoint_dir) / (latest_filename or "checkpoint")
+    found = _LATEST.search(state.read_text()) if state.is_file() else None
+    if found is None:
+        return None
+    path = state.with_name(found[1])
+    return str(path) if path.is_file() else None
