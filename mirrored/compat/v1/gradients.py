@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import ops
-from mirrored.compat.v1.graph import Tensor, graph_of
+from mirrored.compat.v1.graph import Operation, Tensor, graph_of
 from mirrored.compat.v1.running import Run, current_run, running
 from mirrored.compat.v1.session import operation_of as _operation
 from mirrored.compat.v1.session import part_between
@@ -43,7 +43,8 @@ def gradients(
         A gradient for each of `xs`; None where `ys` do not depend on it.
 
     Raises:
-        ValueError: `stop_gradients` or `unconnected_gradients` is given.
+        ValueError: `stop_gradients` or `unconnected_gradients` is given, or `ys` depend on one of
+            `xs` through its `read_value()`.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -86,6 +87,7 @@ def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
     """Return by which tensors others can be differentiated: it is tried, without values."""
     found = [each._dtype in FLOATS for each in xs]
     nodes, _ = nodes_between([], [*ys, *xs])
+    _check_reads([_operation(node) for node in nodes], xs)
     asking = [each for node in nodes for each in node.outputs if _operation(node).asks_run]
     given = [each for each in asking if isinstance(each, Tensor)]
     part = part_between(given, [*ys, *xs])
@@ -104,6 +106,19 @@ def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
     with device(None):
         results_of(attempt, tuple(given), {}, "gradients")
     return found
+
+
+def _check_reads(operations: Sequence[Operation], xs: Sequence[Tensor]) -> None:
+    """Raise ValueError where a variable is read again: only its own read is followed."""
+    for operation in operations:
+        for variable in operation.reads:
+            again = operation.type == "Identity" and operation is not variable.read_op
+            if again and variable in xs:
+                raise ValueError(
+                    f"Nothing is differentiated by {variable!r} through its `read_value()` here. "
+                    f"Received: {operation!r} among what is differentiated. Compute with the "
+                    "variable itself."
+                )
 
 
 def _no_storage(variable: Any) -> Any:
