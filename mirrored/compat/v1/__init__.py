@@ -87,10 +87,25 @@ all_variables = global_variables
 newaxis = None
 
 
+# What is refused, by the names of TensorFlow 1's, with what to do instead.
+_REFUSED = {
+    "while_loop": "A graph has no loops: draw as many steps as it takes, or run one several times.",
+    "cond": "A graph has no branches: draw both, and choose with `tf.where`, or fetch one.",
+    "case": "A graph has no branches: draw all, and choose with `tf.where`, or fetch one.",
+    "string": "Tensors are of numbers and booleans: keep texts in Python.",
+    **dict.fromkeys(
+        ("FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "QueueBase"),
+        "There are no queues: feed batches, of a `mirrored.data.Dataset` for example.",
+    ),
+}
+
+
 def __getattr__(name: str) -> _typing.Any:
     if name in _ROWS:
         call = globals()[name] = _named_call(name)
         return call
+    if name in _REFUSED:
+        raise AttributeError(f"{__name__} has no {name!r}. {_REFUSED[name]}")
     raise AttributeError(
         f"module {__name__!r} has no attribute {name!r}. docs/from-tensorflow-1.md lists what is "
         "there."

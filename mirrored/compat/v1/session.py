@@ -1,7 +1,7 @@
 """Sessions: they run parts of a graph, as recorded functions, on variables of their own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -121,6 +121,15 @@ class Session:
         results = program(list(fed.values()))
         self._initialized.update(program.gives)
         return structure(iter(results))
+
+    def partial_run(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise NotImplementedError: a run is whole."""
+        raise NotImplementedError(
+            "`partial_run` is not provided: a run is recorded as a whole. Fetch what is needed in "
+            "one `run`, or feed what an earlier one returned."
+        )
+
+    partial_run_setup = partial_run
 
     def _fed(self, feed_dict: Any) -> dict[Tensor, Any]:
         if feed_dict is None:
