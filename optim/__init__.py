@@ -85,8 +85,8 @@ _BY_NAME = _NAMES | {name.lower(): name for name in _NO_RULES if name != "schedu
 
 
 @explained
-def get(identifier: Any) -> Optimizer:
-    """Return the optimizer that `identifier` names or is.
+def get(identifier: Any) -> Any:
+    """Return the optimizer that `identifier` names or is; None for None.
 
     Args:
         identifier: A name such as "adam", in any case; an optimizer, a class of optimizers, or a
@@ -100,6 +100,8 @@ def get(identifier: Any) -> Optimizer:
         >>> type(mr.optim.get("rmsprop")).__name__
         'RMSprop'
     """
+    if identifier is None:
+        return None
     kind = identifier
     if isinstance(identifier, str):  # One of the user's own too, where a scope says so.
         kind = deserialize({"class_name": identifier, "config": {}})

@@ -244,7 +244,7 @@ def compile_model(model: CompiledNetwork, optimizer: Any, *given: Any) -> Compil
         if isinstance(part, Subclassable):  # Its class may have changed since it was defined.
             check_overrides(type(part))
     with strategy.scope():
-        found = None if optimizer is None else get_optimizer(optimizer)
+        found = get_optimizer(optimizer)
         compilation = Compilation(found, given, Mean(name="loss"))
         if model.built:
             compilation.resolve(model.output_shapes, output_names(model))

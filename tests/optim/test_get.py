@@ -69,10 +69,11 @@ def test_by_class(name: str) -> None:
 def test_an_optimizer_is_itself(make: Callable[[], Optimizer]) -> None:
     optimizer = make()
     assert optim.get(optimizer) is optimizer
+    assert optim.get(None) is None
 
 
 @pytest.mark.parametrize(
-    "identifier", ["foo", "", None, 3, {"class_name": "Nope"}, int, Optimizer, ["sgd"]]
+    "identifier", ["foo", "", 3, {"class_name": "Nope"}, int, Optimizer, ["sgd"]]
 )
 def test_no_such_optimizer(identifier: Any) -> None:
     with pytest.raises(ValueError, match="Could not interpret optimizer identifier: ") as error:

@@ -300,8 +300,8 @@ AUTOMATIC = ("accuracy", "acc")
 
 
 @explained
-def get(identifier: Any) -> Metric:
-    """Return the metric that `identifier` names or is.
+def get(identifier: Any) -> Any:
+    """Return the metric that `identifier` names or is; None for None.
 
     Args:
         identifier: A name such as "mse" or "BinaryAccuracy", a `Metric`, a subclass of it, a
@@ -316,6 +316,10 @@ def get(identifier: Any) -> Metric:
         >>> mr.metrics.get("BinaryAccuracy").name
         'binary_accuracy'
     """
+    return None if identifier is None else _metric(identifier)
+
+
+def _metric(identifier: Any) -> Metric:
     if isinstance(identifier, dict):
         identifier = deserialize(identifier)
     return _find("metrics", identifier, Metric, _BY_NAME, _FunctionMetric, AUTOMATIC)
@@ -393,7 +397,7 @@ def resolve(identifier: Any, loss: _Loss | None, output_shape: tuple[int | None,
         ('SparseCategoricalAccuracy', 'accuracy')
     """
     automatic = isinstance(identifier, str) and identifier in AUTOMATIC
-    metric = _accuracy_for(loss, output_shape) if automatic else get(identifier)
+    metric = _accuracy_for(loss, output_shape) if automatic else _metric(identifier)
     if isinstance(identifier, str):
         metric.name = identifier  # So that the logs speak as the user does.
     return metric
