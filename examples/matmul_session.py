@@ -1,4 +1,4 @@
-"""Times a product in a session of TensorFlow 1 that logs placements: ``matmul_session.py gpu 2000``.
+"""Times a product in a session of TensorFlow 1, with its log: ``matmul_session.py gpu 2000``.
 
 The text is that of lessons of its time; the import alone is another.
 """

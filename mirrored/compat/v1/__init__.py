@@ -16,10 +16,10 @@ from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
 from mirrored.compat.v1.config import ConfigProto as ConfigProto
 from mirrored.compat.v1.config import GPUOptions as GPUOptions
+from mirrored.compat.v1.elements import Operation as Operation
+from mirrored.compat.v1.elements import Tensor as Tensor
 from mirrored.compat.v1.gradients import gradients as gradients
 from mirrored.compat.v1.graph import Graph as Graph
-from mirrored.compat.v1.graph import Operation as Operation
-from mirrored.compat.v1.graph import Tensor as Tensor
 from mirrored.compat.v1.graph import get_default_graph as get_default_graph
 from mirrored.compat.v1.graph import reset_default_graph as reset_default_graph
 from mirrored.compat.v1.initializers import constant_initializer as constant_initializer

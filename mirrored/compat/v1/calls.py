@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mirrored.compat.v1.graph import Tensor, graph_of
+from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph import graph_of
 
 # A name of TensorFlow 1's, what it is here where that is another, its type, and what it is called
 # in a graph where that is not its type.

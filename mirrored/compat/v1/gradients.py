@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import ops
-from mirrored.compat.v1.graph import Operation, Tensor, graph_of
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.running import Run, current_run, running
 from mirrored.compat.v1.session import operation_of as _operation
 from mirrored.compat.v1.session import part_between

@@ -3,7 +3,8 @@
 from typing import Any
 
 from mirrored._logging import logger
-from mirrored.compat.v1.graph import Graph, Operation
+from mirrored.compat.v1.elements import Operation
+from mirrored.compat.v1.graph import Graph
 from mirrored.devices import Device, DeviceSpec, logical_devices
 from mirrored.devices.info import get_device_details
 from mirrored.errors import InvalidArgumentError

@@ -59,3 +59,13 @@ def storage_of(variable: Any) -> Any:
     if run is None:  # Shapes of such operations are known, so sessions alone run them.
         raise RuntimeError(f"{variable!r} has a value in a session alone. Run it in one.")
     return run.storage(variable)
+
+
+# The sessions that are entered.
+entered_sessions: ContextVar[tuple[Any, ...]] = ContextVar("mirrored_sessions", default=())
+
+
+def default_session() -> Any:
+    """Return the session that was entered last; None: none is."""
+    sessions = entered_sessions.get()
+    return sessions[-1] if sessions else None

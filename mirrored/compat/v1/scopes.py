@@ -6,7 +6,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from mirrored._contexts import Within
-from mirrored.compat.v1.graph import Graph, Tensor, get_default_graph
+from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.initializers import glorot_uniform_initializer, zeros_initializer
 from mirrored.compat.v1.variables import GraphKeys, Variable
 from mirrored.ops.spec import FLOATS, as_dtype

@@ -7,17 +7,10 @@ import numpy as np
 
 from mirrored import _nest, ops
 from mirrored.compat.v1.config import checked_config
-from mirrored.compat.v1.graph import (
-    Graph,
-    Operation,
-    Tensor,
-    enter_graph,
-    entered_sessions,
-    get_default_graph,
-    leave_graph,
-)
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph import Graph, enter_graph, get_default_graph, leave_graph
 from mirrored.compat.v1.placing import Placement
-from mirrored.compat.v1.running import Run, running
+from mirrored.compat.v1.running import Run, entered_sessions, running
 from mirrored.compat.v1.variables import Variable
 from mirrored.devices import device
 from mirrored.errors import FailedPreconditionError, InvalidArgumentError

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored.compat.v1.graph import Tensor, get_default_graph
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph import get_default_graph
 from mirrored.ops.conversion import convert_to_tensor
 from mirrored.ops.spec import as_dtype
 
@@ -137,7 +138,7 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
     name = name or "PlaceholderWithDefault"
     value = converted(input, name=f"{name}/input")
     result = Tensor(_sizes(shape), value.dtype, "")
-    operation = value.graph.draw(
+    operation: Operation = value.graph.draw(
         ops.identity,
         (value,),
         kind="PlaceholderWithDefault",

@@ -5,11 +5,11 @@ from typing import Any
 from mirrored import ops
 from mirrored.compat.v1.calls import drawn
 from mirrored.compat.v1.graph import Graph, get_default_graph
+from mirrored.compat.v1.optimizer import Optimizer as Optimizer
 from mirrored.compat.v1.optimizers import AdagradOptimizer as AdagradOptimizer
 from mirrored.compat.v1.optimizers import AdamOptimizer as AdamOptimizer
 from mirrored.compat.v1.optimizers import GradientDescentOptimizer as GradientDescentOptimizer
 from mirrored.compat.v1.optimizers import MomentumOptimizer as MomentumOptimizer
-from mirrored.compat.v1.optimizers import Optimizer as Optimizer
 from mirrored.compat.v1.optimizers import RMSPropOptimizer as RMSPropOptimizer
 from mirrored.compat.v1.saver import Saver as Saver
 from mirrored.compat.v1.saver import latest_checkpoint as latest_checkpoint

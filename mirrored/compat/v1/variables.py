@@ -6,14 +6,9 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest
-from mirrored.compat.v1.graph import (
-    Graph,
-    Operation,
-    Tensor,
-    default_session,
-    get_default_graph,
-)
-from mirrored.compat.v1.running import storage_of
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph import Graph, get_default_graph
+from mirrored.compat.v1.running import default_session, storage_of
 from mirrored.compat.v1.sources import converted
 from mirrored.devices import device
 from mirrored.graph import placeholders
@@ -114,7 +109,8 @@ class Variable(Tensor):
     @property
     def graph(self) -> Graph:
         """The graph that it is in."""
-        return self._op.graph
+        graph: Graph = self._op.graph
+        return graph
 
     def value(self) -> Tensor:
         """Return its value as a tensor, read before whatever the run writes."""

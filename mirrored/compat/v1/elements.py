@@ -1,0 +1,170 @@
+"""What graphs of TensorFlow 1's programs are made of: operations with names, and tensors.
+
+Tensors are placeholders of `mirrored.graph`, and operations what its nodes call.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from mirrored.compat.v1.running import current_run, default_session
+from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.graph import Node, SymbolicTensor, placeholders
+
+
+class Operation:
+    """A node of a graph under its name.
+
+    Attributes:
+        graph: Its graph.
+        name: Its name in it.
+        type: What it computes, by TensorFlow's name.
+        control_inputs: The operations that run before it.
+        number: How many operations the graph had before.
+        asks_run: Whether what it returns is known to a session alone: the value of a variable, or
+            one that is fed.
+    """
+
+    def __init__(
+        self,
+        graph: Any,
+        name: str,
+        kind: str,
+        function: Callable[..., Any],
+        control_inputs: Sequence["Operation"],
+        asks_run: bool,
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.type = kind
+        self.control_inputs = list(control_inputs)
+        self.number = len(graph.get_operations())
+        self.asks_run = asks_run
+        # The variable that it is, those whose values it reads, and that it gives new ones.
+        self.keeps: tuple[Any, ...] = ()
+        self.reads: tuple[Any, ...] = ()
+        self.writes: tuple[Any, ...] = ()
+        # By what it differentiates, where it does.
+        self.sources: tuple[Any, ...] = ()
+        self._function = function
+        self._inbound_nodes: deque[Node] = deque()
+
+    @property
+    def node(self) -> Node:
+        """The node that calls it."""
+        return self._inbound_nodes[0]
+
+    @property
+    def inputs(self) -> tuple["Tensor", ...]:
+        """The tensors that it is computed from."""
+        return tuple(
+            each
+            for each in placeholders((self.node.args[1:], self.node.kwargs))
+            if isinstance(each, Tensor)
+        )
+
+    @property
+    def outputs(self) -> list["Tensor"]:
+        """The tensors that it computes; one that is only run has none."""
+        return [each for each in self.node.outputs if isinstance(each, Tensor)]
+
+    @property
+    def device(self) -> str:
+        """The device that it was drawn for; an empty text where that is left to the session."""
+        return "" if self.node.device is None else str(self.node.device)
+
+    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+        """Run it in a session, by default the one that is entered.
+
+        Raises:
+            ValueError: No session was given or entered.
+        """
+        if session is None:
+            session = default_session()
+        if session is None:
+            raise ValueError(
+                "Cannot execute operation using `run()`: No default session is registered. Use "
+                "`with sess.as_default():` or pass an explicit session to `run(session=sess)`"
+            )
+        session.run(self, feed_dict)
+
+    def __call__(self, controls: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute it for values."""
+        results = self._function(*args, **kwargs)
+        run = current_run()
+        if run is not None and run.watched:
+            run.watch(self.node.outputs, results)
+        return results
+
+    def __repr__(self) -> str:
+        return f"<tf.Operation '{self.name}' type={self.type}>"
+
+
+class Tensor(SymbolicTensor):
+    """A result of an operation: a shape and a dtype, whose value a session computes."""
+
+    @property
+    def op(self) -> Operation:
+        """The operation that computes it."""
+        operation: Any = self.node.callee
+        return operation  # type: ignore[no-any-return]
+
+    @property
+    def graph(self) -> Any:
+        """The graph that it is in."""
+        return self.op.graph
+
+    @property
+    def value_index(self) -> int:
+        """Which of the operation's results it is."""
+        return self.index
+
+    @property
+    def device(self) -> str:
+        """The device that its operation was drawn for."""
+        return self.op.device
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """Return its value in a session, by default the one that is entered.
+
+        Raises:
+            ValueError: No session was given or entered.
+        """
+        if session is None:
+            session = default_session()
+        if session is None:
+            raise ValueError(
+                "Cannot evaluate tensor using `eval()`: No default session is registered. Use "
+                "`with sess.as_default()` or pass an explicit session to `eval(session=sess)`"
+            )
+        return session.run(self, feed_dict)
+
+    def __bool__(self) -> NoReturn:
+        _refuse("Using a symbolic `tf.Tensor` as a Python `bool`", super().__bool__)
+
+    def __iter__(self) -> Iterator[Any]:
+        _refuse("Iterating over a symbolic `tf.Tensor`", super().__iter__)
+
+    @property
+    def _text(self) -> str:
+        sizes = ["?" if size is None else str(size) for size in self._shape]
+        return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+
+    def __str__(self) -> str:
+        return f'Tensor("{self.name}", shape={self._text}, dtype={self._dtype.name})'
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self.name}' shape={self._text} dtype={self._dtype.name}>"
+
+
+def _refuse(what: str, ask: Callable[[], Any]) -> NoReturn:
+    """Raise, unless the library itself asks, which then learns that there is no value."""
+    with suppress(TypeError, NotImplementedError):
+        ask()
+    raise OperatorNotAllowedInGraphError(
+        f"{what} is not allowed. Run it in a session, and use the value that it returns."
+    )

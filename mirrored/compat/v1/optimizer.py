@@ -1,0 +1,197 @@
+"""What TensorFlow 1's optimizers have in common: gradients, slots and the order of updates."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.gradients import gradients
+from mirrored.compat.v1.sources import converted
+from mirrored.compat.v1.variables import Variable, group, trainable_variables, update
+
+Pairs = Sequence[tuple[Any, Variable]]
+
+
+class Optimizer:
+    """What all optimizers have in common: gradients, slots and the order of updates.
+
+    Args:
+        use_locking: Accepted for compatibility.
+        name: What its operations' names begin with.
+    """
+
+    GATE_NONE, GATE_OP, GATE_GRAPH = 0, 1, 2
+    # Of each slot its name among the variables, and the value that it begins with.
+    SLOTS: ClassVar[dict[str, float]] = {}
+    KIND: ClassVar[str] = ""
+
+    def __init__(self, use_locking: bool, name: str) -> None:
+        if not name:
+            raise ValueError("Must specify the optimizer name")
+        self._name = name
+        self._slots: dict[tuple[Variable, str], Variable] = {}
+
+    def get_name(self) -> str:
+        """Return what its operations' names begin with."""
+        return self._name
+
+    def get_slot_names(self) -> list[str]:
+        """Return the names of its slots."""
+        return sorted({name for _, name in self._slots})
+
+    def get_slot(self, var: Variable, name: str) -> Variable | None:
+        """Return what it keeps beside a variable; None: nothing of that name."""
+        return self._slots.get((var, name))
+
+    def variables(self) -> list[Variable]:
+        """Return all that it keeps."""
+        return sorted(self._slots.values(), key=lambda each: each.name)
+
+    def compute_gradients(
+        self,
+        loss: Any,
+        var_list: Any = None,
+        gate_gradients: int = GATE_OP,
+        aggregation_method: Any = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Any = None,
+    ) -> list[tuple[Any, Variable]]:
+        """Return pairs of a gradient of the loss, None where there is none, and a variable.
+
+        Args:
+            loss: A tensor.
+            var_list: The variables; None: all that are trainable.
+            gate_gradients: Accepted for compatibility, like the two below.
+            aggregation_method: Accepted for compatibility.
+            colocate_gradients_with_ops: Accepted for compatibility.
+            grad_loss: The gradient of the loss; None: ones.
+
+        Raises:
+            ValueError: There are no variables.
+        """
+        given = trainable_variables() if var_list is None else var_list
+        variables = list(given) if isinstance(given, list | tuple) else [given]
+        if not variables:
+            raise ValueError("No variables to optimize.")
+        return list(zip(gradients(loss, variables, grad_loss), variables, strict=True))
+
+    def minimize(
+        self,
+        loss: Any,
+        global_step: Variable | None = None,
+        var_list: Any = None,
+        gate_gradients: int = GATE_OP,
+        aggregation_method: Any = None,
+        colocate_gradients_with_ops: bool = False,
+        name: str | None = None,
+        grad_loss: Any = None,
+    ) -> Any:
+        """Return what changes variables so that a loss becomes smaller.
+
+        Args:
+            loss: A tensor.
+            global_step: A variable that counts the steps.
+            var_list: The variables; None: all that are trainable.
+            gate_gradients: Accepted for compatibility, like the two below.
+            aggregation_method: Accepted for compatibility.
+            colocate_gradients_with_ops: Accepted for compatibility.
+            name: What the operations' names begin with; None: the optimizer's name.
+            grad_loss: The gradient of the loss; None: ones.
+
+        Raises:
+            ValueError: The loss depends on none of the variables.
+        """
+        pairs = self.compute_gradients(loss, var_list, grad_loss=grad_loss)
+        if all(gradient is None for gradient, _ in pairs):
+            raise ValueError(
+                "No gradients provided for any variable, check your graph for ops that do not "
+                f"support gradients, between variables {[str(each) for _, each in pairs]} and loss "
+                f"{loss}."
+            )
+        return self.apply_gradients(pairs, global_step, name)
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Variable | None = None, name: str | None = None
+    ) -> Any:
+        """Return what changes variables by gradients.
+
+        Args:
+            grads_and_vars: Pairs of a gradient, or None, and a variable.
+            global_step: A variable that counts the steps.
+            name: What the operations' names begin with; None: the optimizer's name.
+
+        Raises:
+            ValueError: There are no variables, or none has a gradient.
+        """
+        pairs = list(grads_and_vars)
+        if not pairs:
+            raise ValueError("No variables provided.")
+        changed = [(converted(g, v._dtype), v) for g, v in pairs if g is not None]
+        if not changed:
+            raise ValueError(
+                f"No gradients provided for any variable: {[str(v) for _, v in pairs]}."
+            )
+        graph = changed[0][1].graph
+        with graph.control_dependencies(None), graph.name_scope(None):
+            self._create(changed)
+        with graph.name_scope(name or self._name) as scope:
+            rates = [self._rate(key, value) for key, value in self.rates().items()]
+            updates = []
+            for gradient, variable in changed:
+                slots = [self._slots[variable, each] for each in self.slots()]
+                with graph.name_scope(f"update_{variable.op.name}"):
+                    given = [gradient, *self.extra(variable), *rates]
+                    kept = [variable, *slots]
+                    updates.append(update(kept, self.rule, given, self.KIND, self.KIND))
+            updates.extend(self.finish(updates, variables=[each for _, each in changed]))
+            if global_step is None:
+                return group(*updates, name=scope)
+            with graph.control_dependencies([group(*updates, name="update")]):
+                return global_step.assign_add(1, name=scope, read_value=False)
+
+    def _create(self, pairs: Pairs) -> None:
+        for _, variable in pairs:
+            for slot in self.slots():
+                if (variable, slot) not in self._slots:
+                    made = _kept(variable, f"{variable.op.name}/{self._name}", self.SLOTS[slot])
+                    self._slots[variable, slot] = made
+
+    def _rate(self, name: str, value: Any) -> Tensor:
+        value = value() if callable(value) else value
+        return value if isinstance(value, Tensor) else converted(np.float32(value), name=name)
+
+    def slots(self) -> Sequence[str]:
+        """Return the names of the slots of each variable."""
+        return list(self.SLOTS)
+
+    def rates(self) -> dict[str, Any]:
+        """Return what all variables' rule is given, after the gradient, by its names."""
+        raise NotImplementedError
+
+    def extra(self, variable: Variable) -> Sequence[Any]:
+        """Return what a variable's rule is given beside its gradient."""
+        return ()
+
+    def finish(self, updates: Sequence[Operation], variables: Any) -> Sequence[Operation]:
+        """Return what runs after the updates."""
+        return ()
+
+    def rule(self, *given: Any) -> Sequence[Any]:
+        """Return the new values of a variable and its slots.
+
+        Args:
+            *given: Their values, the gradient, what else the variable has, and the rates.
+        """
+        raise NotImplementedError
+
+
+def _kept(variable: Variable, name: str, begin: float) -> Variable:
+    """Return a variable beside another, of its shape and device."""
+    graph = variable.graph
+    taken = graph.get_collection("variables")
+    count = sum(each.op.name == name or each.op.name.startswith(f"{name}_") for each in taken)
+    whole = f"{name}_{count}" if count else name
+    value = np.full(variable.initial_value.shape, begin, variable._dtype)
+    with graph.device(variable.op.node.device):
+        return Variable(lambda: value, trainable=False, name=whole)
