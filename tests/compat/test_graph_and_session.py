@@ -150,6 +150,18 @@ def test_gradients_follow_the_graph() -> None:
         np.testing.assert_allclose(second, expected, rtol=1e-12)
 
 
+def test_a_default_takes_the_place_of_what_is_not_fed() -> None:
+    given = tf.constant([1.0, 2.0])
+    x = tf.placeholder_with_default(given, [None])
+    squares = x * x
+    (by_x, by_given) = tf.gradients(squares, [x, given])
+    with tf.Session() as session:
+        assert session.run([squares, by_given])[1].tolist() == [2.0, 4.0]
+        assert session.run(by_x, {x: [5.0, 6.0, 7.0]}).tolist() == [10.0, 12.0, 14.0]
+        with pytest.raises(errors.InvalidArgumentError, match="A gradient that is fetched has no"):
+            session.run(by_given, {x: [5.0, 6.0, 7.0]})
+
+
 # What is wrong, in a graph of these tensors, with TensorFlow's class and text.
 WRONG: list[tuple[str, type[Exception], str]] = [
     ("run(z)", errors.InvalidArgumentError, "'x' with dtype float and shape [?,3]\n"),

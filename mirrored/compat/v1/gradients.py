@@ -70,7 +70,9 @@ def gradients(
 
     def differentiate(ys: Any, xs: Any, seeds: Any) -> list[Any]:
         run: Any = current_run()
-        return [convert_to_tensor(each) for each in run.gradients(ys, xs, seeds)]
+        # What is fed on the way from one of them leaves no gradient by it.
+        found = run.gradients(ys, xs, seeds)
+        return [None if each is None else convert_to_tensor(each) for each in found]
 
     operation = graph_of(targets).draw(
         differentiate,

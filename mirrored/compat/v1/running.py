@@ -29,7 +29,7 @@ class Run:
     def watch(self, placeholders: Sequence[Any], values: Any) -> None:
         """Let the tape follow those values whose placeholders are watched."""
         for placeholder, value in zip(placeholders, _nest.flatten(values), strict=True):
-            if placeholder in self.watched:
+            if placeholder in self.watched and value is not None:
                 self.tape.watch(value)
 
     def gradients(self, ys: Any, xs: Any, grad_ys: Any) -> list[Any]:

@@ -341,8 +341,15 @@ class _Program:
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """Return the values of the fetches, with None for operations."""
-        results = iter(self._function(*values))
-        return [next(results).numpy() if wanted else None for wanted in self._wanted]
+        results = self._function(*values)
+        if any(each is None for each in results):
+            raise InvalidArgumentError(
+                "A gradient that is fetched has no way back: a tensor between what is "
+                "differentiated and what it is differentiated by is fed. Feed what it is computed "
+                "from."
+            )
+        found = iter(results)
+        return [next(found).numpy() if wanted else None for wanted in self._wanted]
 
 
 def part_between(fed: Sequence[Tensor], targets: Sequence[Any]) -> Part:

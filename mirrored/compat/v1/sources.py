@@ -144,6 +144,5 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
         kind="PlaceholderWithDefault",
         name=name,
         results=result,
-        asks_run=True,
     )
     return operation.outputs[0]
