@@ -153,9 +153,8 @@ def second_gradients(op_case: Any) -> Function:
     ("order", "dtype"),
     [
         (gradients, "float32"),
+        # It has the first gradient in it.
         pytest.param(second_gradients, "float64", marks=pytest.mark.slow),
-        pytest.param(gradients, "float64", marks=pytest.mark.slow),
-        pytest.param(second_gradients, "float32", marks=pytest.mark.slow),
     ],
 )
 def test_gradient(order: Any, dtype: str, op_case: Any, record: Any, bits: Any) -> None:

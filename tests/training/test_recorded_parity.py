@@ -624,11 +624,11 @@ PLACES = {
 
 
 def cases() -> Iterator[Any]:
-    """Yield each row on two threads and, by turns, in one more way: a few, and slow ones."""
-    others = [place for place in PLACES if place != "2 on threads"]
+    """Yield each row in one place, by turns: slow ones, and a few in places of their own."""
+    turns = itertools.cycle(PLACES)
     for number, (name, row) in enumerate(rows().items()):
         quick = {{2: "3 in turn", 7: "1"}.get(number), None if number % 10 else "2 on threads"}
-        places = dict.fromkeys(("2 on threads", others[number % len(others)], *quick))
+        places = dict.fromkeys((next(turns), *quick))
         if "BinaryIoU" in name:
             places, quick = {"2 on threads": None}, set()
         for place in filter(None, places):
