@@ -15,7 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.processes import clean_environment
+
 ROOT = Path(__file__).resolve().parents[1]
+IMPORTS = 3  # The least of so many counts.
 SCRIPTS = Path(__file__).resolve().parent / "contenders"
 
 
@@ -134,6 +137,27 @@ def installed_size(environment: Path) -> int | None:
         and "__pycache__" not in path.parts
         and not path.relative_to(folders[0]).parts[0].startswith(("pip", "setuptools"))
     )
+
+
+def import_seconds(python: Path, contender: Contender) -> float | None:
+    """Return the least of three times of a contender's import, or None where it fails."""
+    code = (
+        "import time; started = time.perf_counter()\n"
+        f"import {contender.module}\n"
+        "print(time.perf_counter() - started)"
+    )
+    times = []
+    for _ in range(IMPORTS):
+        done = subprocess.run(
+            [python, "-P", "-c", code],
+            capture_output=True,
+            text=True,
+            env=clean_environment(os.environ),
+        )
+        if done.returncode:
+            return None
+        times.append(float(done.stdout.split()[-1]))
+    return min(times)
 
 
 def _pip_install(environment: Path, arguments: Sequence[str]) -> None:

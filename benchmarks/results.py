@@ -130,6 +130,16 @@ class Report:
         """Return everything as dicts and lists."""
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "Report":
+        """Return the report that ``to_json`` made dicts and lists of."""
+        report = cls(**stored)
+        for group in (report.speed, report.scaling):
+            group.update({name: [Series(**each) for each in rows] for name, rows in group.items()})
+        report.outcomes = [Outcome(**each) for each in stored["outcomes"]]
+        report.all_reduces = [AllReduce(**each) for each in stored["all_reduces"]]
+        return report
+
     def median(self, workload: str, contender: str, replicas: int) -> float | None:
         """Return a contender's median on a workload, or None where there is none."""
         for series in self.speed.get(workload, []):

@@ -5,7 +5,6 @@ Speed, first steps, memory, results and all-reduce come from one run, so that th
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -26,12 +25,13 @@ from benchmarks.environments import (
     TENSORFLOW_ARRAYS,
     Contender,
     default_cache,
+    import_seconds,
     install_checkout,
     installed_size,
     pairs,
     python_of,
 )
-from benchmarks.processes import ContenderError, Process, clean_environment
+from benchmarks.processes import ContenderError, Process
 from benchmarks.reference import Reference, check_losses, largest_relative_error
 from benchmarks.results import AllReduce, Outcome, Report, Series
 from benchmarks.workloads import (
@@ -48,7 +48,6 @@ PARTS = ("speed", "results", "all-reduce", "scaling")
 SCALING_WORKLOADS = ("digits", "mnist")
 SCALING_REPLICAS = range(1, 9)
 RESULT_REPLICAS = (1, 2, 3, 4)
-IMPORTS = 3
 
 
 @dataclass(frozen=True)
@@ -161,24 +160,18 @@ def _take_turn(series: Series, process: Process, index: int, settings: Settings)
         series.problem = f"{error} (round {index + 1} of {settings.rounds})"
 
 
-def measure_speed(names: Sequence[str], settings: Settings) -> dict[str, list[Series]]:
-    """Return the steps of everybody, on one device and on several replicas."""
-    contenders = settings.present([MIRRORED, *FORMS, *PEERS])
+def speed_entries(name: str, settings: Settings) -> list[tuple[Contender, int]]:
+    """Return who is measured on a workload: everybody, on one device and on several replicas."""
+    forms = FORMS if name in IN_EVERY_FORM else ()
+    contenders = settings.present([MIRRORED, *forms, *PEERS])
     entries = [(each, replicas) for replicas in (1, settings.replicas) for each in contenders]
-    entries += [(each, 1) for each in settings.present([PRODUCTS])]
-    found = {}
-    for name in names if entries else ():
-        every = name in IN_EVERY_FORM
-        here = [(each, count) for each, count in entries if every or each not in FORMS]
-        found[name] = measure_together(TIMED[name], here, settings)
-    return found
+    return entries + [(each, 1) for each in settings.present([PRODUCTS])]
 
 
-def measure_scaling(names: Sequence[str], settings: Settings) -> dict[str, list[Series]]:
-    """Return the steps of mirrored alone, on one to eight replicas."""
-    entries = [(each, n) for n in SCALING_REPLICAS for each in settings.present([MIRRORED])]
-    names = [name for name in names if name in SCALING_WORKLOADS and entries]
-    return {name: measure_together(TIMED[name], entries, settings) for name in names}
+def scaling_entries(name: str, settings: Settings) -> list[tuple[Contender, int]]:
+    """Return mirrored alone, on one to eight replicas, where a workload is measured so."""
+    contenders = settings.present([MIRRORED]) if name in SCALING_WORKLOADS else ()
+    return [(each, replicas) for replicas in SCALING_REPLICAS for each in contenders]
 
 
 # ---------------------------------------------------------------------------- results, all-reduce
@@ -229,27 +222,23 @@ def largest_difference(values: Sequence[Array], expected: Sequence[Array]) -> fl
     return max(float(np.abs(a - b).max()) for a, b in zip(values, expected, strict=True))
 
 
-def measure_all_reduces(names: Sequence[str], settings: Settings) -> list[AllReduce]:
-    """Return what an all-reduce of each workload's gradients costs, and a copy of its bytes."""
-    found = []
-    for contender in settings.present([MIRRORED]):
-        for name in names:
-            say(f"  all-reduce: {name}")
-            size = TIMED[name].parameter_bytes
-            result = AllReduce(name, settings.replicas, size)
-            found.append(result)
-            times = max(5, min(200, int(settings.rounds * 2e7 / size)))
-            try:
-                process = settings.start(contender, name, settings.replicas)
-                try:
-                    process.ask("first_step")
-                    answer = process.ask("all_reduce", bytes=size, times=times)
-                finally:
-                    process.kill()
-                result.all_reduce_s, result.copy_s = answer["all_reduce_s"], answer["copy_s"]
-            except ContenderError as error:
-                result.problem = str(error)
-    return found
+def measure_all_reduce(name: str, settings: Settings) -> AllReduce:
+    """Return what an all-reduce of a workload's gradients costs, and a copy of its bytes."""
+    say(f"  all-reduce: {name}")
+    size = TIMED[name].parameter_bytes
+    result = AllReduce(name, settings.replicas, size)
+    times = max(5, min(200, int(settings.rounds * 2e7 / size)))
+    try:
+        process = settings.start(MIRRORED, name, settings.replicas)
+        try:
+            process.ask("first_step")
+            answer = process.ask("all_reduce", bytes=size, times=times)
+        finally:
+            process.kill()
+        result.all_reduce_s, result.copy_s = answer["all_reduce_s"], answer["copy_s"]
+    except ContenderError as error:
+        result.problem = str(error)
+    return result
 
 
 def measure_imports(names: Sequence[str], environments: dict[str, Path]) -> dict[str, float | None]:
@@ -259,27 +248,6 @@ def measure_imports(names: Sequence[str], environments: dict[str, Path]) -> dict
         for name in names
         if BY_NAME[name].environment in environments
     }
-
-
-def import_seconds(python: Path, contender: Contender) -> float | None:
-    """Return the least of three times of a contender's import, or None where it fails."""
-    code = (
-        "import time; started = time.perf_counter()\n"
-        f"import {contender.module}\n"
-        "print(time.perf_counter() - started)"
-    )
-    times = []
-    for _ in range(IMPORTS):
-        done = subprocess.run(
-            [python, "-P", "-c", code],
-            capture_output=True,
-            text=True,
-            env=clean_environment(os.environ),
-        )
-        if done.returncode:
-            return None
-        times.append(float(done.stdout.split()[-1]))
-    return min(times)
 
 
 # ---------------------------------------------------------------------------- the command
@@ -305,7 +273,11 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         help="another virtual environment for a contender, as it is",
     )
     parser.add_argument("--out", type=Path, help="the report; docs/performance.md if not --quick")
-    parser.add_argument("--json", type=Path, help="write all figures here too")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="keep all figures here, after each workload; what it has is not measured again",
+    )
     parser.add_argument("--quick", action="store_true", help="3 short rounds, only printed")
     parsed = parser.parse_args(arguments)
     if parsed.replicas < 2:
@@ -343,14 +315,37 @@ def find_environments(arguments: argparse.Namespace) -> tuple[dict[str, Path], d
     return found, skipped
 
 
-def measure(arguments: argparse.Namespace) -> Report:
-    """Measure what is asked for."""
+def begin(arguments: argparse.Namespace) -> Report:
+    """Return the report to be filled: a new one, or that which a run before has kept.
+
+    Raises:
+        SystemExit: What was kept is of another machine, day or number of rounds.
+    """
+    report = Report(machine.describe(), arguments.replicas, arguments.rounds)
+    if arguments.json is None or not arguments.json.exists():
+        return report
+    kept = Report.from_json(json.loads(arguments.json.read_text()))
+    if _conditions(kept) != _conditions(report):
+        sys.exit(
+            f"{arguments.json} has figures of other conditions, which do not compare. There: "
+            f"{_conditions(kept)}. Here: {_conditions(report)}. Give the name of a new file."
+        )
+    return kept
+
+
+def _conditions(report: Report) -> dict[str, object]:
+    here = {name: value for name, value in report.machine.items() if name != "load before"}
+    return {**here, "replicas": report.replicas, "rounds": report.rounds}
+
+
+def measure(arguments: argparse.Namespace, report: Report) -> None:
+    """Measure what is asked for and not in the report, and keep each part as it is done."""
     environments, skipped = find_environments(arguments)
+    report.skipped = skipped
     for name, reason in skipped.items():
         say(f"Skipped: {name}: {reason}")
-    report = Report(machine.describe(), arguments.replicas, arguments.rounds, skipped=skipped)
-    report.imports = measure_imports(arguments.contenders, environments)
-    report.sizes = {name: installed_size(path) for name, path in environments.items()}
+    report.imports |= measure_imports(arguments.contenders, environments)
+    report.sizes |= {name: installed_size(path) for name, path in environments.items()}
     settings = Settings(
         arguments.contenders,
         environments,
@@ -359,24 +354,34 @@ def measure(arguments: argparse.Namespace) -> Report:
         arguments.seconds,
         arguments.limit,
     )
-    names = arguments.workloads
-    if "speed" in arguments.parts:
-        report.speed = measure_speed(names, settings)
-    if "results" in arguments.parts:
+
+    def keep() -> None:
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+
+    for part, entries_of, found in (
+        ("speed", speed_entries, report.speed),
+        ("scaling", scaling_entries, report.scaling),
+    ):
+        for name in arguments.workloads if part in arguments.parts else ():
+            entries = entries_of(name, settings)
+            if entries and name not in found:
+                found[name] = measure_together(TIMED[name], entries, settings)
+                keep()
+    if "results" in arguments.parts and not report.outcomes:
         report.outcomes = measure_outcomes(settings)
-    if "all-reduce" in arguments.parts:
-        report.all_reduces = measure_all_reduces(names, settings)
-    if "scaling" in arguments.parts:
-        report.scaling = measure_scaling(names, settings)
-    return report
+    if "all-reduce" in arguments.parts and settings.present([MIRRORED]):
+        done = {each.workload for each in report.all_reduces}
+        names = [name for name in arguments.workloads if name not in done]
+        report.all_reduces += [measure_all_reduce(name, settings) for name in names]
+    keep()
 
 
 def main(command_line: Sequence[str] | None = None) -> None:
     """Measure, print the report, and store it where it is asked for."""
     arguments = parse_arguments(command_line)
-    report = measure(arguments)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+    report = begin(arguments)
+    measure(arguments, report)
     picture = plot.draw(report, arguments.out.with_suffix(".svg")) if arguments.out else None
     text = report_text.markdown(report, picture.name if picture else None)
     print(text)

@@ -98,6 +98,7 @@ def test_parts_that_were_not_measured_are_left_out() -> None:
 def test_report_is_plain_data(report: Report) -> None:
     stored = json.loads(json.dumps(report.to_json()))
     assert stored["speed"]["digits"][0]["samples"] == [40.0, 50.0, 60.0]
+    assert Report.from_json(stored) == report
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The driver: what takes part, what is skipped, and that one contender's failure is its own."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from benchmarks import environments, run
 from benchmarks.environments import ALL, BY_NAME, MIRRORED, PRODUCTS
 from benchmarks.processes import Process
-from benchmarks.workloads import TIMED
+from benchmarks.results import Series
+from benchmarks.workloads import TIMED, Workload
 
 Stub = Callable[[str], list[str]]
 ANSWER = "answer = {'fit_s': 0.1, 'facts': {'version': '1'}, 'us': 10.0, 'losses': [1.0, 1.0, 1.0]}"
@@ -134,3 +136,29 @@ def test_one_that_fails_later_keeps_its_rounds(stub: Stub) -> None:
     (series,) = run.measure_together(TIMED["line"], [(MIRRORED, 1)], settings)
     assert series.problem == "ValueError: no (round 1 of 3)"
     assert series.samples == []
+
+
+def test_what_was_kept_is_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = []
+
+    def measure_together(workload: Workload, *_: object) -> list[Series]:
+        measured.append(workload.name)
+        if workload.name == "wide" and measured.count("wide") == 1:
+            raise KeyboardInterrupt
+        return [Series("mirrored", 1, [1.0])]
+
+    monkeypatch.setattr(run, "measure_together", measure_together)
+    monkeypatch.setattr(run, "find_environments", lambda _: ({"mirrored": tmp_path}, {}))
+    monkeypatch.setattr(run, "measure_imports", lambda *_: {})
+    file = tmp_path / "kept.json"
+    line = ["--quick", "--json", str(file), "--parts", "speed", "--workloads", "line", "wide"]
+    with pytest.raises(KeyboardInterrupt):
+        run.main(line)
+    assert list(json.loads(file.read_text())["speed"]) == ["line"]
+    run.main(line)
+    assert measured == ["line", "wide", "wide"]
+    assert list(json.loads(file.read_text())["speed"]) == ["line", "wide"]
+    with pytest.raises(SystemExit, match="other conditions"):
+        run.main([*line, "--rounds", "4"])
