@@ -20,6 +20,7 @@ from benchmarks.results import (
 from benchmarks.workloads import RESULT_EPOCHS, TIMED, UNEVEN, Workload, matrix_products
 
 NOTHING = "-"
+NOTES = "## Notes on this run"  # What is written by hand begins here.
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -297,3 +298,15 @@ def _speed_sections(report: Report, picture: str | None) -> list[str]:
     for name in report.speed:
         sections += [f"### {name}", description(TIMED[name]), speed(report, name)]
     return sections
+
+
+def with_notes(text: str, before: str) -> str:
+    """Return a report with what was written by hand behind the one before.
+
+    Args:
+        text: The report.
+        before: The file that it goes to; notes are kept, and speak of the run before until somebody
+            writes new ones.
+    """
+    _, heading, notes = before.partition(NOTES)
+    return f"{text.rstrip()}\n\n{heading}{notes}" if heading else text

@@ -386,5 +386,6 @@ def main(command_line: Sequence[str] | None = None) -> None:
     text = report_text.markdown(report, picture.name if picture else None)
     print(text)
     if arguments.out:
-        arguments.out.write_text(text)
+        before = arguments.out.read_text() if arguments.out.exists() else ""
+        arguments.out.write_text(report_text.with_notes(text, before))
         say(f"Written: {arguments.out}{f' and {picture}' if picture else ''}")

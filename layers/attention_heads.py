@@ -250,3 +250,22 @@ def _window_mask(lengths: tuple[int, int], window: int) -> Tensor:
     """Return which keys are nearer to each query than a window."""
     rows, columns = _places(lengths)
     return ops.less(ops.abs(rows - columns), window)
+
+
+def checked_key_shape(value_shape: Shape, key_shape: Shape | None) -> Shape:
+    """Return the keys' shape: the values' where it is not given.
+
+    Args:
+        value_shape: The values' shape.
+        key_shape: The keys', or None.
+
+    Raises:
+        ValueError: They differ in more than the batch and the features.
+    """
+    key_shape = value_shape if key_shape is None else key_shape
+    if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
+        raise ValueError(
+            "All dimensions of `value` and `key`, except the last one, must be equal. Received: "
+            f"value_shape={value_shape} and key_shape={key_shape}"
+        )
+    return key_shape

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_positive
-from mirrored.layers.attention_heads import AttentionHeads, bare
+from mirrored.layers.attention_heads import AttentionHeads, bare, checked_key_shape
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
@@ -194,18 +194,13 @@ class GroupedQueryAttention(AttentionHeads):
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> Shape:
         """Return the query's shape."""
-        key_shape = value_shape if key_shape is None else key_shape
         if query_shape[-1] != value_shape[-1]:
             raise ValueError(
                 "The last dimension of `query_shape` and `value_shape` must be equal, but are "
                 f"{query_shape[-1]}, {value_shape[-1]}. Received: query_shape={query_shape}, "
                 f"value_shape={value_shape}"
             )
-        if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
-            raise ValueError(
-                "All dimensions of `value` and `key`, except the last one, must be equal. "
-                f"Received: value_shape={value_shape} and key_shape={key_shape}"
-            )
+        checked_key_shape(value_shape, key_shape)
         return query_shape
 
 

@@ -7,7 +7,7 @@ import string
 from typing import Any, Unpack
 
 from mirrored._arguments import explained
-from mirrored.layers.attention_heads import AttentionHeads, bare
+from mirrored.layers.attention_heads import AttentionHeads, bare, checked_key_shape
 from mirrored.layers.einsum_dense import EinsumDense
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.masks import mask_of
@@ -169,7 +169,7 @@ class MultiHeadAttention(AttentionHeads):
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> None:
         """Create the projections."""
-        key_shape = _checked_key(value_shape, key_shape)
+        key_shape = checked_key_shape(value_shape, key_shape)
         rank = len(query_shape)
         axes = self._checked_axes(len(value_shape))
         self._query_dense = self._to_heads("query", query_shape, self._key_dim)
@@ -265,20 +265,9 @@ class MultiHeadAttention(AttentionHeads):
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> Shape:
         """Return the query's shape, its last axis replaced by ``output_shape`` if there is one."""
-        _checked_key(value_shape, key_shape)
+        checked_key_shape(value_shape, key_shape)
         query = as_shape(query_shape)
         return (*query[:-1], *self._output_sizes) if self._output_sizes else query
-
-
-def _checked_key(value_shape: Shape, key_shape: Shape | None) -> Shape:
-    """Return the keys' shape: the values', unless it is given, and then as they are."""
-    key_shape = value_shape if key_shape is None else key_shape
-    if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
-        raise ValueError(
-            "All dimensions of `value` and `key`, except the last one, must be equal. Received: "
-            f"value_shape={value_shape} and key_shape={key_shape}"
-        )
-    return key_shape
 
 
 def _check_size(name: str, value: Any) -> None:

@@ -3,27 +3,26 @@
 It is apart from the layers, since few programs read such files.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from mirrored._interrupt import InterruptGuard
-from mirrored.program.variable_access import variable_writes
+from mirrored.variables.together import assign_together
 
 
 def load_into(layer: Any, store: Any) -> None:
     """Set a layer's own variables; `Layer.load_own_variables` says what the arguments are."""
     check_count(layer, len(store.keys()))
-    prepared: list[Any] = []
-    with variable_writes:
-        for number, variable in enumerate(layer._own_weights()):
-            value = np.asarray(store[str(number)])
-            if value.shape != variable.shape:
-                raise ValueError(shape_problem(variable, value.shape))
-            prepared += variable.prepare("assign", value.astype(variable.dtype, copy=False))
-        with InterruptGuard(whole=True):  # Half of the weights would be none.
-            for copy, each in prepared:
-                copy.commit(each)
+    assign_together(_values(layer, store))
+
+
+def _values(layer: Any, store: Any) -> Iterator[tuple[Any, Any]]:
+    for number, variable in enumerate(layer._own_weights()):
+        value = np.asarray(store[str(number)])
+        if value.shape != variable.shape:
+            raise ValueError(shape_problem(variable, value.shape))
+        yield variable, value.astype(variable.dtype, copy=False)
 
 
 def check_count(layer: Any, found: int) -> None:

@@ -316,10 +316,9 @@ class WeightOwner(Subclassable):
                     f"provided weight shape {array.shape}. The weight is {weight.name}."
                 )
             arrays.append(array.astype(weight.dtype, copy=False))
-        from mirrored.variables.together import assigned_together  # Needed here only.
+        from mirrored.variables.together import assign_together  # Needed here only.
 
-        with assigned_together(zip(own, arrays, strict=True)):
-            pass
+        assign_together(zip(own, arrays, strict=True))
 
     def save_own_variables(self, store: Any) -> None:
         """Put the layer's own variables into a store, under "0", "1" and so on.

@@ -1,7 +1,7 @@
 """What optimizers are made of, as configurations: their settings, and a rate or a schedule."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from mirrored._arguments import explained
 from mirrored.serialization.configured import arguments_of
@@ -17,6 +17,8 @@ _SHARED = (
 @explained
 class ConfiguredOptimizer:
     """An optimizer that can be made again; `Optimizer` says what the arguments are."""
+
+    _configured: ClassVar[tuple[str, ...]] = ("learning_rate",)  # May be configurations themselves.
 
     name: str
     _learning_rate: Any
@@ -66,7 +68,7 @@ class ConfiguredOptimizer:
             >>> float(mr.optim.SGD.from_config(config).learning_rate)
             0.5
         """
-        return cls(**read(config, ("learning_rate",), custom_objects))
+        return cls(**read(config, cls._configured, custom_objects))
 
 
 def read(

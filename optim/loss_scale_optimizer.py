@@ -3,8 +3,8 @@
 Where a gradient is not finite, that step is left out, and the factor halved.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
@@ -12,7 +12,6 @@ from mirrored._name_scope import name_scope
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
-from mirrored.optim.configured import read
 from mirrored.optim.hyperparameters import check_number
 from mirrored.optim.optimizer import Optimizer
 from mirrored.optim.updates import Target, Values
@@ -66,6 +65,7 @@ class LossScaleOptimizer(Wrapping):
     """
 
     skips_non_finite: ClassVar[bool] = True
+    _configured = ("inner_optimizer",)
     _never_called = _overrides.OPTIMIZER  # By its subclasses: it has a `scale_loss` of its own.
 
     def __init__(
@@ -98,18 +98,6 @@ class LossScaleOptimizer(Wrapping):
         """Return the arguments that make an optimizer like it, by name, as plain values."""
         config = super().get_config()
         return {name: config[name] for name in ("name", *_ARGUMENTS)}
-
-    @classmethod
-    def from_config(
-        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
-    ) -> Self:
-        """Return an optimizer that is made with the arguments of a configuration.
-
-        Args:
-            config: What `get_config` returned.
-            custom_objects: Classes and functions that it may name, by these names.
-        """
-        return cls(**read(config, ("inner_optimizer",), custom_objects))
 
     def _inner_of(self, variable: Variable) -> Optimizer:
         return self._inner[0]

@@ -138,6 +138,8 @@ class MultiOptimizer(Wrapping):
         (0.75, 0.5)
     """
 
+    _configured = ("optimizer_map",)
+
     def __init__(
         self,
         optimizer_map: OptimizerMap | Callable[[Variable], Optimizer],
@@ -161,18 +163,6 @@ class MultiOptimizer(Wrapping):
         """Return the arguments that make an optimizer like it, by name, as plain values."""
         config = super().get_config()
         return {name: config[name] for name in ("optimizer_map", "loss_scale_factor", "name")}
-
-    @classmethod
-    def from_config(
-        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
-    ) -> Self:
-        """Return one that is made with the arguments of a configuration.
-
-        Args:
-            config: What `get_config` returned.
-            custom_objects: Classes and functions that it may name, by these names.
-        """
-        return cls(**read(config, ("optimizer_map",), custom_objects))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_chosen": list(self._chosen.values())}

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._interrupt import InterruptGuard
 from mirrored._logging import warn_caller
-from mirrored.program.variable_access import variable_writes
+from mirrored.variables.together import assign_together
 
 
 def load_into(optimizer: Any, store: Any) -> None:
@@ -18,14 +17,10 @@ def load_into(optimizer: Any, store: Any) -> None:
     if len(store.keys()) != len(own):
         warn_caller(skipped(optimizer, len(own), len(store.keys())))
         return
-    prepared: list[Any] = []
-    with variable_writes:
-        for number, variable in enumerate(own):
-            value = np.asarray(store[str(number)]).astype(variable.dtype, copy=False)
-            prepared += variable.prepare("assign", value)
-        with InterruptGuard(whole=True):  # Half of the state would be none.
-            for copy, each in prepared:
-                copy.commit(each)
+    assign_together(
+        (variable, np.asarray(store[str(number)]).astype(variable.dtype, copy=False))
+        for number, variable in enumerate(own)
+    )
 
 
 def skipped(optimizer: Any, own: int, found: int) -> str:

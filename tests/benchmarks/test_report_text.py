@@ -118,3 +118,10 @@ def test_plot(report: Report, tmp_path: Path) -> None:
     plot.draw(report, path)
     assert path.read_bytes() == first
     assert plot.draw(Report({}, 2, 3), path) is None
+
+
+def test_notes_written_by_hand_are_kept() -> None:
+    before = "# Performance\n\nold\n\n## Notes on this run\n\nBy hand.\n\n## More\n"
+    after = report_text.with_notes("# Performance\n\nnew\n", before)
+    assert after == "# Performance\n\nnew\n\n## Notes on this run\n\nBy hand.\n\n## More\n"
+    assert report_text.with_notes("new\n", "old\n") == "new\n"

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirrored._interrupt import InterruptGuard
 from mirrored._logging import warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.layers import Layer
@@ -22,6 +21,7 @@ from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup,
 from mirrored.training.files.keras_places import Owner, Place, Stream, places, streams
 from mirrored.training.network import Network
 from mirrored.variables import Variable
+from mirrored.variables.together import assign_together
 
 _LISTED = 20  # Objects named in one error.
 
@@ -144,15 +144,13 @@ def load_state(
             if not skip_mismatch:
                 raise WeightsFileError(f"{reader.noun} does not fit the model. {text}")
             warn_caller(text)
-        prepared: list[tuple[Variable, Any]] = []
-        for target in plan.targets:
-            prepared += _prepared(target)
-            if is_new:
-                _commit(prepared)
-        with InterruptGuard(whole=True):  # Half of the state would be none.
-            _commit(prepared)
-        if is_new:
-            _set_streams(found, reader)
+        values = ((each.variable, _value(each)) for each in plan.targets)
+        if not is_new:
+            assign_together(values)
+            return
+        for variable, value in values:
+            variable.assign(value)
+        _set_streams(found, reader)
 
 
 def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_new: bool) -> None:
@@ -201,21 +199,14 @@ def _target(variable: Variable, group: ReadGroup, key: str) -> Target:
     return Target(variable, group, key)
 
 
-def _prepared(target: Target) -> list[tuple[Variable, Any]]:
-    """Return what a variable's copies get; the file's array is let go."""
+def _value(target: Target) -> Any:
+    """Return what a variable gets."""
     try:
-        value = to_array(target.group[target.key], target.variable)
+        return to_array(target.group[target.key], target.variable)
     except WeightsFileError:
         raise
     except ValueError as error:
         raise WeightsFileError(f"{target.group.reader.noun} does not fit: {error}") from None
-    return list(target.variable.prepare("assign", value))
-
-
-def _commit(prepared: list[tuple[Variable, Any]]) -> None:
-    for copy, value in prepared:
-        copy.commit(value)
-    prepared.clear()
 
 
 def _set_streams(found: list[Place], reader: Hdf5Reader) -> None:

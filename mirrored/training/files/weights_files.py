@@ -19,7 +19,7 @@ from mirrored.training.files.named_weights import named_weights
 from mirrored.training.files.tensor_file import load_tensors, save_tensors
 from mirrored.training.files.zip_members import Members
 from mirrored.training.network import Network
-from mirrored.variables.together import assigned_together
+from mirrored.variables.together import assign_together
 
 # What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
 _OTHER_FORMATS = frozenset(
@@ -142,11 +142,8 @@ def _load_tensors(model: Network, path: str) -> None:
     named = named_weights(model)
     expected = {key: (each.shape, each.dtype) for key, each in named.items()}
     try:
-        with (
-            contextlib.closing(load_tensors(path, expected)) as loaded,
-            assigned_together((named[key], array) for key, array in loaded),
-        ):
-            pass
+        with contextlib.closing(load_tensors(path, expected)) as loaded:
+            assign_together((named[key], array) for key, array in loaded)
     except WeightsFileError as error:
         unused = [layer for layer in model._walk() if not layer.built]
         if unused:
