@@ -25,6 +25,8 @@ __all__ = [
     "OutOfRangeError",
     "ResourceExhaustedError",
     "WeightsFileError",
+    "WorkerError",
+    "WorkerTimeoutError",
 ]
 
 
@@ -94,6 +96,45 @@ class CollectiveError(RuntimeError):
 
 class CollectiveTimeoutError(CollectiveError, TimeoutError):
     """A collective was not done by its deadline; the devices were disconnected from each other."""
+
+
+class WorkerError(RuntimeError):
+    """Processes that train together cannot go on: one failed, ended, or does something else.
+
+    Args:
+        *args: What any exception takes: the text.
+        worker: What the attribute of this name is; so are the others.
+
+    Attributes:
+        worker: The number of the worker that it is about, None where that is nobody.
+        host: The host that it runs on.
+        step: In which step it failed, as it said; None: in none.
+        what: What this worker was in, or did.
+        reason: What happened to the other, in its own words.
+        missing: The numbers of the workers that did not come by the deadline.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        worker: int | None = None,
+        host: str = "",
+        step: str | None = None,
+        what: str = "",
+        reason: str = "",
+        missing: Sequence[int] = (),
+    ) -> None:
+        super().__init__(*args)
+        self.worker = worker
+        self.host = host
+        self.step = step
+        self.what = what
+        self.reason = reason
+        self.missing = tuple(missing)
+
+
+class WorkerTimeoutError(WorkerError, TimeoutError):
+    """Other workers did not come by the deadline; its attribute `missing` says which."""
 
 
 class NonFiniteLossError(FloatingPointError):

@@ -19,6 +19,8 @@ from mirrored import errors
         ("NonFiniteLossError", (FloatingPointError, ArithmeticError)),
         ("OperatorNotAllowedInGraphError", (TypeError,)),
         ("WeightsFileError", (ValueError,)),
+        ("WorkerError", (RuntimeError,)),
+        ("WorkerTimeoutError", (errors.WorkerError, RuntimeError, TimeoutError)),
         ("OutOfRangeError", (StopIteration,)),
     ],
 )
@@ -43,5 +45,7 @@ def test_table_has_every_error() -> None:
         "NonFiniteLossError",
         "OperatorNotAllowedInGraphError",
         "WeightsFileError",
+        "WorkerError",
+        "WorkerTimeoutError",
         "OutOfRangeError",
     }

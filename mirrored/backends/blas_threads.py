@@ -48,6 +48,13 @@ def available_threads() -> int:
     return max((get() for get, _ in _libraries()), default=1)
 
 
+def limit(count: int) -> None:
+    """Let products use so many threads from now on; whoever asks how many there are hears that."""
+    for _, set_count in _libraries():
+        set_count(count)
+    available_threads.cache_clear()
+
+
 def threads_of_products(operations: int) -> int | None:
     """Return how many threads a product of so many operations uses; None: as many as it likes.
 

@@ -1,0 +1,10 @@
+"""Processes that train together: what they know of each other, and what they send each other.
+
+A launcher of MPI starts them, on one host or on several. It knows nothing of devices: what it sums
+and sends are arrays of the host.
+"""
+
+from mirrored.workers.connecting import connect
+from mirrored.workers.interface import Workers
+
+__all__ = ["Workers", "connect"]

@@ -1,0 +1,85 @@
+"""Connects this process with the others that a launcher started beside it, once.
+
+Without a launcher there are no others, which is no error: the same program runs on one worker.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from mirrored._logging import logger
+from mirrored.workers.interface import DEADLINE, OneWorker, Workers
+from mirrored.workers.launch import INSTALL, Launch, is_mpi_loaded, launch, load_mpi
+
+_lock = threading.Lock()
+_connected: Workers | None = None
+
+
+def connect() -> Workers:
+    """Return the workers of this job: all processes that `mpiexec` started beside this one.
+
+    The first call connects them, and waits until all have come; later ones return the same. Where
+    no launcher started this process, or it started one, there is one worker, which needs no MPI.
+
+    Raises:
+        ImportError: There are others, and the package mpi4py is not installed.
+        FailedPreconditionError: MPI serves one thread only, or is not the launcher's.
+        WorkerTimeoutError: Others did not come within 10 minutes.
+
+    Example:
+        >>> workers = connect()
+        >>> workers.rank, workers.count, workers.is_chief
+        (0, 1, True)
+    """
+    global _connected
+    with _lock:
+        if _connected is None:
+            _connected = _connect()
+        return _connected
+
+
+def _connect() -> Workers:
+    launched = launch()
+    if launched is None and not is_mpi_loaded():
+        logger.info("One worker: no launcher of MPI, such as `mpiexec`, started this program.")
+        return OneWorker()
+    try:
+        mpi = load_mpi(launched)
+    except ImportError:
+        if launched is None or launched.processes != 1:
+            raise
+        logger.info("One worker, and no mpi4py: to reach others, %s.", INSTALL)
+        return OneWorker()
+    if mpi.COMM_WORLD.Get_size() == 1:
+        logger.info("One worker: %s", _who_started_one(launched))
+        return OneWorker()
+    return _connect_by(mpi)
+
+
+def _connect_by(mpi: object) -> Workers:
+    # Where there is one worker nothing of this is loaded.
+    from mirrored.workers.cores import share_cores
+    from mirrored.workers.launch import library
+    from mirrored.workers.layout import lay_out
+    from mirrored.workers.mpi_workers import MPIWorkers
+
+    layout = lay_out(mpi, DEADLINE)
+    threads = share_cores(layout.local)
+    workers = MPIWorkers(mpi, layout)
+    if workers.is_chief:
+        counts = Counter(layout.hosts)
+        logger.info(
+            "%d workers on %d host%s (%s), connected by %s%s.",
+            *(workers.count, len(counts), "" if len(counts) == 1 else "s"),
+            ", ".join(f"{host}: {count}" for host, count in counts.items()),
+            library(mpi),
+            "" if threads is None else f"; matrix products use {threads} thread(s) each",
+        )
+    return workers
+
+
+def _who_started_one(launched: Launch | None) -> str:
+    if launched is None:
+        return "MPI is loaded, and knows of no other process."
+    return f"{launched.launcher} started one process."

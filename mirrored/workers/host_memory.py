@@ -1,0 +1,135 @@
+"""Memory that the workers of one host share: where they meet, and where they add up vectors.
+
+Each has a part that it alone writes, and all read. Two counters a worker say how far it is.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored.errors import ResourceExhaustedError
+from mirrored.workers.calls import BYTES
+
+_LEAST = 1 << 12
+# Where a part has its two counters, each in a cache line of its own, the call, and the vectors:
+# what the worker gives, and what it has added up.
+_ARRIVED, _DONE, _CALL, _VECTORS = 0, 128, 256, 512
+_SHARED = "/dev/shm"
+
+
+class HostMemory:
+    """The memory of the workers of one host.
+
+    Args:
+        mpi: The module of MPI.
+        local: The communicator of the workers of this host.
+        capacity: The bytes of a vector that are added up at a time, a multiple of 16.
+
+    Attributes:
+        capacity: This number, which is smaller where there is little memory.
+
+    Raises:
+        ResourceExhaustedError: There is too little memory that can be shared.
+    """
+
+    def __init__(self, mpi: Any, local: Any, capacity: int) -> None:
+        self.rank, self.count = local.Get_rank(), local.Get_size()
+        self.capacity = _fitting(mpi, local, capacity)
+        size = _VECTORS + 2 * self.capacity
+        self._window = mpi.Win.Allocate_shared(size, 1, comm=local)
+        # Stores and loads may be made from now on; `Sync` orders them.
+        self._window.Lock_all(mpi.MODE_NOCHECK)
+        parts = [
+            memoryview(self._window.Shared_query(rank)[0]).cast("B") for rank in range(self.count)
+        ]
+        self._arrived = [part[_ARRIVED : _ARRIVED + 8].cast("Q") for part in parts]
+        self._done = [part[_DONE : _DONE + 8].cast("Q") for part in parts]
+        self._calls = [part[_CALL : _CALL + BYTES] for part in parts]
+        middle, end = _VECTORS + self.capacity, _VECTORS + 2 * self.capacity
+        self._given = [np.frombuffer(part[_VECTORS:middle], np.uint8) for part in parts]
+        self._sums = [np.frombuffer(part[middle:end], np.uint8) for part in parts]
+        # What the memory held before means nothing: all begin when all have written.
+        self._arrived[self.rank][0] = self._done[self.rank][0] = 0
+        self._window.Sync()
+        local.Barrier()
+        self._window.Sync()
+
+    def say(self, call: bytes) -> None:
+        """Write what this worker does next, for the others of its host."""
+        self._calls[self.rank][:] = call
+
+    def said(self) -> list[bytes]:
+        """Return what each worker of the host does, once all have arrived."""
+        return [bytes(each) for each in self._calls]
+
+    def given(self, rank: int, dtype: np.dtype[Any], size: int) -> NDArray[Any]:
+        """Return the vector that a worker gives to be added up."""
+        return self._given[rank][: size * dtype.itemsize].view(dtype)
+
+    def added(self, rank: int, dtype: np.dtype[Any], size: int) -> NDArray[Any]:
+        """Return the vector that a worker adds up, of which its part alone means something."""
+        return self._sums[rank][: size * dtype.itemsize].view(dtype)
+
+    def arrive(self, stage: int) -> None:
+        """Say that what this worker gives in a stage is there."""
+        self._window.Sync()  # All that was written before is seen before the counter is.
+        self._arrived[self.rank][0] = stage
+
+    def finish(self, stage: int) -> None:
+        """Say that this worker has read what others gave in a stage, and added up its part."""
+        self._window.Sync()
+        self._done[self.rank][0] = stage
+
+    def have_arrived(self, stage: int) -> bool:
+        """Return whether all have arrived in a stage; what they gave may be read then."""
+        for counter in self._arrived:
+            if counter[0] < stage:
+                return False
+        self._window.Sync()
+        return True
+
+    def have_finished(self, stage: int) -> bool:
+        """Return whether all have finished a stage; their parts may be read, and written again."""
+        for counter in self._done:
+            if counter[0] < stage:
+                return False
+        self._window.Sync()
+        return True
+
+    def absent(self, stage: int) -> list[int]:
+        """Return which workers of the host have not arrived in a stage."""
+        return [rank for rank, counter in enumerate(self._arrived) if counter[0] < stage]
+
+    def unfinished(self, stage: int) -> list[int]:
+        """Return which workers of the host have not finished a stage."""
+        return [rank for rank, counter in enumerate(self._done) if counter[0] < stage]
+
+    def close(self) -> None:
+        """Give the memory back; all workers of the host do so."""
+        for views in (self._arrived, self._done, self._calls, self._given, self._sums):
+            views.clear()
+        self._window.Unlock_all()
+        self._window.Free()
+
+
+def _fitting(mpi: Any, local: Any, capacity: int) -> int:
+    """Return how much there is room for: writing more than there is would end the process."""
+    free = capacity * 4 * local.Get_size()
+    with suppress(OSError):  # It may be elsewhere on this system.
+        found = os.statvfs(_SHARED)
+        free = found.f_bavail * found.f_frsize
+    # Half of what is free, for two vectors a worker.
+    mine = min(capacity, free // (4 * local.Get_size())) // 64 * 64
+    least = int(local.allreduce(mine, op=mpi.MIN))
+    if least < _LEAST:
+        raise ResourceExhaustedError(
+            f"The workers of a host share memory in {_SHARED}, where too little is free. Received: "
+            f"{free} bytes, for {local.Get_size()} workers that need {4 * _LEAST} each. Make it "
+            "larger (in containers by `--shm-size`), or remove what programs left there."
+        )
+    return least

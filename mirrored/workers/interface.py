@@ -1,0 +1,183 @@
+"""What a worker does together with all others, whether there are any or not.
+
+Each of these calls is made by all workers, in the same order: it returns when all have made it, or
+raises an error that says who did not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Seconds that a call waits for others, as the collectives of one host do.
+DEADLINE = 600.0
+
+
+class Workers(ABC):
+    """The workers of a job, as one of them sees them.
+
+    Args:
+        rank: What the attribute of this name is; so are the others.
+
+    Attributes:
+        rank: The number of this worker, from 0 on.
+        count: How many there are.
+        hosts: The hosts that they run on, by rank.
+        local_rank: The number of this worker among those of its host.
+        deadline: The seconds that a call may wait for others.
+    """
+
+    def __init__(
+        self, rank: int = 0, hosts: tuple[str, ...] = ("localhost",), local_rank: int = 0
+    ) -> None:
+        self.rank = rank
+        self.count = len(hosts)
+        self.hosts = hosts
+        self.local_rank = local_rank
+        self.deadline = DEADLINE
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this is worker 0, which writes what is written once."""
+        return self.rank == 0
+
+    def sum_in_order(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+        """Write the sum over all workers into `out`: the same bits on every worker.
+
+        Those of a host are summed in the order of their ranks, then the hosts in the order of their
+        first ones. Floats of 16 bits are summed in float32 and rounded once a level.
+
+        Args:
+            vector: What this worker adds, contiguous; it stays as it is, if it is not `out`.
+            out: Where the sum goes, of the same shape and dtype.
+            what: What it is, for errors, as in "bucket 2 of 5 of step 17".
+
+        Raises:
+            ValueError: The arrays differ in shape or dtype, or one is not contiguous.
+            WorkerError: Another worker failed, ended, or made another call.
+        """
+        check_sum(vector, out)
+        self._sum(vector.reshape(-1), out.reshape(-1), what)
+
+    @abstractmethod
+    def _sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+        """Compute `sum_in_order` of two vectors."""
+
+    @abstractmethod
+    def gather(self, value: Any, what: str) -> list[Any]:
+        """Return a small object of each worker, by rank.
+
+        Args:
+            value: What this worker has; it can be pickled.
+            what: What it is, for errors.
+
+        Raises:
+            WorkerError: Another worker failed, ended, or made another call.
+        """
+
+    @abstractmethod
+    def gather_arrays(self, array: NDArray[Any], what: str) -> list[NDArray[Any]]:
+        """Return an array of each worker, by rank; their shapes may differ.
+
+        Args:
+            array: What this worker has, of the same dtype as the others.
+            what: What it is, for errors.
+
+        Raises:
+            WorkerError: Another worker failed, ended, or made another call.
+        """
+
+    @abstractmethod
+    def broadcast(self, arrays: list[NDArray[Any]], what: str) -> None:
+        """Write worker 0's values into the arrays of all others.
+
+        Args:
+            arrays: Of the same shapes and dtypes on each worker.
+            what: What they are, for errors.
+
+        Raises:
+            WorkerError: Another worker failed, ended, or made another call.
+        """
+
+    @abstractmethod
+    def barrier(self, what: str) -> None:
+        """Return when all workers have come here.
+
+        Args:
+            what: What they do next, for errors.
+
+        Raises:
+            WorkerError: Another worker failed, ended, or made another call.
+        """
+
+    @abstractmethod
+    def failed(self, error: BaseException, step: str | None = None) -> None:
+        """Tell all others that this worker goes no further: they raise a WorkerError.
+
+        Args:
+            error: What happened.
+            step: In which step, as errors name it; None: in none.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Wait until all others have ended as well, and give back what the calls use."""
+
+
+class OneWorker(Workers):
+    """A worker that has no others, for whom nothing needs to be sent.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirrored.workers.interface import OneWorker
+        >>> alone, total = OneWorker(), np.zeros(2)
+        >>> alone.sum_in_order(np.array([1.0, 2.0]), total, "an example")
+        >>> total, alone.gather("here", "an example")
+        (array([1., 2.]), ['here'])
+    """
+
+    def _sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+        """Copy the vector."""
+        if vector is not out:
+            np.copyto(out, vector)
+
+    def gather(self, value: Any, what: str) -> list[Any]:
+        """Return the value."""
+        return [value]
+
+    def gather_arrays(self, array: NDArray[Any], what: str) -> list[NDArray[Any]]:
+        """Return a copy of the array."""
+        return [np.array(array)]
+
+    def broadcast(self, arrays: list[NDArray[Any]], what: str) -> None:
+        """Leave the arrays as they are."""
+
+    def barrier(self, what: str) -> None:
+        """Wait for nobody."""
+
+    def failed(self, error: BaseException, step: str | None = None) -> None:
+        """Tell nobody."""
+
+    def close(self) -> None:
+        """Give back nothing."""
+
+
+def check_sum(vector: NDArray[Any], out: NDArray[Any]) -> None:
+    """Check what is to be summed.
+
+    Raises:
+        ValueError: It is said what is wrong.
+    """
+    if vector.shape != out.shape or vector.dtype != out.dtype:
+        raise ValueError(
+            "The sum over workers has the shape and dtype of what is summed. Received: "
+            f"{vector.dtype} of shape {vector.shape}, out={out.dtype} of shape {out.shape}."
+        )
+    if not (vector.flags.c_contiguous and out.flags.c_contiguous):
+        raise ValueError(
+            "The sum over workers is of contiguous arrays: give `np.ascontiguousarray` of them. "
+            f"Received: strides {vector.strides}, out with strides {out.strides}."
+        )

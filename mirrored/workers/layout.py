@@ -1,0 +1,127 @@
+"""Which worker is on which host, and the communicators through which they reach each other.
+
+Nobody waits here without a limit: all say that they have come before MPI's own calls are made.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mirrored.errors import WorkerTimeoutError
+from mirrored.workers.transfers import Transfers
+
+_OFTEN = 0.001
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Who is where.
+
+    Attributes:
+        rank: The number of this worker.
+        hosts: The hosts of all, by rank.
+        neighbours: The ranks of the workers of this host, in order; this one is among them.
+        lanes: How many workers of each host send sums to other hosts, each a part of them.
+        leaders: The ranks of those that this worker sends to and hears of, by host; none: it is
+            not one of them, or there is one host.
+        library: The MPI that connects them.
+        everyone: The communicator of all, for calls.
+        notices: The communicator of all, for notices.
+        local: That of the workers of this host.
+        lane: That of the leaders; None: there are none.
+    """
+
+    rank: int
+    hosts: tuple[str, ...]
+    neighbours: tuple[int, ...]
+    lanes: int
+    leaders: tuple[int, ...]
+    everyone: Any
+    notices: Any
+    local: Any
+    lane: Any
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this worker among those of its host."""
+        return self.neighbours.index(self.rank)
+
+    def close(self) -> None:
+        """Give the communicators back; all workers do so."""
+        for comm in (self.lane, self.local, self.notices, self.everyone):
+            if comm is not None:
+                comm.Free()
+
+
+def lay_out(mpi: Any, deadline: float) -> Layout:
+    """Return who is where, once all workers have come here.
+
+    Args:
+        mpi: The module of MPI.
+        deadline: The seconds that others have to come.
+
+    Raises:
+        WorkerTimeoutError: They did not come.
+    """
+    world = mpi.COMM_WORLD
+    _meet(mpi, world, deadline)
+    everyone, notices = world.Dup(), world.Dup()
+    local = everyone.Split_type(mpi.COMM_TYPE_SHARED, key=everyone.Get_rank())
+    rank = everyone.Get_rank()
+    neighbours = tuple(local.allgather(rank))
+    found = everyone.allgather((_host(mpi), neighbours))
+    # Hosts are in the order of their first workers.
+    groups = sorted({group for _, group in found})
+    lanes = min(len(group) for group in groups)
+    number = neighbours.index(rank)
+    is_leader = len(groups) > 1 and number < lanes
+    lane = everyone.Split(number if is_leader else mpi.UNDEFINED, key=groups.index(neighbours))
+    return Layout(
+        rank=rank,
+        hosts=tuple(name for name, _ in found),
+        neighbours=neighbours,
+        lanes=lanes,
+        leaders=tuple(group[number] for group in groups) if is_leader else (),
+        everyone=everyone,
+        notices=notices,
+        local=local,
+        lane=lane if is_leader else None,
+    )
+
+
+def _host(mpi: Any) -> str:
+    # Where a launcher only pretends that there are several hosts, it alone knows their names.
+    return os.environ.get("PMI_HOSTNAME") or str(mpi.Get_processor_name())
+
+
+def _meet(mpi: Any, world: Any, deadline: float) -> None:
+    """Return when all have come; who does not come would be waited for in MPI for ever."""
+    # The last tag that there is, which programs of their own hardly use.
+    tag = world.Get_attr(mpi.TAG_UB)
+    rank, nothing = world.Get_rank(), np.zeros(1, np.uint8)
+    others = [other for other in range(world.Get_size()) if other != rank]
+    arriving, sent = Transfers(mpi, world), Transfers(mpi, world)
+    for other in others:
+        arriving.receive(np.zeros(1, np.uint8), other, tag)
+        sent.send(nothing, other, tag)
+    began = time.monotonic()
+    while not (arriving.over() and sent.over()):
+        waited = time.monotonic() - began
+        if waited > deadline:
+            absent = arriving.ranks() or sent.ranks()
+            raise WorkerTimeoutError(
+                f"Not all workers connected with worker {rank} by its deadline. Received: "
+                f"{waited:.4g} seconds, and no word from {', '.join(map(str, absent))} of "
+                f"{world.Get_size()} workers. Every one has to make a strategy for several "
+                "workers, or to be started by `python -m mirrored.run`.",
+                worker=absent[0],
+                what="connecting",
+                reason="timeout",
+                missing=absent,
+            )
+        time.sleep(_OFTEN)

@@ -1,0 +1,196 @@
+"""Where all workers meet: those of a host in its memory, hosts by messages of some workers of each.
+
+All say there what they do, and add up vectors, in stages that all go through together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored.errors import WorkerError
+from mirrored.workers.between_hosts import BetweenHosts
+from mirrored.workers.calls import Call
+from mirrored.workers.host_memory import HostMemory
+from mirrored.workers.layout import Layout
+from mirrored.workers.sums import add_in_order, bounds
+from mirrored.workers.waiting import Waiting
+
+# Bytes of a vector that are added up at a time. What several workers write and read soon after each
+# other is best where it still is in a cache; messages are best long. docs/several-hosts.md has the
+# figures.
+_ON_ONE_HOST, _ON_SEVERAL = 1 << 20, 1 << 22
+# Up to so many bytes each worker of a host adds up all of a vector, and not a part of it, which the
+# others would have to wait for.
+_SMALL = 1 << 14
+
+
+class Meeting:
+    """Where one worker meets all others.
+
+    Args:
+        mpi: The module of MPI.
+        layout: Who is where.
+        waiting: How it waits for them.
+    """
+
+    def __init__(self, mpi: Any, layout: Layout, waiting: Waiting) -> None:
+        self._layout = layout
+        self._waiting = waiting
+        self._stage = 0
+        several = len(layout.neighbours) < len(layout.hosts)
+        capacity = _ON_SEVERAL if several else _ON_ONE_HOST
+        self._memory: HostMemory | None = None
+        if len(layout.neighbours) > 1:
+            self._memory = HostMemory(mpi, layout.local, capacity)
+            capacity = self._memory.capacity
+        self._capacity = int(layout.everyone.allreduce(capacity, op=mpi.MIN))
+        self._between = None if layout.lane is None else BetweenHosts(mpi, layout.lane)
+
+    def meet(self, call: Call) -> None:
+        """Return when all workers are in this call.
+
+        Raises:
+            WorkerError: Another worker is in another call, failed, or has ended.
+        """
+        said = call.encode()
+        self._begin_stage(call)
+        if self._memory is not None:
+            self._arrive(self._memory, call, said)
+        if self._between is not None:
+            self._between.begin_to_meet(said)
+            self._hear(self._between, call)
+        if self._memory is not None:
+            self._memory.finish(self._stage)
+
+    def sum(self, call: Call, vector: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write the sum of a vector over all workers.
+
+        Raises:
+            WorkerError: Another worker is in another call, failed, or has ended.
+        """
+        step = max(1, self._capacity // vector.itemsize)
+        said: bytes | None = call.encode()
+        for at in range(0, max(1, vector.size), step):
+            given, added = vector[at : at + step], out[at : at + step]
+            self._begin_stage(call)
+            if self._memory is None:
+                np.copyto(added, given)
+                self._sum_over_hosts(call, said, added)
+            else:
+                self._sum_on_host(self._memory, call, said, given, added)
+            said = None  # Once is enough.
+
+    def close(self) -> None:
+        """Give the memory back; all workers do so."""
+        if self._memory is not None:
+            self._memory.close()
+
+    # ------------------------------------------------------------------ stages
+
+    def _begin_stage(self, call: Call) -> None:
+        """Wait until all of the host have read what was given before, and begin the next stage."""
+        memory, before = self._memory, self._stage
+        self._stage = before + 1
+        if memory is not None:
+            self._waiting.until(
+                lambda: memory.have_finished(before),
+                call,
+                lambda: self._ranks(memory.unfinished(before)),
+            )
+
+    def _arrive(self, memory: HostMemory, call: Call, said: bytes | None) -> None:
+        """Say what this worker does, and wait until all of the host have."""
+        stage = self._stage
+        if said is not None:
+            memory.say(said)
+        memory.arrive(stage)
+        self._waiting.until(
+            lambda: memory.have_arrived(stage), call, lambda: self._ranks(memory.absent(stage))
+        )
+        if said is not None:
+            self._check(call, said, memory.said(), self._layout.neighbours)
+
+    def _sum_on_host(
+        self,
+        memory: HostMemory,
+        call: Call,
+        said: bytes | None,
+        vector: NDArray[Any],
+        out: NDArray[Any],
+    ) -> None:
+        dtype, size, stage = vector.dtype, vector.size, self._stage
+        np.copyto(memory.given(memory.rank, dtype, size), vector)
+        self._arrive(memory, call, said)
+        given = [memory.given(rank, dtype, size) for rank in range(memory.count)]
+        alone = len(self._layout.neighbours) == len(self._layout.hosts)
+        if alone and vector.nbytes <= _SMALL:
+            add_in_order(given, out)
+            memory.finish(stage)
+            return
+        parts = bounds(size, self._layout.lanes)
+        if memory.rank < len(parts):
+            begin, end = parts[memory.rank]
+            mine = memory.added(memory.rank, dtype, size)[begin:end]
+            add_in_order([each[begin:end] for each in given], mine)
+            self._sum_over_hosts(call, said, mine)
+        memory.finish(stage)
+        self._waiting.until(
+            lambda: memory.have_finished(stage),
+            call,
+            lambda: self._ranks(memory.absent(stage)),
+            lambda: self._ranks(memory.unfinished(stage)),
+        )
+        for rank, (begin, end) in enumerate(parts):
+            np.copyto(out[begin:end], memory.added(rank, dtype, size)[begin:end])
+
+    def _sum_over_hosts(self, call: Call, said: bytes | None, values: NDArray[Any]) -> None:
+        between = self._between
+        if between is None:
+            return
+        if said is not None:
+            between.begin_to_meet(said)
+        between.begin_sum(values)
+        if said is not None:  # What is another call's is not looked at.
+            self._hear(between, call)
+        between.finish_sum(values, self._wait(call))
+
+    # ------------------------------------------------------------------ who is there
+
+    def _hear(self, between: BetweenHosts, call: Call) -> None:
+        self._check(call, call.encode(), between.meet(self._wait(call)), self._layout.leaders)
+
+    def _wait(
+        self, call: Call
+    ) -> Callable[[Callable[[], bool], Callable[[], Sequence[int]]], None]:
+        def wait(over: Callable[[], bool], missing: Callable[[], Sequence[int]]) -> None:
+            leaders = self._layout.leaders
+            self._waiting.until(over, call, lambda: [leaders[host] for host in missing()])
+
+        return wait
+
+    def _ranks(self, numbers: Sequence[int]) -> list[int]:
+        """Return the ranks of workers of this host."""
+        return [self._layout.neighbours[number] for number in numbers]
+
+    def _check(self, call: Call, mine: bytes, said: Sequence[bytes], ranks: Sequence[int]) -> None:
+        """Raise an error where another worker does something else."""
+        for rank, theirs in zip(ranks, said, strict=True):
+            if theirs == mine:
+                continue
+            other = Call.decode(theirs)
+            if not other.agrees(call):
+                layout = self._layout
+                raise WorkerError(
+                    "All workers have to make the same calls in the same order. Received: worker "
+                    f"{layout.rank} on host {layout.hosts[layout.rank]} is in {call}, and worker "
+                    f"{rank} on host {layout.hosts[rank]} is in {other}. Look for what hangs on a "
+                    "worker's number, host or data, and changes what it does.",
+                    worker=rank,
+                    host=layout.hosts[rank],
+                    what=call.what,
+                    reason=f"{other}, not {call}",
+                )

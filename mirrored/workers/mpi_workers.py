@@ -1,0 +1,261 @@
+"""The workers of a job that MPI connects.
+
+When one of them fails all others hear of it, wherever they wait; and none ends while others rely on
+it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import pickle
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored._logging import logger
+from mirrored.errors import WorkerError
+from mirrored.workers.calls import ANY, Call
+from mirrored.workers.interface import Workers
+from mirrored.workers.layout import Layout
+from mirrored.workers.meeting import Meeting
+from mirrored.workers.notices import ENDED, FAILED, Notice, Notices
+from mirrored.workers.waiting import Waiting
+
+# Seconds that others have to end by themselves, and say why, before the launcher ends them.
+PATIENCE = 5.0
+_OFTEN = 0.005  # How often a worker that has come to its end looks whether the others have.
+_INTERRUPTED = 130  # The status of a program that Ctrl-C ended, as shells have it.
+
+
+class MPIWorkers(Workers):
+    """Workers that MPI connects; `connect` makes it.
+
+    Args:
+        mpi: The module of MPI.
+        layout: Who is where, and the communicators.
+    """
+
+    def __init__(self, mpi: Any, layout: Layout) -> None:
+        super().__init__(layout.rank, layout.hosts, layout.local_rank)
+        self._mpi = mpi
+        self._layout = layout
+        self._notices = Notices(mpi, layout.notices)
+        self._waiting = Waiting(self, self._notices)
+        self._meeting = Meeting(mpi, layout, self._waiting)
+        self._lock = threading.Lock()  # One call at a time, whichever thread makes it.
+        self._calls = 0
+        # What MPI's own collectives read and write, for as long as they may do so.
+        self._under_way: list[Any] = []
+        self._broken: BaseException | None = None
+        self._is_closed = False
+        self._process = os.getpid()
+        atexit.register(self._at_exit)
+
+    # ------------------------------------------------------------------ calls
+
+    def _sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+        """Compute `sum_in_order` of two vectors."""
+        with self._call("sum", vector.dtype.name, vector.size, what) as call:
+            self._meeting.sum(call, vector, out)
+
+    def gather(self, value: Any, what: str) -> list[Any]:
+        """Return a small object of each worker, by rank."""
+        data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        with self._call("gather of objects", "", ANY, what) as call:
+            self._meeting.meet(call)
+            return [pickle.loads(each) for each in self._gathered(call, data)]
+
+    def gather_arrays(self, array: NDArray[Any], what: str) -> list[NDArray[Any]]:
+        """Return an array of each worker, by rank; their shapes may differ."""
+        data = pickle.dumps(np.asarray(array), pickle.HIGHEST_PROTOCOL)
+        with self._call("gather of arrays", array.dtype.name, ANY, what) as call:
+            self._meeting.meet(call)
+            return [pickle.loads(each) for each in self._gathered(call, data)]
+
+    def broadcast(self, arrays: list[NDArray[Any]], what: str) -> None:
+        """Write worker 0's values into the arrays of all others."""
+        kinds = repr([(each.dtype.name, each.shape) for each in arrays])
+        total = sum(each.nbytes for each in arrays)
+        # Of arrays that differ the check of their shapes and dtypes does.
+        said = f"bytes in {len(arrays)} arrays (check {zlib.crc32(kinds.encode()):08x})"
+        with self._call("broadcast", said, total, what) as call:
+            self._meeting.meet(call)
+            for array in arrays:
+                flat = np.ascontiguousarray(array).reshape(-1)
+                bytes_of = [flat.view(np.uint8), self._mpi.BYTE]
+                self._finish(call, self._layout.everyone.Ibcast(bytes_of, root=0), flat)
+                if not self.is_chief and not np.may_share_memory(flat, array):
+                    np.copyto(array, flat.reshape(array.shape))
+
+    def barrier(self, what: str) -> None:
+        """Return when all workers have come here."""
+        with self._call("barrier", "", ANY, what) as call:
+            self._meeting.meet(call)
+
+    def _gathered(self, call: Call, data: bytes) -> list[memoryview]:
+        mpi, everyone = self._mpi, self._layout.everyone
+        mine, sizes = np.array([len(data)], np.int64), np.empty(self.count, np.int64)
+        request = everyone.Iallgather([mine, mpi.INT64_T], [sizes, mpi.INT64_T])
+        self._finish(call, request, mine, sizes)
+        ends = np.cumsum(sizes)
+        received = np.empty(int(ends[-1]), np.uint8)
+        places = (sizes.tolist(), (ends - sizes).tolist())
+        request = everyone.Iallgatherv([data, mpi.BYTE], [received, places, mpi.BYTE])
+        self._finish(call, request, data, received)
+        return [received[begin:end].data for begin, end in zip(ends - sizes, ends, strict=True)]
+
+    def _finish(self, call: Call, request: Any, *memory: Any) -> None:
+        """Wait until one of MPI's collectives is over, that works on some memory."""
+        self._under_way.append((request, memory))
+        self._waiting.until(request.Test, call, tuple, self._others)
+        self._under_way.clear()
+
+    def _others(self) -> list[int]:
+        return [rank for rank in range(self.count) if rank != self.rank]
+
+    @contextmanager
+    def _call(self, kind: str, dtype: str, size: int, what: str) -> Iterator[Call]:
+        """Within this context the worker is in a call; what it raises all others hear of."""
+        with self._lock:
+            self._require_connection(what)
+            self._calls += 1
+            call = Call(self._calls, kind, dtype, size, what)
+            try:
+                self._notices.look()
+                self._waiting.check(call)
+                yield call
+            except self._mpi.Exception as error:
+                failure = WorkerError(
+                    f"MPI failed in {call} of worker {self.rank} on host {self.hosts[self.rank]}. "
+                    f"Received: {error}.",
+                    worker=self.rank,
+                    host=self.hosts[self.rank],
+                    what=what,
+                    reason=str(error),
+                )
+                self.failed(failure)
+                raise failure from error
+            except BaseException as error:
+                self.failed(error)
+                raise
+
+    def _require_connection(self, what: str) -> None:
+        if os.getpid() != self._process:
+            raise WorkerError(
+                f"This process is a copy of worker {self.rank} made by `fork`, and is no worker. "
+                f"Received: {what}. Call it in the process that connected.",
+                what=what,
+            )
+        if self._is_closed:
+            raise WorkerError(
+                f"Worker {self.rank} has left the others. Received: {what}, after `close`.",
+                what=what,
+            )
+        before = self._broken
+        if before is not None:
+            told = getattr(before, "worker", None)
+            raise WorkerError(
+                f"Worker {self.rank} is no longer connected with the others, since "
+                f"{_named(before)}\nReceived: {what}. Start the program again.",
+                worker=self.rank if told is None else told,
+                host=getattr(before, "host", "") or self.hosts[self.rank],
+                what=what,
+                reason=_named(before),
+            ) from before
+
+    # ------------------------------------------------------------------ ends
+
+    def failed(self, error: BaseException, step: str | None = None) -> None:
+        """Tell all others that this worker goes no further: they raise a WorkerError."""
+        if self._broken is not None or self._is_closed or os.getpid() != self._process:
+            return
+        self._broken = error
+        if self._notices.failure is None:  # Else all have heard of that.
+            self._notices.tell(self._notice(FAILED, _named(error), step))
+
+    def close(self) -> None:
+        """Wait until all others have ended as well, and give back what the calls use."""
+        if self._is_closed or os.getpid() != self._process:
+            return
+        atexit.unregister(self._at_exit)
+        self._is_closed = True
+        try:
+            self._notices.look()
+            if self._end_together():
+                self._meeting.close()
+                self._layout.close()
+                return
+            if self._broken is None:
+                logger.error("After worker %d had ended: %s", self.rank, self._notices.failure)
+            self._all_end(PATIENCE)
+        except BaseException:
+            self._abort_at_exit(1)
+            raise
+        self._abort_at_exit(_status(self._broken))
+
+    def _end_together(self) -> bool:
+        """Say that this worker has come to its end; return whether all others do, and well."""
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, ValueError, OSError):
+                stream.flush()  # The launcher may end this process as soon as others have heard.
+        self._notices.tell(self._notice(ENDED))
+        if self._broken is not None or self._notices.failure is not None:
+            return False
+        return self._all_end(math.inf)
+
+    def _all_end(self, seconds: float) -> bool:
+        """Return whether all others come to their end within so many seconds."""
+        began = last_line = time.monotonic()
+        while len(self._notices.ended) < self.count - 1:
+            self._notices.look()
+            self._notices.deliver(0.0)
+            if math.isinf(seconds) and self._notices.failure is not None:
+                return False
+            now = time.monotonic()
+            if now - began > seconds:
+                return False
+            if now - last_line > self.deadline:
+                last_line = now
+                others = [each for each in self._others() if each not in self._notices.ended]
+                logger.warning(
+                    "Worker %d has ended, and waits since %.0f seconds until workers %s have.",
+                    *(self.rank, now - began, others),
+                )
+            time.sleep(_OFTEN)
+        return not math.isinf(seconds) or self._notices.failure is None
+
+    def _notice(self, kind: str, reason: str = "", step: str | None = None) -> Notice:
+        return Notice(kind, self.rank, self.hosts[self.rank], self._calls, step, reason)
+
+    def _abort_at_exit(self, status: int) -> None:
+        """Let MPI end all processes when Python has ended this one: some requests never end."""
+        from mpi4py.run import set_abort_status
+
+        set_abort_status(status)
+
+    def _at_exit(self) -> None:
+        error = getattr(sys, "last_value", None)  # What Python has printed before it ended.
+        if isinstance(error, BaseException):
+            self.failed(error)
+        self.close()
+
+
+def _named(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}{': ' if text else ''}{text}"
+
+
+def _status(error: BaseException | None) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        return _INTERRUPTED
+    code = error.code if isinstance(error, SystemExit) else None
+    return code if isinstance(code, int) and code else 1

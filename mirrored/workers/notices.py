@@ -1,0 +1,88 @@
+"""What workers tell each other beside their calls: that one failed, or has come to its end.
+
+These messages go their own way, so that whoever waits in a call hears of them there.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import Any, NamedTuple
+
+FAILED, ENDED = "failed", "ended"
+_LONGEST = 2000  # Characters of a reason that are sent, so that the message needs no partner.
+_OFTEN = 0.002
+
+
+class Notice(NamedTuple):
+    """What a worker tells all others once.
+
+    Attributes:
+        kind: `FAILED` or `ENDED`.
+        worker: Its rank.
+        host: The host that it runs on.
+        calls: How many calls it has made.
+        step: In which step it failed; None: in none.
+        reason: What happened.
+    """
+
+    kind: str
+    worker: int
+    host: str
+    calls: int
+    step: str | None = None
+    reason: str = ""
+
+
+class Notices:
+    """Notices as they come in, and those that are sent.
+
+    Args:
+        mpi: The module of MPI.
+        comm: The communicator that is for them alone.
+
+    Attributes:
+        failure: The first failure that was told of; None: none was.
+        ended: The workers that have come to their end, with what they told.
+    """
+
+    def __init__(self, mpi: Any, comm: Any) -> None:
+        self.failure: Notice | None = None
+        self.ended: dict[int, Notice] = {}
+        self._mpi = mpi
+        self._comm = comm
+        self._status = mpi.Status()
+        self._sent: list[tuple[Any, bytes]] = []
+
+    def look(self) -> None:
+        """Take in what has arrived."""
+        mpi = self._mpi
+        while message := self._comm.Improbe(mpi.ANY_SOURCE, mpi.ANY_TAG, self._status):
+            data = bytearray(self._status.Get_count(mpi.BYTE))
+            message.Recv([data, mpi.BYTE])
+            self._take(Notice(*pickle.loads(data)))
+
+    def _take(self, notice: Notice) -> None:
+        if notice.kind == ENDED:
+            self.ended[notice.worker] = notice
+        elif self.failure is None:
+            self.failure = notice
+
+    def tell(self, notice: Notice) -> None:
+        """Send a notice to all others; it waits for none of them."""
+        data = pickle.dumps(tuple(notice._replace(reason=notice.reason[:_LONGEST])))
+        for other in range(self._comm.Get_size()):
+            if other != notice.worker:
+                request = self._comm.Isend([data, self._mpi.BYTE], dest=other)
+                self._sent.append((request, data))
+        self.deliver(0.0)
+
+    def deliver(self, seconds: float) -> bool:
+        """Wait until what was sent is on its way; return whether it is."""
+        until = time.monotonic() + seconds
+        while True:
+            # Not `all`, which would stop at the first one that is not done.
+            self._sent = [each for each in self._sent if not each[0].Test()]
+            if not self._sent or time.monotonic() >= until:
+                return not self._sent
+            time.sleep(_OFTEN)

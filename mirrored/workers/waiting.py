@@ -1,0 +1,143 @@
+"""How a worker waits for others: until all are there, one of them has failed, or it took too long.
+
+It asks again and again, which serves MPI as well, and so is never kept where it hears of nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from mirrored import _interrupt
+from mirrored.errors import WorkerError, WorkerTimeoutError
+from mirrored.workers.calls import Call
+from mirrored.workers.interface import Workers
+from mirrored.workers.notices import Notice, Notices
+
+# How often it asks at once, which takes some microseconds; for how many seconds it lets others have
+# the processor in between; and how long it sleeps then, as a part of the time that it has waited
+# and in seconds at most. Others that compute on the same cores lose a hundredth of them by this.
+_AT_ONCE, _YIELDING, _PART, _LONGEST_SLEEP = 50, 1e-3, 0.05, 1e-3
+# Seconds that a worker waits longer for others that have come and are late themselves, since who
+# waits for the one that is missing can say which it is.
+_LONGER = 2.0
+
+_yield = getattr(os, "sched_yield", lambda: time.sleep(0))
+
+
+class Waiting:
+    """Waits in the calls of one worker.
+
+    Args:
+        workers: Who it is, and how long it may wait.
+        notices: What others tell.
+    """
+
+    def __init__(self, workers: Workers, notices: Notices) -> None:
+        self._workers = workers
+        self._notices = notices
+
+    def until(
+        self,
+        ready: Callable[[], bool],
+        call: Call,
+        missing: Callable[[], Sequence[int]],
+        others: Callable[[], Sequence[int]] = tuple,
+    ) -> None:
+        """Return when `ready` says so.
+
+        Args:
+            ready: Whether to go on.
+            call: What is waited in.
+            missing: The ranks of those who have not come to this call; none: all have.
+            others: The ranks of those who have come and are waited for all the same.
+
+        Raises:
+            WorkerError: Another worker failed, or has ended and does not come.
+            WorkerTimeoutError: Others are not there by the deadline.
+        """
+        for _ in range(_AT_ONCE):
+            if ready():
+                return
+        began = time.monotonic()
+        while not ready():
+            self._notices.look()
+            if not ready():  # Who came to this call may have failed, or ended, after it.
+                self.check(call)
+            if _interrupt.is_overdue():
+                _interrupt.deliver()
+            waited = time.monotonic() - began
+            if waited > self._workers.deadline:
+                absent = missing()
+                if absent or waited > self._workers.deadline + _LONGER:
+                    raise self._timeout(call, absent, others(), waited)
+            if waited < _YIELDING:
+                _yield()
+            else:
+                time.sleep(min(waited * _PART, _LONGEST_SLEEP))
+
+    def check(self, call: Call | None) -> None:
+        """Raise what others have told, where it means that this worker cannot go on.
+
+        Args:
+            call: What this worker waits in; None: nothing yet.
+        """
+        failure = self._notices.failure
+        if failure is not None:
+            raise _failed(failure, self._workers.rank, call)
+        for notice in self._notices.ended.values():
+            if call is not None and notice.calls < call.number:
+                raise self._ended(notice, call)
+
+    def _ended(self, notice: Notice, call: Call) -> WorkerError:
+        return WorkerError(
+            f"Worker {notice.worker} on host {notice.host} has ended after {notice.calls} calls, "
+            f"and worker {self._workers.rank} waits for it in {call}. All workers have to take the "
+            "same steps: look whether that one had fewer batches, left a loop early, or called "
+            "`sys.exit`.",
+            worker=notice.worker,
+            host=notice.host,
+            what=call.what,
+            reason="ended",
+        )
+
+    def _timeout(
+        self, call: Call, absent: Sequence[int], others: Sequence[int], waited: float
+    ) -> WorkerTimeoutError:
+        late = absent or others
+        names = ", ".join(f"worker {each} on host {self._workers.hosts[each]}" for each in late)
+        did = "did not come to" if absent else "came to, and did not finish,"
+        limit = (
+            "no limit"
+            if math.isinf(self._workers.deadline)
+            else f"{self._workers.deadline:.4g} seconds"
+        )
+        return WorkerTimeoutError(
+            f"{names[:1].upper()}{names[1:]} {did} {call} of worker {self._workers.rank} by its "
+            f"deadline. Received: {waited:.4g} seconds, of at most {limit}. Look there whether "
+            f"{'they run' if len(late) > 1 else 'it runs'} and what "
+            f"{'they do' if len(late) > 1 else 'it does'}; where a step may take that long, give a "
+            "longer `timeout_seconds` in `CommunicationOptions`.",
+            worker=late[0] if late else None,
+            host=self._workers.hosts[late[0]] if late else "",
+            what=call.what,
+            reason="timeout",
+            missing=late,
+        )
+
+
+def _failed(notice: Notice, rank: int, call: Call | None) -> WorkerError:
+    where = "" if call is None else f" Worker {rank} was in {call}."
+    step = f" in {notice.step}" if notice.step else ""
+    return WorkerError(
+        f"Worker {notice.worker} on host {notice.host} failed{step}, after "
+        f"{notice.calls} calls: {notice.reason}\n{where.strip()} The workers are no longer "
+        "connected; what went wrong stands in the output of that worker.",
+        worker=notice.worker,
+        host=notice.host,
+        step=notice.step,
+        what="" if call is None else call.what,
+        reason=notice.reason,
+    )

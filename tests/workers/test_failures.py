@@ -1,0 +1,184 @@
+"""Workers that fail, end early, hang or do something else: nobody waits for them for ever.
+
+All that is done to a job here ends it, and each start takes time, so most of these are slow tests.
+"""
+
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from ranks import Finished, run_ranks
+
+# Three workers sum again and again; what worker 1 does in step 3 is filled in.
+PROGRAM = """
+import os, signal, sys, time
+import numpy as np
+from mirrored.workers import connect
+
+workers = connect()
+workers.deadline = DEADLINE
+print("pid", os.getpid())
+vector = np.ones(SIZE)
+
+def train():
+    for step in range(STEPS):
+        if step == 3 and workers.rank == 1:
+            FAULT
+        workers.sum_in_order(vector, vector, f"gradients of step {step}")
+
+try:
+    train()
+except BaseException as error:
+    print(type(error).__name__, "|", *str(error).splitlines())
+    print("of", getattr(error, "worker", None), getattr(error, "missing", None))
+    raise
+print("done")
+"""
+
+
+def program(fault: str, *, deadline: float = 60.0, steps: int = 6, size: int = 100) -> str:
+    text = PROGRAM.replace("FAULT", fault).replace("STEPS", str(steps))
+    return text.replace("DEADLINE", str(deadline)).replace("SIZE", str(size))
+
+
+def others(done: Finished) -> list[str]:
+    return [text for rank, text in enumerate(done.out) if rank != 1]
+
+
+def hears(done: Finished, error: str, said: str) -> None:
+    """Check that all workers but worker 1 raised an error about it."""
+    for text in others(done):
+        assert re.search(rf"^{error} \| .*{said}", text, re.MULTILINE), (text, done)
+        assert "of 1 " in text
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "said", "status"),
+    [
+        pytest.param(
+            "raise ZeroDivisionError('no batch')",
+            *(
+                "WorkerError",
+                "Worker 1 on host .* failed, after 3 calls: ZeroDivisionError: no batch",
+            ),
+            *(1,),
+            id="raises",
+        ),
+        pytest.param(
+            "return",
+            *("WorkerError", "Worker 1 on host .* has ended after 3 calls, .*gradients of step 3"),
+            *(1,),
+            id="ends",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "sys.exit(0)",
+            *("WorkerError", "Worker 1 on host .* has ended after 3 calls, .*gradients of step 3"),
+            *(1,),
+            id="exits with 0",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "sys.exit(3)",
+            *("WorkerError", "Worker 1 on host .* failed, after 3 calls: SystemExit: 3"),
+            *(None,),
+            id="exits with 3",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "workers.gather(1, 'counts of epoch 1')",
+            *("WorkerError", "gradients of step 3.*counts of epoch 1|counts of epoch 1"),
+            *(1,),
+            id="makes another call",
+        ),
+    ],
+)
+def test_all_hear_of_it(
+    tmp_path: Path, fault: str, error: str, said: str, status: int | None
+) -> None:
+    done = run_ranks(program(fault), tmp_path, 3)
+    hears(done, error, said)
+    assert done.status != 0
+    if status is not None:
+        assert done.status == status
+    assert done.seconds < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hosts", [(), ("a:1", "b:1", "c:1"), ("a:2", "b:1")], ids=str)
+def test_who_hangs_is_named_by_the_deadline(tmp_path: Path, hosts: tuple[str, ...]) -> None:
+    fault = "os.kill(os.getpid(), signal.SIGSTOP)"
+    done = run_ranks(program(fault, deadline=1.0, size=500_000), tmp_path, 3, hosts=hosts)
+    assert done.status != 0
+    for text in others(done):  # One of them may have heard of it by the other.
+        assert re.search(r"^Worker(Timeout)?Error \| Worker .*orker 1 on host", text, re.MULTILINE)
+    assert any("of 1 (1,)" in text for text in others(done))
+    assert done.seconds < 25
+    for pid in re.findall(r"^pid (\d+)$", "\n".join(done.out), re.MULTILINE):
+        assert not Path("/proc", pid).exists(), "A worker is left behind."
+
+
+@pytest.mark.slow
+def test_who_is_killed_ends_the_job(tmp_path: Path) -> None:
+    done = run_ranks(program("os.kill(os.getpid(), signal.SIGKILL)"), tmp_path, 3)
+    assert done.status != 0
+    assert "done" not in "".join(done.out)
+    assert done.seconds < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [100, 500_000])
+def test_who_is_slow_is_waited_for(tmp_path: Path, size: int) -> None:
+    done = run_ranks(program("time.sleep(1.5)", size=size), tmp_path, 3, hosts=("a:2", "b:1"))
+    assert done.status == 0, done.err
+    assert all(text.endswith("done\n") for text in done.out)
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_all(tmp_path: Path) -> None:
+    def interrupt(process: subprocess.Popen[str]) -> None:
+        until = time.monotonic() + 30
+        while not (tmp_path / "sleeps").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+
+    fault = "(open('sleeps', 'w').close(), time.sleep(60))"
+    done = run_ranks(program(fault), tmp_path, 3, meanwhile=interrupt)
+    assert done.status != 0
+    assert done.seconds < 30
+    assert "done" not in "".join(done.out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("raise ZeroDivisionError('no batch')", "failed, after 3 calls: ZeroDivisionError"),
+        ("sys.exit(0)", "has ended after 3 calls"),
+    ],
+)
+def test_python_itself_does_as_well(tmp_path: Path, fault: str, said: str) -> None:
+    done = run_ranks(program(fault), tmp_path, 2, module=None)
+    hears(done, "WorkerError", said)
+    assert done.status != 0
+
+
+@pytest.mark.slow
+def test_mpi_without_threads_is_refused(tmp_path: Path) -> None:
+    text = """
+import mpi4py
+mpi4py.rc.thread_level = "single"
+from mpi4py import MPI
+from mirrored.workers import connect
+try:
+    connect()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = run_ranks(text, tmp_path, 2, module=None)
+    for printed in done.out:
+        assert printed.startswith("FailedPreconditionError Workers need an MPI that serves calls")
+        assert "MPI_THREAD_SINGLE" in printed

@@ -1,0 +1,47 @@
+"""One worker that has no others, and what every worker refuses."""
+
+import numpy as np
+import pytest
+
+from mirrored.workers import connect
+from mirrored.workers.interface import OneWorker
+
+
+def test_without_a_launcher_there_is_one(caplog: pytest.LogCaptureFixture) -> None:
+    workers = connect()
+    assert workers is connect()
+    assert (workers.rank, workers.count, workers.local_rank) == (0, 1, 0)
+    assert workers.is_chief
+    assert len(workers.hosts) == 1
+
+
+def test_one_worker_has_what_it_gives() -> None:
+    workers, vector = OneWorker(), np.arange(3.0)
+    total = np.zeros(3)
+    workers.sum_in_order(vector, total, "it")
+    assert total.tolist() == [0.0, 1.0, 2.0]
+    workers.sum_in_order(vector, vector, "in its place")
+    assert vector.tolist() == [0.0, 1.0, 2.0]
+    assert workers.gather("it", "it") == ["it"]
+    (array,) = workers.gather_arrays(vector, "it")
+    assert array.tolist() == vector.tolist()
+    assert array is not vector
+    workers.broadcast([vector], "it")
+    workers.barrier("it")
+    workers.failed(ValueError("it"), "step 3")
+    workers.close()
+    assert vector.tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("vector", "out", "said"),
+    [
+        (np.zeros(3), np.zeros(4), r"shape \(3,\), out=float64 of shape \(4,\)"),
+        (np.zeros(3), np.zeros(3, np.float32), "float64 of shape .*, out=float32"),
+        (np.zeros((2, 3)).T, np.zeros((3, 2)), "contiguous"),
+        (np.zeros(3), np.zeros(6)[::2], "contiguous"),
+    ],
+)
+def test_what_cannot_be_summed_is_refused(vector: np.ndarray, out: np.ndarray, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        OneWorker().sum_in_order(vector, out, "it")
