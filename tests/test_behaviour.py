@@ -191,10 +191,16 @@ HELD: dict[str, dict[str, str]] = {
         "test_memory_growth_of_a_split_device test_memory_growth_after_initialisation",
         "set-again": "test_memory_growth_after_initialisation "
         "test_logical_configuration_after_initialisation",
+        "memory-fraction": "test_parts_of_the_memory_of_gpus test_a_part_of_the_hosts_memory "
+        "test_parts_of_the_memory_that_cannot_be test_a_split_device_has_no_part_of_its_memory",
         "logical-configuration": "test_logical_configuration_reads_back_as_a_copy "
         "test_a_split_gpu_has_its_limits test_unusable_logical_configurations "
         "test_other_types_of_hardware_do_not_split test_logical_configuration_after_initialisation",
         "logical-cpus": "test_a_cpu_splits_with_or_without_limits",
+    },
+    "graph/test_inference.py": {
+        "drawing-makes-no-device": "test_drawing_makes_no_device "
+        "test_a_variable_that_a_call_makes_is_on_a_device",
     },
     "devices/test_registry.py": {
         "cuda-visible-devices": "test_cuda_visible_devices",

@@ -28,6 +28,7 @@ EXPERIMENTAL = {
     for name in (
         "get_device_details",
         "get_device_policy",
+        "get_memory_fraction",
         "get_memory_growth",
         "get_memory_info",
         "get_visible_devices",
@@ -36,6 +37,7 @@ EXPERIMENTAL = {
         "reset_devices",
         "reset_memory_stats",
         "set_device_policy",
+        "set_memory_fraction",
         "set_memory_growth",
         "set_simulated_gpus",
         "set_visible_devices",

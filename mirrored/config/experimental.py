@@ -8,6 +8,7 @@ from mirrored.devices import LogicalDeviceConfiguration as _LogicalDeviceConfigu
 from mirrored.devices import get_device_details as get_device_details
 from mirrored.devices import get_device_policy as get_device_policy
 from mirrored.devices import get_logical_device_configuration as _get_logical_device_configuration
+from mirrored.devices import get_memory_fraction as get_memory_fraction
 from mirrored.devices import get_memory_growth as get_memory_growth
 from mirrored.devices import get_memory_info as get_memory_info
 from mirrored.devices import get_visible_devices as get_visible_devices
@@ -17,6 +18,7 @@ from mirrored.devices import reset_devices as reset_devices
 from mirrored.devices import reset_memory_stats as reset_memory_stats
 from mirrored.devices import set_device_policy as set_device_policy
 from mirrored.devices import set_logical_device_configuration as _set_logical_device_configuration
+from mirrored.devices import set_memory_fraction as set_memory_fraction
 from mirrored.devices import set_memory_growth as set_memory_growth
 from mirrored.devices import set_simulated_gpus as set_simulated_gpus
 from mirrored.devices import set_visible_devices as set_visible_devices

@@ -11,12 +11,14 @@ from mirrored.devices.config import get_device_policy as get_device_policy
 from mirrored.devices.config import (
     get_logical_device_configuration as get_logical_device_configuration,
 )
+from mirrored.devices.config import get_memory_fraction as get_memory_fraction
 from mirrored.devices.config import get_memory_growth as get_memory_growth
 from mirrored.devices.config import get_visible_devices as get_visible_devices
 from mirrored.devices.config import set_device_policy as set_device_policy
 from mirrored.devices.config import (
     set_logical_device_configuration as set_logical_device_configuration,
 )
+from mirrored.devices.config import set_memory_fraction as set_memory_fraction
 from mirrored.devices.config import set_memory_growth as set_memory_growth
 from mirrored.devices.config import set_simulated_gpus as set_simulated_gpus
 from mirrored.devices.config import set_visible_devices as set_visible_devices
@@ -44,6 +46,7 @@ from mirrored.devices.placement import placed_as as placed_as
 from mirrored.devices.placement import set_log_device_placement as set_log_device_placement
 from mirrored.devices.placement import set_soft_device_placement as set_soft_device_placement
 from mirrored.devices.registry import LogicalDeviceConfiguration as LogicalDeviceConfiguration
+from mirrored.devices.registry import make_none_where as make_none_where
 from mirrored.devices.resetting import empty_with as empty_with
 from mirrored.devices.resetting import hold_devices as hold_devices
 from mirrored.devices.resetting import refuse_reset_where as refuse_reset_where

@@ -10,7 +10,13 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.backends import MEGABYTE, precision
 from mirrored.devices.names import PhysicalDevice
-from mirrored.devices.registry import LogicalDeviceConfiguration, Simulation, checked_bool, registry
+from mirrored.devices.registry import (
+    LogicalDeviceConfiguration,
+    Simulation,
+    checked_bool,
+    checked_fraction,
+    registry,
+)
 from mirrored.errors import InvalidArgumentError
 
 _POLICIES = ("silent", "warn", "explicit", "silent_for_int32")
@@ -69,7 +75,7 @@ def set_visible_devices(
         if registry.visible == kept + chosen:
             return
         registry.refuse_if_initialised("Visible devices")
-        registry.visible = kept + chosen
+        registry.show(kept + chosen)
 
 
 @explained
@@ -132,6 +138,60 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 
 
 @explained
+def get_memory_fraction(device: PhysicalDevice) -> float | None:
+    """Return what was set by ``set_memory_fraction``, None where nothing was.
+
+    Args:
+        device: A physical device.
+
+    Raises:
+        ValueError: There is no such device.
+    """
+    return registry.fractions.get(registry.known(device))
+
+
+@explained
+def set_memory_fraction(device: PhysicalDevice, fraction: float) -> None:
+    """Limit this process to a part of a GPU's memory.
+
+    Of a simulated GPU without a memory limit it is a part of the host's memory.
+
+    Args:
+        device: A physical GPU.
+        fraction: The part, at most 1.0; 0 to set none.
+
+    Raises:
+        ValueError: There is no such device, it is no GPU, it was split into logical ones, or the
+            fraction is not from 0 to 1.
+        RuntimeError: The devices are initialised, and this would change them.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(1, memory_limit=100)
+        >>> gpu = mr.config.list_physical_devices("GPU")[0]
+        >>> mr.config.experimental.set_memory_fraction(gpu, 0.4)
+        >>> mr.config.experimental.get_memory_fraction(gpu)
+        0.4
+    """
+    wanted = checked_fraction(fraction, "fraction")
+    with registry.lock:
+        known = registry.known(device)
+        if known in registry.logical:
+            raise InvalidArgumentError(
+                "Cannot set a memory fraction on device when virtual devices configured: each has "
+                "a limit of its own."
+            )
+        if known.device_type != "GPU":
+            raise InvalidArgumentError("Cannot set a memory fraction on non-GPU devices")
+        if registry.fractions.get(known) == wanted:
+            return
+        registry.refuse_if_initialised("Physical devices")
+        registry.fractions.pop(known, None)
+        if wanted is not None:
+            registry.fractions[known] = wanted
+
+
+@explained
 def get_logical_device_configuration(
     device: PhysicalDevice,
 ) -> list[LogicalDeviceConfiguration] | None:
@@ -180,6 +240,8 @@ def set_logical_device_configuration(
     with registry.lock:
         known = registry.known(device)
         parts = _checked_parts(known, logical_devices)
+        if known in registry.fractions:
+            raise InvalidArgumentError("Cannot split a device whose memory fraction was set")
         if registry.logical.get(known) == parts:
             return
         registry.refuse_if_initialised("Virtual devices")

@@ -3,15 +3,18 @@
 Everything may be changed until then; afterwards every tensor depends on it, so it is frozen.
 """
 
+import functools
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from numbers import Real
 from typing import NamedTuple
 
 from mirrored import backends
 from mirrored._arguments import explained
 from mirrored._logging import logger
-from mirrored.backends import MEGABYTE, Hardware
+from mirrored.backends import MEGABYTE, Hardware, HostBackend
 from mirrored.devices.logical_device import Device
 from mirrored.devices.names import PhysicalDevice
 from mirrored.errors import InvalidArgumentError
@@ -48,6 +51,7 @@ class Registry:
     Attributes:
         lock: Held by whoever checks that it is not initialised and then changes something.
         growth: What was set by ``set_memory_growth``, by device.
+        fractions: What was set by ``set_memory_fraction``, by device.
         logical: What was set by ``set_logical_device_configuration``, by device.
     """
 
@@ -62,8 +66,10 @@ class Registry:
         with self.lock:
             gone = self._devices
             self.growth: dict[PhysicalDevice, bool] = {}
+            self.fractions: dict[PhysicalDevice, float] = {}
             self.logical: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
             self._visible: list[PhysicalDevice] | None = None
+            self._in_order = False
             self._simulation: Simulation | None = None
             self._hardware: dict[PhysicalDevice, Hardware] | None = None
             self._devices = ()
@@ -89,9 +95,23 @@ class Registry:
         with self.lock:
             return list(self.hardware()) if self._visible is None else self._visible
 
-    @visible.setter
-    def visible(self, devices: list[PhysicalDevice]) -> None:
-        self._visible = devices
+    def show(self, devices: list[PhysicalDevice], *, in_order: bool = False) -> None:
+        """Make these visible, and number them in their own order instead of the machine's."""
+        self._visible, self._in_order = devices, in_order
+
+    @contextmanager
+    def undone_on_failure(self) -> Iterator[None]:
+        """Within this context an exception leaves the settings as they are now."""
+        with self.lock:
+            shown = self._visible, self._in_order
+            growth, fractions = dict(self.growth), dict(self.fractions)
+            logical = dict(self.logical)
+            try:
+                yield
+            except BaseException:
+                self._visible, self._in_order = shown
+                self.growth, self.fractions, self.logical = growth, fractions, logical
+                raise
 
     @property
     def simulation(self) -> Simulation | None:
@@ -105,7 +125,9 @@ class Registry:
             self._simulation = wanted
             self._hardware = None
             self._visible = None
+            self._in_order = False
             self.growth = {}
+            self.fractions = {}
             self.logical = {d: c for d, c in self.logical.items() if d.device_type != "GPU"}
 
     def known(self, device: object, device_type: str | None = None) -> PhysicalDevice:
@@ -134,9 +156,42 @@ class Registry:
                 "mr.config.experimental.reset_devices()."
             )
 
+    def memory(self, device: PhysicalDevice) -> int | None:
+        """Return the bytes that this process may use of a device, None for no limit.
+
+        Raises:
+            InvalidArgumentError: It is to be a part of the host's memory, which is not known.
+        """
+        whole = self.hardware()[device].memory
+        fraction = self.fractions.get(device)
+        if fraction is None:
+            return whole
+        whole = backends.host_memory() if whole is None else whole
+        if whole is None:
+            raise InvalidArgumentError(
+                f"A memory fraction of {fraction} was set for {device.name}, which has no memory "
+                "limit, and the host does not say how much memory it has. Give simulated GPUs a "
+                "limit: set_simulated_gpus(count, memory_limit=...)."
+            )
+        return int(whole * fraction)
+
+    @property
+    def grows(self) -> bool:
+        """Whether GPUs that are not split take memory as it is needed, not all at the start."""
+        return self._allow_growth(self.visible)
+
     def devices(self) -> tuple[Device, ...]:
         """Return the logical devices, CPU first, making them the first time."""
         return self._devices or self._initialise()
+
+    def stand_in(self) -> Device | None:
+        """Return what a device is to ops of which shapes alone are wanted, where none is made yet.
+
+        Else None: such ops are placed as all others are.
+        """
+        if self._devices or not any(wanted() for wanted in _shapes_alone):
+            return None
+        return _stand_in()
 
     def _initialise(self) -> tuple[Device, ...]:
         with self.lock:
@@ -149,7 +204,8 @@ class Registry:
         return self._devices
 
     def _make_devices(self) -> list[Device]:
-        visible = [device for device in self.hardware() if device in self.visible]
+        order = self.visible if self._in_order else self.hardware()
+        visible = [device for device in order if device in self.visible]
         if not any(device.device_type == "CPU" for device in visible):
             raise InvalidArgumentError(
                 "No CPU devices are available in this process. Make the CPU visible with "
@@ -168,7 +224,7 @@ class Registry:
         parts = self.logical.get(physical)
         shared = None
         if parts is None:
-            wanted: list[tuple[int | None, int | None]] = [(hardware.memory, None)]
+            wanted: list[tuple[int | None, int | None]] = [(self.memory(physical), None)]
         else:
             wanted = [(_bytes(each.memory_limit), each.experimental_priority) for each in parts]
             # Nothing to share where the card has no limit: counting twice would cost twice.
@@ -204,11 +260,43 @@ class Registry:
         return any(settings.values()) if forced is None else forced
 
 
+_shapes_alone: list[Callable[[], bool]] = []
+
+
+def make_none_where(shapes_alone: Callable[[], bool]) -> None:
+    """Let a function say where ops are called for shapes alone: no device is made for them."""
+    _shapes_alone.append(shapes_alone)
+
+
+@functools.cache
+def _stand_in() -> Device:
+    """Return a device of no configuration: the host's memory, of which next to nothing is used."""
+    backend = HostBackend()
+    return Device(
+        "CPU",
+        0,
+        physical=PhysicalDevice("/physical_device:CPU:0", "CPU"),
+        backend=backend,
+        pool=backend.make_pool(None, parent=None, growth=True),
+        simulated=False,
+    )
+
+
 def checked_bool(value: object, name: str) -> bool:
     """Return a flag that a user gave; raise where it is something else than a bool, 0 or 1."""
     if not isinstance(value, int) or value not in (0, 1):
         raise InvalidArgumentError(f"`{name}` must be True or False. Received: {value!r}")
     return bool(value)
+
+
+def checked_fraction(value: object, name: str) -> float | None:
+    """Return the part of a device's memory that a user gave, None for 0; raise where it is none."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
+        raise InvalidArgumentError(
+            f"`{name}` must be a number from 0, for no such limit, to 1. Received: {name}="
+            f"{value!r}. More than the memory that a card has, by unified memory, is not offered."
+        )
+    return float(value) or None
 
 
 def _named(found: Iterable[Hardware]) -> dict[PhysicalDevice, Hardware]:

@@ -31,7 +31,12 @@ _SMALL = 64  # Values of so many elements, such as shapes, are kept where they a
 
 
 class ShapeRecorder(GraphRecorder):
-    """Notes a call for the shapes of what it returns: variables stay where they are."""
+    """Notes a call for the shapes of what it returns: variables stay where they are.
+
+    Devices are not made for it, so that they can be set up after a graph was drawn.
+    """
+
+    shapes_alone = True
 
     def __init__(self) -> None:
         super().__init__("shapes", logs=False, labels_checked=True)

@@ -289,6 +289,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
                [2., 2.]], dtype=float32)
     """
     del name
+    return from_host(constant_array(value, dtype, shape))
+
+
+def constant_array(value: Any, dtype: Any = None, shape: Any = None) -> NDArray[Any]:
+    """Return the array that `constant` makes a tensor of; it is given and raises the same."""
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted is not None and isinstance(value, Tensor) and value.dtype != wanted:
         raise TypeError(
@@ -296,9 +301,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
             "Use mr.cast to convert it."
         )
     array = to_array(value, wanted)
-    if shape is not None:
-        array = _with_shape(array, as_shape(shape), value)
-    return from_host(array)
+    return array if shape is None else _with_shape(array, as_shape(shape), value)
 
 
 def _with_shape(array: NDArray[Any], shape: tuple[int, ...], value: Any) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from mirrored._contexts import Within
-from mirrored.devices import Device, placed_as, refuse_reset_where
+from mirrored.devices import Device, make_none_where, placed_as, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.op import Op
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_shape
@@ -74,7 +74,13 @@ def only(*listeners: Listener) -> Within:
 
 
 class Recorder(Protocol):
-    """Something that notes what would be computed, and computes nothing."""
+    """Something that notes what would be computed, and computes nothing.
+
+    Attributes:
+        shapes_alone: Whether nothing but shapes is wanted, for which no device has to be made.
+    """
+
+    shapes_alone: bool
 
     def node_name(self, op_name: str) -> str | None:
         """Return what the placement log calls the next node of an op; None: it says nothing."""
@@ -146,6 +152,14 @@ active_recorder: Callable[[], Recorder | None] = _recorder.get
 
 
 refuse_reset_where(lambda: None if _recorder.get() is None else "a function that is being recorded")
+
+
+def _shapes_alone() -> bool:
+    recorder = _recorder.get()
+    return recorder is not None and recorder.shapes_alone
+
+
+make_none_where(_shapes_alone)
 
 
 @contextmanager

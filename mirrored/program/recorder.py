@@ -51,6 +51,8 @@ class GraphRecorder:
         on_pull: Called with an iterator over a dataset whose next element is asked for.
     """
 
+    shapes_alone: bool = False
+
     def __init__(
         self, name: str = "function", *, logs: bool = True, labels_checked: bool = False
     ) -> None:

@@ -1,6 +1,7 @@
 """The functions of ``mr.config`` that set memory growth, split devices and simulate GPUs."""
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -90,6 +91,71 @@ def test_memory_growth_after_initialisation() -> None:
     with pytest.raises(RuntimeError, match=FIXED.format("Physical devices")):
         devices.set_memory_growth(GPU, False)
     assert devices.get_memory_growth(GPU) is True
+
+
+# A part of the memory
+
+
+def test_parts_of_the_memory_of_gpus() -> None:
+    devices.set_simulated_gpus(3, memory_limit=100)
+    first, second, third = devices.list_physical_devices("GPU")
+    for gpu, fraction in ((first, 0.25), (second, 0.5), (second, 0), (third, 1)):
+        devices.set_memory_fraction(gpu, fraction)
+    there = (first, second, third, CPU)
+    assert [devices.get_memory_fraction(each) for each in there] == [0.25, None, 1.0, None]
+    limits = [each.pool.limit for each in devices.logical_devices("GPU")]
+    assert limits == [25 << 20, 100 << 20, 100 << 20]
+    devices.set_memory_fraction(first, 0.25)  # What is already set.
+    with pytest.raises(RuntimeError, match=FIXED.format("Physical devices")):
+        devices.set_memory_fraction(first, 0)
+
+
+@pytest.mark.parametrize("there", [1000, None])
+def test_a_part_of_the_hosts_memory(monkeypatch: pytest.MonkeyPatch, there: int | None) -> None:
+    monkeypatch.setattr(backends, "host_memory", lambda: there)
+    (gpu,) = gpus(1)
+    devices.set_memory_fraction(gpu, 0.25)
+    if there is None:
+        with pytest.raises(ValueError, match="the host does not say how much memory it has"):
+            devices.logical_devices()
+        devices.set_memory_fraction(gpu, 0)  # Nothing is frozen yet.
+    (made,) = devices.logical_devices("GPU")
+    assert made.pool.limit == (there and 250)
+
+
+@pytest.mark.parametrize(
+    ("device", "fraction", "message"),
+    [
+        (
+            GPU,
+            -0.1,
+            "`fraction` must be a number from 0, for no such limit, to 1. Received: fracti",
+        ),
+        (GPU, 1.5, "fraction=1.5. More than the memory that a card has, by unified memory, is not"),
+        (GPU, math.nan, "Received: fraction=nan"),
+        (GPU, True, "Received: fraction=True"),
+        (GPU, "0.5", "Received: fraction='0.5'"),
+        (CPU, 0.5, "Cannot set a memory fraction on non-GPU devices"),
+        (ABSENT, 0.5, "Unrecognized device: "),
+    ],
+)
+def test_parts_of_the_memory_that_cannot_be(device: Any, fraction: Any, message: str) -> None:
+    gpus(1)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        devices.set_memory_fraction(device, fraction)
+    assert devices.get_memory_fraction(GPU) is None
+
+
+def test_a_split_device_has_no_part_of_its_memory() -> None:
+    first, second = gpus(2)
+    devices.set_memory_fraction(first, 0.5)
+    with pytest.raises(ValueError, match="Cannot split a device whose memory fraction was set"):
+        devices.set_logical_device_configuration(first, [part(1)])
+    devices.set_logical_device_configuration(second, [part(1)])
+    with pytest.raises(ValueError, match="when virtual devices configured: each has a limit of"):
+        devices.set_memory_fraction(second, 0.5)
+    gpus(3)
+    assert devices.get_memory_fraction(first) is None  # It is another device now.
 
 
 # Logical devices

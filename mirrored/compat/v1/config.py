@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from mirrored.devices.registry import checked_fraction
 from mirrored.errors import InvalidArgumentError
 
 
@@ -26,20 +27,25 @@ class _Message:
 
 
 class GPUOptions(_Message):
-    """How GPUs are used.
+    """How GPUs are used: what the first session of a process says holds for all of it.
 
     Attributes:
-        allow_growth: Whether a card's memory is taken as it is needed.
-        per_process_gpu_memory_fraction: The part of it that is taken; 0: all. *Ours*: it is refused
-            as yet.
-        visible_device_list: Which GPUs are seen; empty: all. *Ours*: it is refused as yet.
+        allow_growth: Whether a card's memory is taken as it is needed; else all that the process
+            may have of it is taken with the first array there.
+        per_process_gpu_memory_fraction: The part of each GPU's memory that the process may have, at
+            most 1.0; 0: all. Of a simulated GPU without a memory limit it is a part of the host's.
+        visible_device_list: Which GPUs are seen and in which order, as in '1,0'; empty: all.
         allocator_type: Accepted for compatibility.
 
     Example:
+        >>> import mirrored as mr
         >>> import mirrored.compat.v1 as tf
-        >>> config = tf.ConfigProto()
-        >>> config.gpu_options.allow_growth = True
-        >>> tf.Session(config=config).close()
+        >>> mr.config.experimental.set_simulated_gpus(2, memory_limit=100)
+        >>> options = tf.GPUOptions(per_process_gpu_memory_fraction=0.4, visible_device_list="1")
+        >>> tf.Session(config=tf.ConfigProto(gpu_options=options)).close()
+        >>> gpu, = mr.config.get_visible_devices("GPU")
+        >>> gpu.name, mr.config.experimental.get_memory_fraction(gpu)
+        ('/physical_device:GPU:1', 0.4)
     """
 
     FIELDS: ClassVar[dict[str, Any]] = {
@@ -49,6 +55,7 @@ class GPUOptions(_Message):
         "allocator_type": "",
     }
     __slots__ = tuple(FIELDS)
+    allow_growth: bool
     per_process_gpu_memory_fraction: float
     visible_device_list: str
 
@@ -60,7 +67,8 @@ class ConfigProto(_Message):
         log_device_placement: Whether it says where each operation is placed.
         allow_soft_placement: Whether what cannot run where it is to be is placed elsewhere.
         gpu_options: A `GPUOptions`.
-        device_count: How many devices of a type there are. *Ours*: it is refused.
+        device_count: How many logical devices of a type there are, 'GPU' or 'CPU': the first of
+            those that are visible, or parts of the CPU. It holds for the process too.
         intra_op_parallelism_threads: Accepted for compatibility, like the one below.
         inter_op_parallelism_threads: Accepted for compatibility.
 
@@ -89,7 +97,7 @@ def checked_config(config: Any) -> ConfigProto:
     """Return what a session goes by.
 
     Raises:
-        TypeError: It is no `ConfigProto`.
+        TypeError: It is no `ConfigProto`, or a field of it has another type than it must have.
         InvalidArgumentError: It asks for what is not provided.
     """
     if config is None:
@@ -98,16 +106,22 @@ def checked_config(config: Any) -> ConfigProto:
         raise TypeError(
             f'Argument `config` must be a tf.ConfigProto, but got "{type(config).__name__}"'
         )
-    options = config.gpu_options
-    if options.per_process_gpu_memory_fraction:
-        raise InvalidArgumentError(
-            "`per_process_gpu_memory_fraction` is not provided yet. Received: "
-            f"{options.per_process_gpu_memory_fraction!r}. Give each card a limit at the start: "
-            "`mirrored.config.set_logical_device_configuration`."
+    options: Any = config.gpu_options
+    counts: Any = config.device_count
+    if not isinstance(options, GPUOptions):
+        raise TypeError(f"`gpu_options` must be a tf.GPUOptions. Received: {options!r}")
+    listed: Any = options.visible_device_list
+    if not isinstance(listed, str):
+        raise TypeError(f"`visible_device_list` must be a text such as '0,1'. Received: {listed!r}")
+    if not isinstance(counts, dict) or not all(type(each) is int for each in counts.values()):
+        raise TypeError(
+            "`device_count` must be a dict of numbers by types of device. Received: "
+            f"device_count={counts!r}"
         )
-    if options.visible_device_list or config.device_count:
+    checked_fraction(options.per_process_gpu_memory_fraction, "per_process_gpu_memory_fraction")
+    if any(each < 0 for each in counts.values()) or counts.get("CPU") == 0:
         raise InvalidArgumentError(
-            "`visible_device_list` and `device_count` are not provided. Received: "
-            f"{config!r}. Call `mirrored.config.set_visible_devices` at the start."
+            "`device_count` must have 0 or more GPUs, and a CPU, through which data enters and "
+            f"leaves. Received: device_count={counts!r}"
         )
     return config

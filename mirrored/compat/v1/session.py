@@ -11,6 +11,7 @@ from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import Graph, enter_graph, get_default_graph, leave_graph
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.running import Run, entered_sessions, running
+from mirrored.compat.v1.session_devices import set_up
 from mirrored.compat.v1.variables import Variable
 from mirrored.devices import device
 from mirrored.errors import FailedPreconditionError, InvalidArgumentError
@@ -53,6 +54,7 @@ class Session:
             )
         self._graph = get_default_graph() if graph is None else graph
         self._config = checked_config(config)
+        set_up(self._config)
         self._placement = Placement(
             self._graph,
             soft=self._config.allow_soft_placement,

@@ -7,7 +7,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import get_default_graph
-from mirrored.ops.conversion import convert_to_tensor
+from mirrored.ops.conversion import constant_array, convert_to_tensor
 from mirrored.ops.spec import as_dtype
 
 
@@ -38,7 +38,7 @@ def constant(
         Tensor("Const:0", shape=(3,), dtype=int32)
     """
     get_default_graph().check_open()
-    array = np.asarray(ops.constant(value, dtype).numpy())
+    array = np.array(constant_array(value, dtype))
     if shape is not None:
         wanted = tuple(shape) if isinstance(shape, list | tuple) else tuple(np.atleast_1d(shape))
         if verify_shape and array.shape != wanted:

@@ -1,0 +1,181 @@
+"""What the options of sessions make of the devices, and what is said where they come too late."""
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+import mirrored.compat.v1 as tf
+from mirrored import devices, errors
+from mirrored.devices.registry import registry
+
+MB = 1 << 20
+LATE = "have no effect: "
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[tf.Graph]:
+    with tf.Graph().as_default() as made:
+        yield made
+
+
+def options(**given: Any) -> tf.ConfigProto:
+    """Return a configuration with these of its fields, or of its GPU options."""
+    config = tf.ConfigProto()
+    for name, value in given.items():
+        setattr(config.gpu_options if name in tf.GPUOptions.FIELDS else config, name, value)
+    return config
+
+
+def gpus_of(made: Any) -> list[tuple[int, int | None]]:
+    """Return the number of the physical GPU and the limit in MB of each logical one."""
+    return [(int(d.physical.name[-1]), d.pool.limit and d.pool.limit // MB) for d in made]
+
+
+@pytest.mark.parametrize(
+    ("given", "gpus", "cpus"),
+    [
+        ({}, [(0, 100), (1, 100), (2, 100)], 1),
+        ({"per_process_gpu_memory_fraction": 0.4}, [(0, 40), (1, 40), (2, 40)], 1),
+        ({"visible_device_list": "2,0"}, [(2, 100), (0, 100)], 1),
+        ({"visible_device_list": " 1"}, [(1, 100)], 1),
+        ({"device_count": {"GPU": 0}}, [], 1),
+        ({"device_count": {"GPU": 1, "TPU": 7}, "visible_device_list": "1,2"}, [(1, 100)], 1),
+        ({"device_count": {"GPU": 5, "CPU": 2}}, [(0, 100), (1, 100), (2, 100)], 2),
+        (
+            {"visible_device_list": "1,0", "per_process_gpu_memory_fraction": 0.5},
+            [(1, 50), (0, 50)],
+            1,
+        ),
+    ],
+)
+def test_the_first_session_decides(
+    given: dict[str, Any],
+    gpus: list[tuple[int, int]],
+    cpus: int,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mr.config.experimental.set_simulated_gpus(3, memory_limit=100)
+    x = tf.constant([1.0, 2.0]) * 2.0  # Which is drawn before.
+    with tf.Session(config=options(**given)) as session:
+        assert registry.initialised
+        assert session.run(x).tolist() == [2.0, 4.0]
+    tf.Session(config=options(**given)).close()  # The same again is no news.
+    tf.Session().close()
+    assert gpus_of(devices.logical_devices("GPU")) == gpus
+    assert len(devices.logical_devices("CPU")) == cpus
+    assert LATE not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "late"),
+    [
+        (
+            {"per_process_gpu_memory_fraction": 0.4},
+            {"per_process_gpu_memory_fraction": 0.5, "allow_growth": True},
+            "per_process_gpu_memory_fraction=0.5",
+        ),
+        ({}, {"visible_device_list": "1,0"}, "visible_device_list='1,0'"),
+        ({"visible_device_list": "1"}, {"device_count": {"GPU": 0}}, "device_count={'GPU': 0}"),
+        ({"device_count": {"CPU": 2}}, {"device_count": {"CPU": 1}}, "device_count={'CPU': 1}"),
+    ],
+)
+def test_another_session_is_told_once_that_it_comes_late(
+    first: Any, second: Any, late: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    mr.config.experimental.set_simulated_gpus(2, memory_limit=100)
+    tf.Session(config=options(**first)).close()
+    made = devices.logical_devices()
+    for _ in range(2):
+        tf.Session(config=options(**second)).close()
+    (record,) = [each for each in caplog.records if LATE in each.message]
+    assert record.levelno == logging.WARNING
+    assert f"{LATE}{late}. " in record.message
+    assert devices.logical_devices() is made
+
+
+BAD: list[tuple[Any, type[Exception], str]] = [
+    (
+        {"visible_device_list": "0,x"},
+        errors.InvalidArgumentError,
+        "Could not parse entry in 'visible_device_list': 'x'. visible_device_list = 0,x",
+    ),
+    (
+        {"visible_device_list": "0,2"},
+        errors.InvalidArgumentError,
+        "'visible_device_list' listed an invalid Device id '2' but visible device count is 2",
+    ),
+    (
+        {"visible_device_list": "1,1"},
+        errors.InvalidArgumentError,
+        "visible_device_list contained a duplicate entry: 1,1",
+    ),
+    ({"visible_device_list": 1}, TypeError, "`visible_device_list` must be a text such as '0,1'."),
+    (
+        {"per_process_gpu_memory_fraction": 1.5},
+        errors.InvalidArgumentError,
+        "`per_process_gpu_memory_fraction` must be a number from 0, for no such limit, to 1. "
+        "Received: per_process_gpu_memory_fraction=1.5. More than the memory that a card has, by "
+        "unified memory, is not offered.",
+    ),
+    (
+        {"per_process_gpu_memory_fraction": -0.5},
+        errors.InvalidArgumentError,
+        "Received: per_process_gpu_memory_fraction=-0.5",
+    ),
+    ({"device_count": {"GPU": -1}}, errors.InvalidArgumentError, "must have 0 or more GPUs"),
+    ({"device_count": {"CPU": 0}}, errors.InvalidArgumentError, "and a CPU, through which"),
+    ({"device_count": ["GPU"]}, TypeError, "`device_count` must be a dict of numbers"),
+    ({"gpu_options": None}, TypeError, "`gpu_options` must be a tf.GPUOptions. Received: None"),
+]
+
+
+@pytest.mark.parametrize(("given", "kind", "text"), BAD)
+def test_options_that_are_wrong(given: Any, kind: type[Exception], text: str) -> None:
+    mr.config.experimental.set_simulated_gpus(2)
+    with pytest.raises(kind, match=re.escape(text)):
+        tf.Session(config=options(**given))
+    assert not registry.initialised
+    mr.config.experimental.set_simulated_gpus(1)
+
+
+def test_a_part_of_the_memory_of_a_split_gpu() -> None:
+    """Nothing of what it asks for is set up then."""
+    mr.config.experimental.set_simulated_gpus(2, memory_limit=8)
+    gpu = mr.config.list_physical_devices("GPU")[1]
+    half = mr.config.LogicalDeviceConfiguration(memory_limit=4)
+    mr.config.set_logical_device_configuration(gpu, [half, half])
+    given = {"visible_device_list": "0,1", "per_process_gpu_memory_fraction": 0.5}
+    with pytest.raises(errors.InvalidArgumentError, match="when virtual devices configured"):
+        tf.Session(config=options(**given, device_count={"CPU": 2}))
+    tf.Session().close()
+    assert gpus_of(devices.logical_devices("GPU")) == [(0, 8), (1, 4), (1, 4)]
+    assert len(devices.logical_devices("CPU")) == 1
+
+
+def test_a_machine_without_gpus_ignores_options_of_gpus() -> None:
+    given = {"visible_device_list": "0,1", "allow_growth": True, "device_count": {"GPU": 1}}
+    for _ in range(2):
+        with tf.Session(config=options(**given, per_process_gpu_memory_fraction=0.5)) as session:
+            assert session.run(tf.constant(1.0)) == 1.0
+
+
+@pytest.mark.parametrize("card", ["simulated", "emulated"])
+def test_a_run_that_takes_more_than_its_part(card: str, request: pytest.FixtureRequest) -> None:
+    """The error says what was asked for, of what limit and where; the session goes on."""
+    if card == "simulated":
+        mr.config.experimental.set_simulated_gpus(1, memory_limit=2)
+    else:
+        request.getfixturevalue("emulated_cuda")(memory=2 * MB)
+    x = tf.placeholder(tf.float32, [None])
+    total = tf.reduce_sum(tf.exp(x))
+    with tf.Session(config=options(per_process_gpu_memory_fraction=0.5)) as session:
+        with pytest.raises(errors.ResourceExhaustedError) as raised:
+            session.run(total, {x: np.zeros(MB // 2, np.float32)})
+        text = str(raised.value)
+        assert re.search(r"device:GPU:0: .* asked for, .* in use, limit 1\.0 MB \(1048576 b", text)
+        assert session.run(total, {x: np.zeros(1000, np.float32)}) == 1000.0
