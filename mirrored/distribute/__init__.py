@@ -43,6 +43,9 @@ if _typing.TYPE_CHECKING:
     )
     from mirrored.distribute.cross_device_ops import NcclAllReduce as NcclAllReduce
     from mirrored.distribute.extended import StrategyExtended as StrategyExtended
+    from mirrored.distribute.multi_worker_strategy import (
+        MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+    )
 
 __all__ = [
     "CrossDeviceOps",
@@ -57,6 +60,7 @@ __all__ = [
     "Mirrored",
     "MirroredStrategy",
     "MirroredVariable",
+    "MultiWorkerMirroredStrategy",
     "NcclAllReduce",
     "OneDeviceStrategy",
     "PerReplica",
@@ -82,5 +86,6 @@ _LATE = {
     "mirrored.distribute": "experimental",
     "mirrored.distribute.cross_device_ops": "HierarchicalCopyAllReduce NcclAllReduce",
     "mirrored.distribute.extended": "StrategyExtended",
+    "mirrored.distribute.multi_worker_strategy": "MultiWorkerMirroredStrategy",
 }
 _public_module("tf.distribute", __name__, _LATE)

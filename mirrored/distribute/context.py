@@ -29,7 +29,13 @@ MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
 class ReplicaStrategy(Protocol):
-    """What replicas, and what is made for them, ask of their strategy, which stands above them."""
+    """What replicas, and what is made for them, ask of their strategy, which stands above them.
+
+    Attributes:
+        first_replica: The number of the first replica that this process runs.
+    """
+
+    first_replica: int
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -38,6 +44,14 @@ class ReplicaStrategy(Protocol):
     @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas there are."""
+
+    @property
+    def local_replicas(self) -> int:
+        """How many of them this process runs."""
+
+    @property
+    def sharing(self) -> tuple[int, int, int]:
+        """How many share a batch, the first one of this process, and how many it runs."""
 
     def require_devices(self) -> None:
         """Raise DevicesResetError where its devices are gone."""
@@ -59,6 +73,9 @@ class ReplicaStrategy(Protocol):
     def batch_all_gather(self, value: Any, axis: Any) -> tuple[Any, Any]:
         """Return the values joined, and where each one's part begins."""
 
+    def of_first_replica(self, value: Tensor) -> Tensor:
+        """Return the value that the first replica of all has, given this process's first one's."""
+
 
 @absent_members("tf.distribute.ReplicaContext")
 class ReplicaContext:
@@ -66,7 +83,7 @@ class ReplicaContext:
 
     Args:
         strategy: The strategy that runs the replica.
-        replica_id: The replica's number, counted from 0.
+        number: The replica's number among those of this process, counted from 0.
         merge: What hands over to the cross-replica context.
 
     Example:
@@ -76,9 +93,9 @@ class ReplicaContext:
         0
     """
 
-    def __init__(self, strategy: ReplicaStrategy, replica_id: int, merge: MergeCall) -> None:
+    def __init__(self, strategy: ReplicaStrategy, number: int, merge: MergeCall) -> None:
         self._strategy = strategy
-        self._replica_id = replica_id
+        self._number = number
         self._merge = merge
 
     @property
@@ -88,8 +105,8 @@ class ReplicaContext:
 
     @property
     def replica_id_in_sync_group(self) -> int:
-        """The number of this replica, counted from 0."""
-        return self._replica_id
+        """The number of this replica among all, counted from 0."""
+        return self._strategy.first_replica + self._number
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -130,9 +147,9 @@ class ReplicaContext:
         if get_replica_context() is not self:
             # There is nobody to wait for: the call would never return.
             raise RuntimeError(
-                f"The context of replica {self._replica_id} is not the one that is running. Its "
-                "merge_call and all_reduce, and gradients through the latter, belong inside the "
-                "function that strategy.run calls."
+                f"The context of replica {self.replica_id_in_sync_group} is not the one that is "
+                "running. Its merge_call and all_reduce, and gradients through the latter, belong "
+                "inside the function that strategy.run calls."
             )
         recorder = active_recorder()
         if recorder is not None and self.num_replicas_in_sync > 1:

@@ -73,7 +73,7 @@ class DistributedVariable(Variable):
             return self._copies[updated_replica(self._strategy) or 0]
         if context.strategy is not self._strategy:
             return self._copies[0]
-        return self._copies[context.replica_id_in_sync_group]
+        return self._copies[context._number]
 
     @property
     def _in_replica(self) -> bool:
@@ -244,6 +244,12 @@ class MirroredVariable(DistributedVariable):
                 f"aggregation, got: {self.aggregation}."
             )
         context = get_replica_context()
+        if self._in_replica and self._strategy.num_replicas_in_sync > len(self._copies):
+            raise NotImplementedError(
+                "Rows of a mirrored variable are set outside of replicas where there are several "
+                f"workers. Received: {method} on {self.name!r} in a replica. Assign the whole "
+                "value."
+            )
         if context is None or not self._in_replica or len(self._copies) == 1:
             return super()._scatter(method, sparse_delta)
         if not isinstance(sparse_delta, IndexedSlices):
@@ -266,7 +272,7 @@ class MirroredVariable(DistributedVariable):
         super()._scatter(method, total)
 
     def _change(self, method: str, change: Change) -> Any:
-        if self._in_replica and len(self._copies) > 1:
+        if self._in_replica and self._strategy.num_replicas_in_sync > 1:
             raise NotImplementedError(
                 "A part of a mirrored variable is set outside of replicas, since what they give "
                 f"may differ. Received: {method} of a part of {self.name!r} in a replica. Assign "
@@ -275,6 +281,9 @@ class MirroredVariable(DistributedVariable):
         return super(DistributedVariable, self)._write("change", change)
 
     def _aggregate(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
+        across = strategy.num_replicas_in_sync > len(self._copies)
+        if across and len(self._copies) == 1 and not isinstance(value, DistributedValues):
+            value = PerReplica([value])  # The only one here, and not the only one.
         if isinstance(value, DistributedValues):
             # Numbers take the variable's dtype, as in any assign.
             value = PerReplica([adopt(part, self.dtype) for part in value.values])
@@ -285,7 +294,7 @@ class MirroredVariable(DistributedVariable):
         elif not is_tensor(value):
             value = adopt(value, self.dtype)
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            total = select(0, value)
+            total = strategy.of_first_replica(select(0, value)) if across else select(0, value)
         else:
             total = strategy.reduce(ReduceOp[self.aggregation.name], value, axis=None)
         super()._write(method, total)
@@ -297,10 +306,10 @@ class MirroredVariable(DistributedVariable):
         parts: list[Tensor] = []
         for replica, part in enumerate(value.values):
             with strategy.replica_scope(replica):
-                if batch.is_empty(replica):
+                if batch.is_empty(strategy.first_replica + replica):
                     part = ops.zeros(part.shape, part.dtype)
                 elif self.aggregation is VariableAggregation.MEAN:
-                    part = part * batch.share(replica)
+                    part = part * batch.share(strategy.first_replica + replica)
             parts.append(part)
         total: Tensor = strategy.reduce(ReduceOp.SUM, PerReplica(parts))
         return total

@@ -1,7 +1,10 @@
-"""The names that TensorFlow keeps under ``tf.distribute.experimental``: the hints for collectives.
+"""The names that TensorFlow keeps under ``tf.distribute.experimental``.
 
-Scripts find them in the same place; what they do is in the collectives' package.
+Scripts find them in the same place; what they do is in the collectives' package, and in that of
+strategies.
 """
+
+import typing as _typing
 
 from mirrored._absent import public_module as _public_module
 from mirrored.distribute.cross_device_ops import (
@@ -9,4 +12,12 @@ from mirrored.distribute.cross_device_ops import (
 )
 from mirrored.distribute.cross_device_ops import CommunicationOptions as CommunicationOptions
 
-_public_module("tf.distribute.experimental", __name__)
+if _typing.TYPE_CHECKING:
+    from mirrored.distribute.older_multi_worker_strategy import (
+        MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+    )
+
+_LATE = {
+    "mirrored.distribute.older_multi_worker_strategy": "MultiWorkerMirroredStrategy",
+}
+_public_module("tf.distribute.experimental", __name__, _LATE)

@@ -92,7 +92,7 @@ class StrategyExtended(_overrides.Subclassable):
                 f"A strategy updates the variables made in its scope. Received: {var!r:.80} for "
                 f"{self._strategy}. Make the variable inside `with strategy.scope():`."
             )
-        check_parts((tuple(args), kwargs or {}), self._strategy.num_replicas_in_sync)
+        check_parts((tuple(args), kwargs or {}), self._strategy.local_replicas)
         results = []
         for replica, copy in enumerate(copies_of(var)):
             local = select(replica, (tuple(args), kwargs or {}))

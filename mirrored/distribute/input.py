@@ -6,6 +6,7 @@ A dataset is anything that can be iterated over again and gives batches of array
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,16 @@ from mirrored.data.row_transforms import open_batches
 from mirrored.data.spec import Elements, to_element
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
-from mirrored.distribute.sharding import Join, Parts, Take, cut, cut_rows, give_out, unbatched
+from mirrored.distribute.sharding import (
+    Join,
+    Parts,
+    Sharing,
+    Take,
+    cut,
+    cut_rows,
+    give_out,
+    unbatched,
+)
 from mirrored.distribute.values import PerReplica
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import PeekingIterator
@@ -30,7 +40,7 @@ class InputContext:
     """What a function that makes a dataset for replicas is told.
 
     Attributes:
-        num_input_pipelines: How many datasets there are: one, since there is one process.
+        num_input_pipelines: How many datasets there are: one a process.
         input_pipeline_id: The number of this one, counted from 0.
         num_replicas_in_sync: How many replicas it is for.
 
@@ -97,11 +107,17 @@ class DistributedDataset:
 
     def __iter__(self) -> "DistributedIterator":
         """Return an iterator over the batches from the first one on."""
-        return DistributedIterator(self._strategy, self._steps, origin=self)
+        steps = partial(self._steps, self._strategy.sharing)
+        return DistributedIterator(self._strategy, steps, origin=self)
 
     def __len__(self) -> int:
         """Return the number of batches, where the dataset knows it."""
         return len(self._dataset)  # type: ignore[arg-type]
+
+    @property
+    def source(self) -> Any:
+        """The dataset that batches come from."""
+        return self._dataset
 
     @property
     def whole(self) -> Any:
@@ -110,24 +126,25 @@ class DistributedDataset:
 
     def global_batches(self) -> Iterator[Any]:
         """Yield what all replicas together get in each step, as structures of arrays."""
-        with closing(self._steps(_concatenated)) as steps:
+        count = self._strategy.num_replicas_in_sync
+        with closing(self._steps((count, 0, count), _concatenated)) as steps:
             for each in steps:
                 yield from each
 
-    def _steps(self, join: Join) -> Generator[list[Any]]:
+    def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
         """Yield, in lists, what the next steps are given, of values that `join` makes."""
-        replicas, dataset = self._strategy.num_replicas_in_sync, self._dataset
+        dataset = self._dataset
         transform = dataset._transform if isinstance(dataset, Pipeline) else None
         slices = None if transform is None else transform.batched_slices
         if self._take is cut and transform is not None and slices is not None:
             form, size = slices.form, transform.batch_size or 1
             for leaves, rows in open_batches(transform, slices, transform.begin()):
-                yield form.pack_all(cut_rows(leaves, rows, size, replicas, join))
+                yield form.pack_all(cut_rows(leaves, rows, size, sharing, join))
             return
-        with closing(_host_elements(dataset)) as elements:
+        with closing(host_elements(dataset)) as elements:
             while True:
                 try:
-                    made = self._take(elements, replicas, join)
+                    made = self._take(elements, sharing, join)
                 except StopIteration:
                     return
                 yield [made]
@@ -156,7 +173,7 @@ class DistributedIterator(PeekingIterator):
         strategy.require_devices()
         super().__init__(origin)
         self._dataset = origin
-        self._lists = steps(_joining(strategy.devices))
+        self._lists = steps(_joining(strategy.devices, strategy.num_replicas_in_sync))
 
     @property
     def element_spec(self) -> Any:
@@ -188,7 +205,7 @@ class DistributedIterator(PeekingIterator):
         return next(self._lists)
 
 
-def _host_elements(dataset: Any) -> Elements:
+def host_elements(dataset: Any) -> Elements:
     """Return an iterator, to be closed, over a dataset's elements as arrays."""
     if isinstance(dataset, Pipeline):
         return dataset._host_elements()
@@ -202,18 +219,20 @@ def _element(value: Any) -> Any:
     return to_element(value, "An element of the dataset")
 
 
-def _concatenated(parts: Parts, starts: Sequence[tuple[int, ...]]) -> list[Any]:
+def _concatenated(
+    parts: Parts, starts: Sequence[tuple[int, ...]], examples: Sequence[int]
+) -> list[Any]:
     return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
-def _joining(devices: Sequence[Device]) -> Join:
+def _joining(devices: Sequence[Device], replicas: int) -> Join:
     """Return what makes one value of the replicas' arrays; on the devices once it is used."""
 
-    def join(parts: Parts, starts: Sequence[tuple[int, ...]]) -> list[Any]:
+    def join(parts: Parts, starts: Sequence[tuple[int, ...]], examples: Sequence[int]) -> list[Any]:
         tensors = list(map(HostTensor.of_each, parts, devices))
-        if len(devices) == 1:
+        if replicas == 1:
             return tensors[0]
-        return list(map(PerReplica, zip(*tensors, strict=True), starts))
+        return list(map(PerReplica, zip(*tensors, strict=True), starts, examples))
 
     return join
 
@@ -233,12 +252,15 @@ def distributed_dataset(strategy: ReplicaStrategy, dataset: Any) -> DistributedD
     return DistributedDataset(strategy, dataset, cut)
 
 
-def distributed_from_function(strategy: ReplicaStrategy, function: Any) -> DistributedDataset:
+def distributed_from_function(
+    strategy: ReplicaStrategy, function: Any, context: InputContext
+) -> DistributedDataset:
     """Return a dataset of which each replica gets a batch of its own in every step.
 
     Args:
         strategy: The strategy.
         function: From an `InputContext` to a dataset of batches for one replica.
+        context: What it is told.
 
     Raises:
         TypeError: It is no function, or what it returns cannot be iterated over.
@@ -246,7 +268,7 @@ def distributed_from_function(strategy: ReplicaStrategy, function: Any) -> Distr
     """
     if not callable(function):
         raise TypeError(f"`dataset_fn` is a function of an InputContext. Received: {function!r}")
-    dataset = function(InputContext(num_replicas_in_sync=strategy.num_replicas_in_sync))
+    dataset = function(context)
     _check_dataset(dataset)
     return DistributedDataset(strategy, dataset, give_out)
 

@@ -93,7 +93,8 @@ class MirroredStrategy(Strategy):
         super().__init__(cross_device_ops, executor, communication_options, on_nccl_failure)
         self._deterministic = deterministic
         logger.info(
-            "Using MirroredStrategy with devices %s",
+            "Using %s with devices %s",
+            type(self).__name__,
             tuple(device.full_name for device in self._devices),
         )
 
@@ -106,6 +107,17 @@ class MirroredStrategy(Strategy):
     def num_replicas_in_sync(self) -> int:
         """How many replicas gradients are summed over."""
         return len(self._devices)
+
+    @property
+    def local_replicas(self) -> int:
+        """How many of them this process runs: those of `devices`."""
+        return len(self._devices)
+
+    @property
+    def sharing(self) -> tuple[int, int, int]:
+        """How many share a batch, the first one of this process, and how many it runs."""
+        count = len(self._devices)
+        return count, 0, count
 
     def arguments(self) -> dict[str, Any]:
         """Return what another process makes the same strategy with; see `Strategy`."""
@@ -128,7 +140,7 @@ class MirroredStrategy(Strategy):
         if context is None:
             return self._created(next_creator, kwargs)
         return replica_variables().made_by(
-            context.replica_id_in_sync_group,
+            context._number,
             kwargs["name"],
             lambda: self._created(next_creator, kwargs),
         )

@@ -63,6 +63,8 @@ class SyncOnReadVariable(DistributedVariable):
         states = [copy.state() for copy in self._copies]
         if self.aggregation not in REDUCED:
             return states[0]
+        if self._strategy.num_replicas_in_sync > len(states):
+            return states[0]._replace(value=self.read_value().numpy())
         total = np.sum([each.value for each in states], axis=0, dtype=self.dtype)
         if self.aggregation is VariableAggregation.MEAN:
             total = (total / len(states)).astype(self.dtype)
@@ -125,7 +127,9 @@ class SyncOnReadVariable(DistributedVariable):
                 "replicas, whose copies differ. Give it an `aggregation`, or read its parts by "
                 "strategy.experimental_local_results."
             )
-        if len(self._copies) == 1 or self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            return self._strategy.of_first_replica(read(self._copies[0]))
+        if len(self._copies) == 1 == self._strategy.num_replicas_in_sync:
             return read(self._copies[0])
         op = ReduceOp[self.aggregation.name]
         parts = PerReplica([read(copy) for copy in self._copies])
@@ -169,7 +173,7 @@ class SyncOnReadVariable(DistributedVariable):
 
     def _share(self, replica: int, value: Any) -> Tensor:
         """Return a replica's part of a value that the copies are to add up to."""
-        count = len(self._copies)
+        count, number = self._strategy.num_replicas_in_sync, self._strategy.first_replica + replica
         with devices.device(self._copies[replica].device):
             total = adopt(value, self.dtype)
             if count == 1:
@@ -178,7 +182,7 @@ class SyncOnReadVariable(DistributedVariable):
                 return total / float(count)
             # Shares are whole numbers: the first replica's is what the others leave.
             share = ops.cast(total / count, self.dtype)
-            return share if replica else total - share * (count - 1)
+            return share if number else total - share * (count - 1)
 
 
 register_variable(SyncOnReadVariable, lambda variable: variable.copies)

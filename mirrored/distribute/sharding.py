@@ -20,10 +20,13 @@ from mirrored.ops.host_tensor import HostRows
 
 # For each replica, its arrays of some steps.
 Parts = Sequence[Sequence[Any]]
-# From these, and how many examples come before each in each step, to what those steps are given.
-Join = Callable[[Parts, Sequence[tuple[int, ...]]], list[Any]]
-# From batches and the number of replicas to what the next step is given.
-Take = Callable[[Iterator[Any], int, Join], Any]
+# From these, how many examples come before each in each step, and how many all replicas have in it,
+# to what those steps are given.
+Join = Callable[[Parts, Sequence[tuple[int, ...]], Sequence[int]], list[Any]]
+# How many replicas share a batch, the number of the first one here, and how many are here.
+Sharing = tuple[int, int, int]
+# From batches and who shares them to what the next step is given.
+Take = Callable[[Iterator[Any], Sharing, Join], Any]
 
 
 @explained
@@ -61,19 +64,23 @@ def shard_bounds(examples: int, replicas: int) -> list[tuple[int, int]]:
 
 
 class Sharding(NamedTuple):
-    """Where each replica's part of a batch is.
+    """Where the parts of a batch are that replicas of this process get.
 
     Attributes:
         slices: The rows of each part.
         starts: How many examples come before each.
+        examples: How many the whole batch has.
     """
 
     slices: tuple[slice, ...]
     starts: tuple[int, ...]
+    examples: int
 
     def cut(self, array: Any) -> list[Any]:
         """Return each replica's rows of an array, as views."""
-        return [array] if len(self.slices) == 1 else [array[rows] for rows in self.slices]
+        if self.slices[0] == slice(0, self.examples) and len(self.slices) == 1:
+            return [array]
+        return [array[rows] for rows in self.slices]
 
     @property
     def sizes(self) -> list[int]:
@@ -82,30 +89,41 @@ class Sharding(NamedTuple):
 
 
 @functools.lru_cache
-def sharding_of(examples: int, replicas: int) -> Sharding:
-    """Return where each replica's part of a batch of so many examples is."""
-    bounds = shard_bounds(examples, replicas)
-    return Sharding(tuple(slice(*each) for each in bounds), tuple(start for start, _ in bounds))
+def sharding_of(examples: int, replicas: int, first: int, here: int) -> Sharding:
+    """Return where the parts of a batch of so many examples are, of all replicas or of some.
+
+    Args:
+        examples: How many examples the batch has.
+        replicas: How many replicas share it.
+        first: The number of the first replica whose part is asked for.
+        here: Of how many replicas parts are asked for.
+    """
+    bounds = shard_bounds(examples, replicas)[first : first + here]
+    slices = tuple(slice(*each) for each in bounds)
+    return Sharding(slices, tuple(start for start, _ in bounds), examples)
 
 
-def cut(batches: Iterator[Any], replicas: int, join: Join) -> Any:
+def cut(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:
     """Return the next batch, cut into a part for each replica.
 
     Args:
         batches: The global batches.
-        replicas: How many replicas there are.
+        sharing: Who shares them.
         join: Makes one value of the parts of each array.
 
     Raises:
         ValueError: It is no batch.
     """
     batch = next(batches)
-    sharding = sharding_of(_examples(_shapes(batch)), replicas)
-    return _nest.map_structure(lambda leaf: _one(join, sharding.cut(leaf), sharding.starts), batch)
+    size = examples_of(batch)
+    sharding = sharding_of(size, *sharing)
+    return _nest.map_structure(
+        lambda leaf: _one(join, sharding.cut(leaf), sharding.starts, size), batch
+    )
 
 
 def cut_rows(
-    leaves: Sequence[NDArray[Any]], rows: Rows, size: int, replicas: int, join: Join
+    leaves: Sequence[NDArray[Any]], rows: Rows, size: int, sharing: Sharing, join: Join
 ) -> list[tuple[Any, ...]]:
     """Return the batches that rows of arrays are, cut as `cut` does it, and not gathered yet.
 
@@ -113,7 +131,7 @@ def cut_rows(
         leaves: The arrays.
         rows: Their rows, of all batches.
         size: How many rows a batch has; the last one may have fewer.
-        replicas: How many replicas there are.
+        sharing: Who shares them.
         join: Makes one value of the parts of each array.
     """
     whole, rest = divmod(count_of(rows), size)
@@ -121,18 +139,18 @@ def cut_rows(
     for begin, count, examples in ((0, whole, size), (whole * size, 1, rest)):
         if count and examples:
             alike = rows_from(rows, begin, count * examples)
-            batches += _cut_alike(leaves, alike, examples, replicas, join)
+            batches += _cut_alike(leaves, alike, examples, sharing, join)
     return batches
 
 
 def _cut_alike(
-    leaves: Sequence[NDArray[Any]], rows: Rows, size: int, replicas: int, join: Join
+    leaves: Sequence[NDArray[Any]], rows: Rows, size: int, sharing: Sharing, join: Join
 ) -> list[tuple[Any, ...]]:
     """Return batches of one size, cut all at once.
 
     A function called for each of them would take as long as a short step.
     """
-    count, sharding = count_of(rows) // size, sharding_of(size, replicas)
+    count, sharding = count_of(rows) // size, sharding_of(size, *sharing)
     parts: list[Parts]  # For each array.
     if isinstance(rows, slice):
         grids = [leaf[rows].reshape(count, size, *leaf.shape[1:]) for leaf in leaves]
@@ -141,40 +159,51 @@ def _cut_alike(
         grid = rows.reshape(count, size)
         numbers = [list(grid[:, shard]) for shard in sharding.slices]
         parts = [[_rows_of(leaf, each) for each in numbers] for leaf in leaves]
-    starts = [sharding.starts] * count
-    return list(zip(*(join(each, starts) for each in parts), strict=True))
+    starts, sizes = [sharding.starts] * count, [size] * count
+    return list(zip(*(join(each, starts, sizes) for each in parts), strict=True))
 
 
 def _rows_of(leaf: NDArray[Any], numbers: Sequence[NDArray[np.int64]]) -> list[HostRows]:
     return list(map(HostRows, zip(itertools.repeat(leaf), numbers, strict=False)))
 
 
-def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
+def give_out(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:
     """Return a batch of its own for each replica; empty ones where the dataset has ended.
 
     Args:
         batches: Batches for one replica.
-        replicas: How many replicas there are.
+        sharing: Who shares them.
         join: Makes one value of the replicas' arrays.
 
     Raises:
         ValueError: One is no batch, or they differ in structure.
     """
     parts = [next(batches)]
-    sizes = [_examples(_shapes(parts[0]))]
-    while len(parts) < replicas:
+    sizes = [examples_of(parts[0])]
+    replicas, first, here = sharing
+    while len(parts) < here:
         following = next(batches, None)
         if following is None:
             following = _nest.map_structure(lambda leaf: leaf[:0], parts[0])
         parts.append(following)
-        sizes.append(_examples(_shapes(following)))
-    starts = (0, *itertools.accumulate(sizes[:-1]))
-    return _nest.map_structure(lambda *leaves: _one(join, leaves, starts), *parts, each="replica")
+        sizes.append(examples_of(following))
+    # Those of other processes are not known: they are taken for as many as the first one's here.
+    before = first * sizes[0]
+    starts = tuple(itertools.accumulate(sizes[:-1], initial=before))
+    total = before + sum(sizes) + (replicas - first - here) * sizes[0]
+    return _nest.map_structure(
+        lambda *leaves: _one(join, leaves, starts, total), *parts, each="replica"
+    )
 
 
-def _one(join: Join, arrays: Sequence[Any], starts: tuple[int, ...]) -> Any:
+def _one(join: Join, arrays: Sequence[Any], starts: tuple[int, ...], examples: int) -> Any:
     """Return what one step is given of the replicas' arrays."""
-    return join([[array] for array in arrays], [starts])[0]
+    return join([[array] for array in arrays], [starts], [examples])[0]
+
+
+def examples_of(batch: Any) -> int:
+    """Return the number of examples in a batch; raises ValueError where it is none."""
+    return _examples(_shapes(batch))
 
 
 def _examples(shapes: Sequence[tuple[int, ...]]) -> int:

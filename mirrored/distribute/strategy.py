@@ -244,7 +244,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             # Recorded as a whole, so that its replicas can meet and run side by side.
             function, bound = recorded
             return function.under(self, self.run)(*bound, *args, **kwargs)
-        count = self.num_replicas_in_sync
+        count = self.local_replicas
         check_parts((args, kwargs), count)
         with self.scope():
             results = run_replicas(
@@ -256,17 +256,17 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         return regroup(results) if count > 1 else results[0]
 
     def _positions(self, structure: Any) -> list[ShardPosition]:
-        run, count = object(), self.num_replicas_in_sync
+        run, (count, _, here) = object(), self.sharing
         for leaf in _nest.flatten(structure):
             if isinstance(leaf, PerReplica) and leaf.first_examples is not None:
                 starts = leaf.first_examples
                 sizes = [len(part) for part in leaf.values]
-                batch = starts[-1] + sizes[-1]
+                batch = starts[-1] + sizes[-1] if leaf.examples is None else leaf.examples
                 return [
                     ShardPosition(run, i, start, size, batch, count)
                     for i, (start, size) in enumerate(zip(starts, sizes, strict=True))
                 ]
-        return [ShardPosition(run, i, replicas=count) for i in range(count)]
+        return [ShardPosition(run, i, replicas=count) for i in range(here)]
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the parts of a per-replica value, by replica; always a tuple.
@@ -281,7 +281,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         if isinstance(value, list | tuple | dict):
             return tuple(
                 _nest.map_structure(functools.partial(_local_part, self, replica), value)
-                for replica in range(self.num_replicas_in_sync)
+                for replica in range(self.local_replicas)
             )
         if isinstance(value, DistributedValues):
             return value.values
@@ -312,6 +312,9 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             [3.0, 3.0]
         """
         del options
+        return self._distributed(dataset)
+
+    def _distributed(self, dataset: Any) -> DistributedDataset:
         return distributed_dataset(self, dataset)
 
     def distribute_datasets_from_function(
@@ -330,7 +333,8 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             ValueError: The dataset's elements have no batch axis.
         """
         del options
-        return distributed_from_function(self, dataset_fn)
+        context = InputContext(num_replicas_in_sync=self.num_replicas_in_sync)
+        return distributed_from_function(self, dataset_fn, context)
 
     def experimental_distribute_values_from_function(
         self, value_fn: Callable[[ValueContext], Any]
@@ -358,9 +362,9 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         """
         if not callable(value_fn):
             raise TypeError(f"`value_fn` is a function of a ValueContext. Received: {value_fn!r}")
-        count = self.num_replicas_in_sync
-        values = [value_fn(ValueContext(replica, count)) for replica in range(count)]
-        return regroup(values, always_wrap=True) if count > 1 else values[0]
+        count, first, here = self.sharing
+        values = [value_fn(ValueContext(first + i, count)) for i in range(here)]
+        return regroup(values, always_wrap=True) if here > 1 else values[0]
 
 
 def _local_part(strategy: Strategy, replica: int, leaf: Any) -> Any:

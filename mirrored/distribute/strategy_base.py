@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import _nest, devices, ops
 from mirrored._arguments import explained
@@ -42,7 +43,12 @@ class StrategyBase:
         cross_device_ops: The collectives to use.
         options: The hints for those that are given none.
         on_nccl_failure: "raise" or "fallback"; see `MirroredStrategy`.
+
+    Attributes:
+        first_replica: The number of the first replica that this process runs.
     """
+
+    first_replica: int = 0
 
     def __init__(
         self,
@@ -64,6 +70,17 @@ class StrategyBase:
         """How many replicas gradients are summed over."""
         return 1
 
+    @property
+    def local_replicas(self) -> int:
+        """How many of them this process runs: those of `devices`."""
+        return self.num_replicas_in_sync
+
+    @property
+    def sharing(self) -> tuple[int, int, int]:
+        """How many share a batch, the first one of this process, and how many it runs."""
+        count = self.num_replicas_in_sync
+        return count, 0, count
+
     def require_devices(self) -> None:
         """Raise DevicesResetError where the strategy's devices are gone."""
         self.replica_device_scope(0)
@@ -79,7 +96,8 @@ class StrategyBase:
             with self.replica_device_scope(replica):
                 yield
         except BaseException as error:
-            note = f"Raised in replica {replica} on {self.devices[replica].full_name}."
+            number = self.first_replica + replica
+            note = f"Raised in replica {number} on {self.devices[replica].full_name}."
             if note not in getattr(error, "__notes__", ()):  # It may pass here more than once.
                 error.add_note(note)
             raise
@@ -126,7 +144,7 @@ class StrategyBase:
             "mr.distribute.Strategy.reduce requires cross-replica context, use "
             "get_replica_context().all_reduce() instead."
         )
-        check_parts(value, self.num_replicas_in_sync)
+        check_parts(value, self.local_replicas)
         with enter(self, None):
             return _nest.map_structure(lambda leaf: self._reduced(op, leaf, axis), value)
 
@@ -159,7 +177,7 @@ class StrategyBase:
             "mr.distribute.Strategy.gather method requires cross-replica context, use "
             "get_replica_context().all_gather() instead"
         )
-        check_parts(value, self.num_replicas_in_sync)
+        check_parts(value, self.local_replicas)
         with enter(self, None):
             return _nest.map_structure(lambda leaf: self._gathered(leaf, axis), value)
 
@@ -197,7 +215,7 @@ class StrategyBase:
         order = [i for i in packing_order(variables) if gradients[i] is not None]
         sums = self._all_reduced(ReduceOp.SUM, [gradients[i] for i in order])
         numbers = {i: place for place, i in enumerate(order)}
-        replicas = by_replica(sums, self.num_replicas_in_sync)
+        replicas = by_replica(sums, self.local_replicas)
         return Mirrored([each.renumbered(numbers) for each in replicas])
 
     def _all_reduced(
@@ -215,6 +233,31 @@ class StrategyBase:
     def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
         """Return the replicas' tensors, one after the other along an axis."""
         return self._cross_device_ops.gather(parts, joining_device(parts), axis)
+
+    def of_each_worker(self, value: Any, what: str) -> list[Any]:
+        """Return a small object of each process, by its number: here, of the only one.
+
+        Args:
+            value: That of this process.
+            what: What errors call it.
+        """
+        return [value]
+
+    def join_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return what the replicas of all processes have made, one row behind the other.
+
+        Args:
+            rows: What those of this process have made, on the host.
+        """
+        return rows
+
+    def of_first_replica(self, value: Tensor) -> Tensor:
+        """Return the value that the first replica of all has.
+
+        Args:
+            value: That of the first replica that this process runs.
+        """
+        return value
 
     def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
         """Return the replicas' values joined, on each of them, and where each one's part begins.
@@ -241,9 +284,14 @@ class StrategyBase:
         total = self.reduce_parts(ReduceOp.SUM, sums)
         if op is ReduceOp.SUM:
             return total
-        count: int = sum(part.shape[axis] for part in parts)
+        count = self._rows_along(axis, parts)
         with devices.device(total._device):
-            return total / count
+            mean: Tensor = total / count
+            return mean
+
+    def _rows_along(self, axis: int, parts: Sequence[Tensor]) -> Any:
+        """Return how many elements the replicas' tensors have along an axis, in all."""
+        return sum(part.shape[axis] for part in parts)
 
     def _gathered(self, value: Any, axis: Any) -> Tensor:
         # A value that is not per-replica is all that there is, as for a mean.
@@ -256,7 +304,7 @@ class StrategyBase:
             return [copy.read_value() for copy in value.copies]
         if isinstance(value, DistributedValues):
             return list(value.values)
-        if self.num_replicas_in_sync > 1 and op is ReduceOp.SUM:
+        if self.local_replicas > 1 and op is ReduceOp.SUM:
             raise ValueError(
                 f"A non-DistributedValues value {value} cannot be reduced with the given reduce op "
                 f"{op}."

@@ -45,6 +45,7 @@ class PerReplica(DistributedValues):
         values: The values, by replica.
         first_examples: Where these are parts of a global batch, how many of its examples come
             before each part.
+        examples: How many the global batch has; None: as many as the parts.
 
     Example:
         >>> import mirrored as mr
@@ -55,9 +56,15 @@ class PerReplica(DistributedValues):
         }
     """
 
-    def __init__(self, values: Iterable[Any], first_examples: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        values: Iterable[Any],
+        first_examples: Sequence[int] | None = None,
+        examples: int | None = None,
+    ) -> None:
         super().__init__(values)
         self.first_examples = None if first_examples is None else tuple(first_examples)
+        self.examples = examples
 
     def _as_tensor(self) -> Tensor:
         raise InvalidArgumentError(
@@ -83,7 +90,7 @@ class Mirrored(DistributedValues, Operators):
 
     def _as_tensor(self) -> Tensor:
         context = get_replica_context()
-        replica = 0 if context is None else context.replica_id_in_sync_group
+        replica = 0 if context is None else context._number
         return adopt(self._values[replica if replica < len(self._values) else 0], None)
 
     @property
@@ -101,7 +108,9 @@ class Mirrored(DistributedValues, Operators):
         return self._as_tensor().numpy()
 
 
-register_per_replica(PerReplica, lambda value, parts: PerReplica(parts, value.first_examples))
+register_per_replica(
+    PerReplica, lambda value, parts: PerReplica(parts, value.first_examples, value.examples)
+)
 register_per_replica(Mirrored, lambda value, parts: Mirrored(parts))
 
 

@@ -58,6 +58,8 @@ class Op:
         stateful: Whether each run of it counts, whatever it is given: its `validate` looks at
             values of any dtype, or tells of them. A program with such an op is the host's alone,
             and those whose output is a boolean run in their order: they take the one before, too.
+        ordered: Whether other processes wait for each run of it: all such ops of a program run in
+            the order in which they were called, one at a time. They take the one before, too.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
         direct: Those of `dtypes` that the kernel itself computes in on every device.
@@ -79,6 +81,7 @@ class Op:
     whole: bool = False
     of_labels: bool = False
     stateful: bool = False
+    ordered: bool = False
     lower: Callable[..., Tensor] | None = None
     direct: frozenset[DType] = field(init=False)
 

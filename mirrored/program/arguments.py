@@ -156,7 +156,7 @@ class Arguments:
     def _add(self, item: Any) -> None:
         key, kind = self._key, type(item)
         if kind in _per_replica:
-            key += (kind, getattr(item, "first_examples", None))
+            key += (kind, getattr(item, "first_examples", None), getattr(item, "examples", None))
             self._add_all(item.values, count())
         elif isinstance(item, _SEQUENCES):
             key += (kind, len(item))

@@ -69,6 +69,7 @@ class GraphRecorder:
         self._bound: dict[tuple[int, int, int], tuple[Any, Any, int]] = {}
         self._known: dict[Any, Value] = {}
         self._told: dict[int, Value] = {}
+        self._ordered: tuple[Value, ...] = ()
         self._updating = False
         self._undo: list[Callable[[], None]] = []
         self.on_pull: Callable[[Any], Any] | None = None
@@ -124,6 +125,8 @@ class GraphRecorder:
         told = op.stateful and spec.dtype == bool_
         if told:
             values += self._told_before(replica)
+        if op.ordered:
+            values += self._ordered
         settings = repr(sorted(attrs.items())) if attrs else ""
         key = None if op.random or op.stateful else (op, device, replica, settings, *values)
         known = self._known.get(key)
@@ -133,6 +136,8 @@ class GraphRecorder:
                 self._known[key] = known
         if told:
             self._told = {replica: known} if replica == SHARED else {**self._told, replica: known}
+        if op.ordered:
+            self._ordered = (known,)
         return self._tensor(known)
 
     def _told_before(self, replica: int) -> tuple[Value, ...]:

@@ -24,7 +24,7 @@ from mirrored.ops.rng_state import current_rng_state
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.own_steps import is_own, row_of, step_of
-from mirrored.training.step import Shards, Totals, failed_step, joined
+from mirrored.training.step import Shards, Totals, joined, of_all_workers
 
 # Given a row for each step - its losses, then each metric's total and count; or what a step of the
 # model's own returned, by name - and their number of examples. A step of training whose loss is
@@ -81,17 +81,20 @@ class EagerSteps:
         """Compute the outputs for each batch, in its order."""
         for batch in span:
             parts = self._step.predict(self._distribute(batch, "predict"))
-            take(joined([_nest.map_structure(_on_host, each) for each in parts]))
+            made = joined([_nest.map_structure(_on_host, each) for each in parts])
+            take(of_all_workers(self._strategy, made))
 
     def _check_finite(self, totals: Totals, where: str, take: Take, examples: int) -> None:
         row = _row(totals)
         loss, losses = row[0], [float(each) for each in totals.losses]
         if not all(math.isfinite(each) for each in (loss, *losses)):
             take([row_of(totals, row)], examples)
+            from mirrored.training.failed_step import failed_step  # Seldom needed.
+
             raise failed_step(self._model, totals, loss, losses, where)
 
     def _distribute(self, batch: Arrays, kind: str) -> Shards:
-        sharding = sharding_of(batch.size, self._strategy.num_replicas_in_sync)
+        sharding = sharding_of(batch.size, *self._strategy.sharing)
         dtypes = column_dtypes(
             self._model, batch.layout, batch.columns, own=is_own(self._model, kind)
         )
@@ -106,7 +109,7 @@ class EagerSteps:
         for replica, rows in enumerate(sharding.cut(array)):
             with self._strategy.replica_scope(replica):
                 parts.append(ops.transfer(rows, self._strategy.devices[replica]))
-        return PerReplica(parts, sharding.starts)
+        return PerReplica(parts, sharding.starts, sharding.examples)
 
 
 def column_dtypes(

@@ -16,7 +16,7 @@ import numpy as np
 from mirrored import _nest, ops
 from mirrored._contexts import Within
 from mirrored.autodiff.tape import telling_of_gradients
-from mirrored.distribute import get_replica_context
+from mirrored.distribute import Strategy, get_replica_context
 from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.layers.weights import find
 from mirrored.ops import Tensor
@@ -143,8 +143,10 @@ class OwnStep(Step):
     def _own(self, method: Callable[[Any], Any], shards: Shards, examples: int) -> Totals:
         """Run a step on all replicas, and put together what it returns."""
         strategy = self._strategy
+        across = strategy.local_replicas < strategy.num_replicas_in_sync
         batch = self._batch(examples, of_means=True)
         logs: list[_Logs] = []
+        spare: list[_Logs] = []  # Of a replica without examples, where no other is here.
         skips = any(each.skips_non_finite for each in optimizers_of(self._model))
 
         def on_replica(x: Any, y: Any, sample_weight: Any) -> dict[str, Tensor]:
@@ -153,21 +155,23 @@ class OwnStep(Step):
             with telling_of_gradients(notes.note):
                 returned = method(pack_x_y_sample_weight(x, y, sample_weight))
             made = _Logs(returned, batch, replica)
-            if not batch.is_empty(replica):
+            if batch.is_empty(replica):
+                spare.append(made)
+            else:
                 logs.append(made)
                 made.check_like(logs[0])
-            return made.as_vectors(notes.loss(), batch.share(replica))
+            return made.as_vectors(notes.loss(), batch.share(replica), squares=across)
 
         with batch.in_force():
             outcome = self._with_zeros(self._run(on_replica, tuple(shards)))
             values = strategy.reduce("sum", outcome["values"])
-            whole = strategy.experimental_local_results(outcome.get("integers"))
+            parts = _integers_of(strategy, outcome, batch) if "integers" in outcome else []
         losses = strategy.experimental_local_results(outcome["loss"])
-        if logs[0].integers:
-            parts = [each for each, size in zip(whole, batch.sizes, strict=True) if size]
+        first, *_ = logs or spare
+        if parts:
             with strategy.replica_scope(0):
                 values = _with_integers(values, parts)
-        return Totals(values, None, losses, logs[0].names, logs[0].specs)
+        return Totals(values, None, losses, first.names, first.specs)
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -314,13 +318,18 @@ class _Logs:
                 f"{list(first.names)} on the first, and {list(self.names)}."
             )
 
-    def as_vectors(self, loss: Tensor, share: float) -> dict[str, Tensor]:
-        """Return the loss; this and the numbers, as they count in the sums; and the integers."""
+    def as_vectors(self, loss: Tensor, share: float, *, squares: bool) -> dict[str, Tensor]:
+        """Return the loss; this and the numbers, as they count in the sums; and the integers.
+
+        With `squares`, those of the integers too.
+        """
         with only():
             numbers = _joined([loss, *self._floats.values()], ops.float64)
             found = {"loss": loss, "values": numbers if share == 1.0 else numbers * share}
             if self._integers:
                 found["integers"] = _joined(self._integers.values(), ops.int64)
+                if squares:
+                    found["squares"] = ops.square(found["integers"])
         return found
 
 
@@ -350,6 +359,23 @@ def _not_numbers(name: str, value: Any) -> str:
         "replicas; none for each example, where there are several replicas. Received: "
         f"{name!r}: {value!r:.200}. Return its mean over the shard's examples."
     )
+
+
+def _integers_of(
+    strategy: Strategy, outcome: dict[str, Any], batch: GlobalBatch
+) -> Sequence[Tensor]:
+    """Return the integers of all replicas that have examples, which differ if those do."""
+    if "squares" not in outcome:
+        whole = strategy.experimental_local_results(outcome["integers"])
+        return [each for each, size in zip(whole, batch.sizes, strict=True) if size]
+    # A worker does not see the others' numbers. These are all alike where as many of their squares
+    # as there are numbers is the square of their sum, and where that is not so they differ.
+    count = sum(map(bool, batch.sizes))
+    total, squares = (strategy.reduce("sum", outcome[name]) for name in ("integers", "squares"))
+    with strategy.replica_scope(0):
+        value = total // count
+        alike = ops.equal(squares * count, ops.square(total))
+        return [value, ops.where(alike, value, value + 1)]
 
 
 def _with_integers(values: Tensor, parts: Sequence[Tensor]) -> Tensor:

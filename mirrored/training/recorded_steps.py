@@ -12,7 +12,7 @@ import numpy as np
 
 from mirrored.data.batches import Span
 from mirrored.data.columns import Layout
-from mirrored.distribute import PerReplica
+from mirrored.distribute import PerReplica, Strategy
 from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
@@ -21,7 +21,7 @@ from mirrored.program.results import Results
 from mirrored.training.eager_steps import Take, column_dtypes
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.own_steps import is_own, optimizers_of, row_of, step_of
-from mirrored.training.step import Shards, Step, Totals, failed_step, joined
+from mirrored.training.step import Shards, Step, Totals, joined, of_all_workers
 from mirrored.variables import Variable
 
 
@@ -69,7 +69,7 @@ class RecordedSteps:
         for part in span.alike():
             trace = self._trace("predict", part)
             results: Any = trace.results
-            self._run(trace, part, partial(_join, results, take))
+            self._run(trace, part, partial(_join, results, self._strategy, take))
 
     def _run_and_report(
         self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]
@@ -116,6 +116,8 @@ class RecordedSteps:
         totals = _totals(self._trace("train", part))
         penalties = totals.penalty is not None
         losses = [float(each) for each in outputs[1 + penalties :]]
+        from mirrored.training.failed_step import failed_step  # Seldom needed.
+
         return failed_step(self._model, totals, self._row(part, outputs)[0], losses, where)
 
     @contextmanager
@@ -159,7 +161,7 @@ class RecordedSteps:
         return step_of(self._model)  # It looks through all layers, which a replay need not.
 
     def _sharding(self, span: Span) -> Sharding:
-        return sharding_of(span.size, self._strategy.num_replicas_in_sync)
+        return sharding_of(span.size, *self._strategy.sharing)
 
     def _trace(self, kind: str, span: Span) -> Trace:
         """Return the step for batches like these, recorded where it is not."""
@@ -206,7 +208,7 @@ class RecordedSteps:
 
         def step(fed: list[Tensor]) -> Any:
             width = len(specs)
-            columns = [PerReplica(fed[i::width], sharding.starts) for i in range(width)]
+            columns = [PerReplica(fed[i::width], sharding.starts, size) for i in range(width)]
             shards = Shards(*layout.pack(columns))
             if kind == "predict":
                 return self._step.predict(shards)
@@ -219,7 +221,7 @@ class RecordedSteps:
             inputs,
             step,
             returns=Tensor,
-            replicas=self._strategy.num_replicas_in_sync,
+            replicas=self._strategy.local_replicas,
             purpose=f"the step's memory for {max(sharding.sizes)} examples a replica",
             labels_checked=True,
         )
@@ -271,7 +273,14 @@ def _totals(trace: Trace) -> Totals:
     return totals
 
 
-def _join(results: Results, take: Callable[[Any], None], outputs: Sequence[Any], _: int) -> bool:
+def _join(
+    results: Results,
+    strategy: Strategy,
+    take: Callable[[Any], None],
+    outputs: Sequence[Any],
+    _: int,
+) -> bool:
     # Copies: what a program returns it writes over in its next run.
-    take(joined(results.with_tensors([each.copy() for each in outputs])))
+    made = joined(results.with_tensors([each.copy() for each in outputs]))
+    take(of_all_workers(strategy, made))
     return True

@@ -22,7 +22,7 @@ def tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
         strategy: The strategy whose replicas take the step.
         graph: A step of training.
     """
-    replicas = strategy.num_replicas_in_sync
+    replicas = strategy.local_replicas
     if replicas == 1 or strategy in _told or not strategy.shares_memory:
         return
     if strategy.executor == "threads":  # The user's choice: they do not run one after another.

@@ -4,7 +4,6 @@ The gradient is that of the global batch: each replica divides by the number of 
 one place, and the replicas' gradients are summed. The same code is run eagerly and recorded.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -18,8 +17,7 @@ from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import GlobalBatch
-from mirrored.distribute.sharding import sharding_of
-from mirrored.errors import NonFiniteLossError
+from mirrored.distribute.sharding import split_sizes
 from mirrored.layers.added_losses import forget
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
@@ -136,7 +134,8 @@ class Step:
             examples: How many examples it has.
         """
         with self._batch(examples).in_force():
-            outcome = self._with_zeros(self._run(self._test_replica, (*shards, examples)))
+            given = (*shards, examples)
+            outcome = self._with_zeros(self._run(self._test_replica, given, _uncounted))
         statistics = self._strategy.reduce("sum", outcome["statistics"])
         return Totals(statistics, _first(outcome["penalty"]), ())
 
@@ -147,8 +146,9 @@ class Step:
             shards: The global batch; only its inputs are used.
         """
         first = next(each for each in _nest.flatten(shards.x) if each is not None)
-        with self._batch(sum(each.shape[0] for each in first.values)).in_force():
-            outputs = self._run(self._outputs, (shards.x,))
+        examples = first.examples or sum(each.shape[0] for each in first.values)
+        with self._batch(examples).in_force():
+            outputs = self._run(self._outputs, (shards.x,), _as_it_is)
         return self._strategy.experimental_local_results(outputs)
 
     def _outputs(self, x: Any) -> Any:
@@ -214,15 +214,22 @@ class Step:
 
     def _batch(self, examples: int, *, of_means: bool = False) -> GlobalBatch:
         """Return how many examples each replica has, for what users' code puts together."""
-        sizes = sharding_of(examples, self._strategy.num_replicas_in_sync).sizes
+        sizes = split_sizes(examples, self._strategy.num_replicas_in_sync)
         return GlobalBatch(sizes, of_means=of_means)
 
-    def _run(self, function: Callable[..., Any], shards: tuple[Any, ...]) -> Any:
+    def _run(
+        self,
+        function: Callable[..., Any],
+        shards: tuple[Any, ...],
+        uncounted: Callable[[Any], Any] | None = None,
+    ) -> Any:
         """Call a function on every replica that has examples; the others give None.
 
         Where the function meets other replicas on its way, those without examples run it too, on
         zero rows, because the others would wait for them. What they compute is left out all the
         same: a mean over no examples is NaN, and would spoil the sum over the replicas.
+        So do the replicas of a worker none of which has any, of whose results `uncounted` makes
+        what they add: zeros, by default.
         """
         complete: list[Any] = []
 
@@ -235,6 +242,8 @@ class Step:
                 if examples:
                     complete.append(result)
                     return result
+                if not complete:
+                    return (uncounted or _zeros_like)(result)
             return _nest.map_structure(lambda _: None, complete[0])
 
         try:
@@ -253,7 +262,7 @@ class Step:
             for replica, each in enumerate(leaf.values):
                 with self._strategy.replica_scope(replica):
                     parts.append(ops.zeros(first.shape, first.dtype) if each is None else each)
-            return PerReplica(parts, leaf.first_examples)
+            return PerReplica(parts, leaf.first_examples, leaf.examples)
 
         return _nest.map_structure(filled, outcome)
 
@@ -294,6 +303,23 @@ def undone_on_failure(variables: Sequence[Variable]) -> Iterator[None]:
         raise
 
 
+def _zeros_like(results: Any) -> Any:
+    """Return zeros in the place of what a replica computed, which are to add nothing."""
+    return _nest.map_structure(
+        lambda each: each if each is None else ops.zeros(each.shape, each.dtype), results
+    )
+
+
+def _uncounted(results: dict[str, Any]) -> dict[str, Any]:
+    """Return what a replica computed of no examples: the penalty does not depend on them."""
+    return {**results, "statistics": _zeros_like(results["statistics"])}
+
+
+def _as_it_is(outputs: Any) -> Any:
+    """Return the outputs of no examples, which have no rows."""
+    return outputs
+
+
 def _sum(terms: list[Tensor], added: list[Tensor], share: float) -> Tensor:
     """Return the sum of parts of a loss, and of means of a shard, which count by its examples."""
     count = len(terms)
@@ -318,35 +344,6 @@ def _statistics(losses: list[Tensor], parts: list[OutputPart], examples: int) ->
     return ops.concat([ops.reshape(each, (1,)) for each in in_one_dtype(scalars)], axis=0)
 
 
-def failed_step(
-    model: CompiledNetwork, totals: Totals, loss: float, losses: Sequence[float], where: str
-) -> Exception:
-    """Return the error that a step raises whose loss is not finite.
-
-    Args:
-        model: The model.
-        totals: What the step left, or left when it was recorded.
-        loss: The loss of the global batch.
-        losses: Each replica's part of it.
-        where: What the error calls the step.
-    """
-    bad = [i for i, each in enumerate(losses) if not math.isfinite(each)]
-    if totals.names is not None and not bad:
-        return ValueError(
-            f"An integer that a step returns is the same on all replicas. Received: others in "
-            f"{where}, among {list(totals.names)}. Return a float: the mean over the shard's "
-            "examples. The weights are those of the step before."
-        )
-    devices = model.distribute_strategy.devices
-    place = " and ".join(f"replica {i} ({devices[i].full_name})" for i in bad)
-    return NonFiniteLossError(
-        f"The loss is not finite in {where}: {loss} over the batch"
-        f"{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
-        f"are those of the step before{_state_of_weights(model)}. Look for NaN and infinite "
-        "values in the data, as `fit(validate_data=True)` does, or lower the learning rate."
-    )
-
-
 def joined(parts: Sequence[Any]) -> Any:
     """Return the replicas' outputs as one structure of arrays; who had no examples adds nothing.
 
@@ -369,15 +366,14 @@ def joined(parts: Sequence[Any]) -> Any:
     return _nest.map_structure(join, *given)
 
 
-def _state_of_weights(model: CompiledNetwork) -> str:
-    """Say so where a step with a finite loss has spoilt the weights already."""
-    values = (weight.numpy() for weight in model.trainable_variables)
-    if all(np.isfinite(value).all() for value in values):
-        return ""
-    return (
-        ", but these are not finite either: the gradient of an earlier step was NaN or "
-        "infinite where its loss was not"
-    )
+def of_all_workers(strategy: Strategy, rows: Any) -> Any:
+    """Return the rows that the replicas of all workers made, of a structure of arrays.
+
+    Args:
+        strategy: The strategy.
+        rows: Those that this process's replicas made.
+    """
+    return _nest.map_structure(strategy.join_rows, rows)
 
 
 def _first(value: Any) -> Any:

@@ -108,7 +108,7 @@ class CrossDeviceOps(_overrides.Subclassable):
         device = devices.get_device(destination)
         with only():
             if isinstance(values[0], IndexedSlices):
-                return cast(Value, reduce_slices(op, cast(Any, values), device))
+                return cast(Value, self.reduce_slices_implementation(op, cast(Any, values), device))
             return cast(Value, self.reduce_implementation(op, cast(Any, values), device, hints))
 
     def batch_reduce(
@@ -164,7 +164,7 @@ class CrossDeviceOps(_overrides.Subclassable):
                 return cast("Sequence[list[Value]]", reduced)
             rest = iter(reduced)
             return [
-                cast(Any, _all_reduce_slices(op, cast(Any, values)))
+                cast(Any, self._all_reduce_slices(op, cast(Any, values)))
                 if isinstance(values[0], IndexedSlices)
                 else cast(Any, next(rest))
                 for values in batch
@@ -261,6 +261,18 @@ class CrossDeviceOps(_overrides.Subclassable):
         """Compute `gather`; its arguments are checked, and `axis` is counted from the front."""
         with devices.device(destination):
             return ops.concat(list(values), axis=axis)
+
+    def reduce_slices_implementation(
+        self, reduce_op: ReduceOp, slices: Sequence[IndexedSlices], destination: Device
+    ) -> IndexedSlices:
+        """Compute `reduce` of indexed slices; its arguments are checked."""
+        return reduce_slices(reduce_op, slices, destination)
+
+    def _all_reduce_slices(
+        self, reduce_op: ReduceOp, slices: Sequence[IndexedSlices]
+    ) -> list[IndexedSlices]:
+        first = self.reduce_slices_implementation(reduce_op, slices, slices[0].values._device)
+        return [first.copy_to(each.values._device) for each in slices]
 
     def _check(self, values: Sequence[Any]) -> None:
         """Raise where values do not go together, or where their devices will not do."""
@@ -379,8 +391,3 @@ def _check_joinable(values: Sequence[Tensor], axis: Any) -> int:
                     f"from replica 0 and {value.shape} from replica {i}."
                 )
     return number
-
-
-def _all_reduce_slices(reduce_op: ReduceOp, slices: Sequence[IndexedSlices]) -> list[IndexedSlices]:
-    first = reduce_slices(reduce_op, slices, slices[0].values._device)
-    return [first.copy_to(each.values._device) for each in slices]

@@ -90,7 +90,9 @@ class Quotient(Metric):
             # Not in equal parts: those would be rounded. From the host right to where they stay,
             # since an epoch may be as short as a few steps.
             first, *others = copies_of(variable)
-            first.set_in_place(np.array(value))
+            strategy = getattr(variable, "_strategy", None)
+            leads = strategy is None or strategy.first_replica == 0  # Of all workers' replicas.
+            first.set_in_place(np.array(value) if leads else _NOTHING)
             for copy in others:
                 copy.set_in_place(_NOTHING)
 

@@ -1,0 +1,132 @@
+"""The second level of collectives: what the replicas of each worker made is summed over workers.
+
+The sums are in the order of the ranks, and so have the same bits on every worker and in every run.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored import devices
+from mirrored.devices import Device
+from mirrored.distribute.cross_device_ops.buckets import alike, described, reduced_as_vectors
+from mirrored.distribute.cross_device_ops.indexed_slices import reduce_slices
+from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, of_sum
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
+from mirrored.ops import IndexedSlices
+from mirrored.ops.hooks import only
+from mirrored.ops.op import Op
+from mirrored.ops.tensor import Tensor
+from mirrored.workers import Workers
+
+
+class AcrossWorkers(CrossDeviceOps):
+    """Reduces among the replicas of each worker, and then over the workers.
+
+    Args:
+        local: The collectives between the replicas of this worker.
+        workers: The workers.
+        replicas: How many replicas all of them have.
+    """
+
+    def __init__(self, local: CrossDeviceOps, workers: Workers, replicas: int) -> None:
+        self._local = local
+        self._workers = workers
+        self._replicas = replicas
+
+    def check_devices(self, devices: Sequence[Device]) -> None:
+        """Raise InvalidArgumentError where this worker's devices will not do."""
+        self._local.check_devices(devices)
+
+    def prepare(self, devices: Sequence[Device]) -> None:
+        """Connect this worker's devices."""
+        self._local.prepare(devices)
+
+    def make_deterministic(self, devices: Sequence[Device]) -> None:
+        """Let sums between this worker's devices have the same bits in every run."""
+        self._local.make_deterministic(devices)
+
+    def close(self) -> None:
+        """Disconnect this worker's devices; the workers stay connected."""
+        self._local.close()
+
+    def over_workers(self, tensor: Tensor, what: str | None = None) -> Tensor:
+        """Return the sum of one tensor a worker, all of one shape and dtype.
+
+        Args:
+            tensor: This worker's.
+            what: What errors call the sum.
+        """
+        text = described(0, 1, tensor.spec) if what is None else what
+        with only(), devices.device(tensor._device):
+            return _SUM(tensor, workers=self._workers, what=text)
+
+    def reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        values: Sequence[Tensor],
+        destination: Device,
+        options: CommunicationOptions,
+    ) -> Tensor:
+        """Compute `reduce`; its arguments are checked."""
+        total = self._local.reduce_implementation(ReduceOp.SUM, values, destination, options)
+        total = self.over_workers(total)
+        with devices.device(destination):
+            return of_sum(reduce_op, total, self._replicas)
+
+    def batch_all_reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        batch: Sequence[Sequence[Tensor]],
+        options: CommunicationOptions,
+    ) -> Sequence[list[Tensor]]:
+        """Compute `batch_all_reduce`: the values of one dtype are one vector on the way."""
+        groups = alike(batch)
+
+        def reduced(number: int, vectors: list[Tensor]) -> list[Tensor]:
+            local = self._local.batch_all_reduce_implementation(ReduceOp.SUM, [vectors], options)
+            first = local[0][0]
+            total = self.over_workers(first, described(number, len(groups), first.spec))
+            with devices.device(total._device):
+                result = of_sum(reduce_op, total, self._replicas)
+            return [result.copy_to(vector._device) for vector in vectors]
+
+        return reduced_as_vectors(batch, groups, reduced)
+
+    def gather_implementation(
+        self, values: Sequence[Tensor], destination: Device, axis: int
+    ) -> Tensor:
+        """Join this worker's values; the strategy knows where the others' are."""
+        return self._local.gather_implementation(values, destination, axis)
+
+    def reduce_slices_implementation(
+        self, reduce_op: ReduceOp, slices: Sequence[IndexedSlices], destination: Device
+    ) -> IndexedSlices:
+        """Compute `reduce` of indexed slices: of the rows of all workers' replicas."""
+        own = reduce_slices(ReduceOp.SUM, slices, destination)
+        what = "rows of indexed slices"
+        rows = self._workers.gather_arrays(np.asarray(own.indices.numpy()), what)
+        values = self._workers.gather_arrays(np.asarray(own.values.numpy()), what)
+        parts = [IndexedSlices(*each, own.dense_shape) for each in zip(values, rows, strict=True)]
+        total = reduce_slices(ReduceOp.SUM, parts, destination)
+        if reduce_op is ReduceOp.SUM:
+            return total
+        with devices.device(destination):
+            return IndexedSlices(total.values / self._replicas, total.indices, total.dense_shape)
+
+
+def _sum(xp: Any, out: Any, x: Any, *_: Any, workers: Workers, what: str) -> None:
+    """Sum over the workers; the sums before this one are inputs that are not read."""
+    workers.sum_in_order(x.reshape(-1), out.reshape(-1), what)
+
+
+# Strategies alone call it: it is not in the table of ops.
+_SUM = Op(
+    name="CollectiveReduceV2",
+    infer=lambda x, *_, **__: x,
+    kernel=_sum,
+    whole=True,
+    stateful=True,
+    ordered=True,
+)

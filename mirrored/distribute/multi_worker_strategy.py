@@ -1,0 +1,374 @@
+"""The strategy of several processes, on one host or on several: each is a worker with devices.
+
+Replicas are numbered over the workers. A worker runs its own, and what all of them put together
+goes over the workers as well.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored import devices, ops
+from mirrored._arguments import explained
+from mirrored._logging import logger
+from mirrored.distribute.context import get_replica_context
+from mirrored.distribute.cross_device_ops import CommunicationOptions
+from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
+from mirrored.distribute.cross_device_ops.options import ReduceOp
+from mirrored.distribute.global_batch import global_batch
+from mirrored.distribute.input import (
+    DistributedDataset,
+    InputContext,
+    distributed_from_function,
+)
+from mirrored.distribute.mirrored_strategy import MirroredStrategy
+from mirrored.distribute.on_read_variables import SyncOnReadVariable
+from mirrored.distribute.strategy import Strategy
+from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, select
+from mirrored.distribute.worker_input import WorkerDataset, is_own
+from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from mirrored.ops.conversion import adopt
+from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.rng_state import RngState, global_rng_state, set_global_rng_state
+from mirrored.ops.spec import bool_
+from mirrored.ops.tensor import Tensor
+from mirrored.variables import Variable
+from mirrored.workers import Workers, connect
+
+
+@explained
+class MultiWorkerMirroredStrategy(MirroredStrategy):
+    """Trains one model on the devices of several processes, on one host or on several.
+
+    The processes are started by MPI, as in `mpiexec -n 4 python train.py`; each is a worker. Its
+    replicas run on its GPUs, or on its CPU where it has none. They are numbered over all workers,
+    and all of them together make of each global batch what one device makes of it. A process that
+    was started alone is the only worker.
+
+    All workers run the same program. What has to do with all replicas - `fit`, `evaluate`,
+    `predict`, `run` of what reduces, `reduce`, `gather`, and reads of variables that are summed on
+    reads - is called by all of them in the same order.
+
+    Args:
+        cluster_resolver: Accepted where it says what MPI says: how many workers there are, and
+            which one this is. None: so has the environment variable `TF_CONFIG`, if it is there.
+        communication_options: The hints for all collectives that are given none.
+
+    Raises:
+        ValueError: The resolver, or `TF_CONFIG`, names other workers than MPI started, or other
+            tasks than workers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> strategy = mr.distribute.MultiWorkerMirroredStrategy()
+        >>> strategy.num_replicas_in_sync, strategy.cluster_resolver.task_id
+        (1, 0)
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: Any = None,
+        communication_options: CommunicationOptions | None = None,
+    ) -> None:
+        """Meet the other workers."""
+        self._workers = workers = connect()
+        if communication_options is not None:
+            workers.deadline = communication_options.timeout
+        check_resolver(cluster_resolver, workers)
+        self._given_resolver = cluster_resolver
+        self._unsent: list[Variable] = []
+        super().__init__(_own_devices(workers), communication_options=communication_options)
+        # By rank.
+        self._replica_counts = tuple(workers.gather(len(self._devices), "numbers of replicas"))
+        self.first_replica = sum(self._replica_counts[: workers.rank])
+        self._replicas = sum(self._replica_counts)
+        if workers.count > 1:
+            self._cross_device_ops = AcrossWorkers(self._cross_device_ops, workers, self._replicas)
+            _draw_alike(workers)
+            logger.info(
+                "Worker %d of %d, on %s, has replicas %d to %d of %d.",
+                workers.rank,
+                workers.count,
+                workers.hosts[workers.rank],
+                self.first_replica,
+                self.first_replica + len(self._devices) - 1,
+                self._replicas,
+            )
+
+    # ------------------------------------------------------------------ who there is
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas gradients are summed over: those of all workers."""
+        count: int = self._replicas
+        return count
+
+    @property
+    def sharing(self) -> tuple[int, int, int]:
+        """How many share a batch, the first one of this process, and how many it runs."""
+        return self._replicas, self.first_replica, len(self._devices)
+
+    @property
+    def workers(self) -> Workers:
+        """The workers, as MPI connects them."""
+        return self._workers
+
+    @property
+    def cluster_resolver(self) -> WorkerResolver:
+        """What says which worker this is, and which there are."""
+        return WorkerResolver(self._workers)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what another process makes the same strategy with; see `Strategy`."""
+        return {
+            "cluster_resolver": self._given_resolver,
+            "communication_options": self._options,
+        }
+
+    # ------------------------------------------------------------------ variables
+
+    def _created(self, next_creator: Callable[..., Variable], kwargs: dict[str, Any]) -> Variable:
+        variable = super()._created(next_creator, kwargs)
+        if self._workers.count > 1 and not isinstance(variable, SyncOnReadVariable):
+            self._unsent.append(variable)
+        return variable
+
+    def _send_variables(self) -> None:
+        """Give variables that are new the first worker's values.
+
+        Raises:
+            InvalidArgumentError: The workers have made different ones.
+        """
+        if not self._unsent or active_recorder() is not None:
+            return
+        context = get_replica_context()
+        if context is not None and context.strategy is self:
+            return
+        new, self._unsent = self._unsent, []
+        copies: list[Any] = [copy for each in new for copy in each.copies[:1]]  # type: ignore[attr-defined]
+        specs = [(each.name, tuple(each.shape), each.dtype.name) for each in copies]
+        found = self._workers.gather(specs, "the variables of a scope")
+        _check_alike(found, self._workers)
+        # As bytes: MPI knows no floats of 16 bits.
+        arrays = [np.array(each.numpy(), order="C") for each in copies]
+        sent = [each.reshape(-1).view(np.uint8) for each in arrays]
+        self._workers.broadcast(sent, "the variables of a scope")
+        if not self._workers.is_chief:
+            for variable, array in zip(new, arrays, strict=True):
+                for copy in variable.copies:  # type: ignore[attr-defined]
+                    copy.assign(array)
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """Enter the strategy: variables that are made inside have a copy on every replica.
+
+        All workers enter it: what was made since the last time gets the first worker's values.
+        """
+        self._send_variables()
+        with super().scope():
+            yield self
+
+    # ------------------------------------------------------------------ input
+
+    def _distributed(self, dataset: Any) -> DistributedDataset:
+        """Return a dataset that is shared by rows, or this worker's own under AutoShardPolicy.OFF.
+
+        Of its own a worker cuts each batch into a part for each replica of all workers, and each
+        of its replicas gets one in every step.
+        """
+        made = super()._distributed(dataset)
+        if self._workers.count == 1 or not is_own(dataset):
+            return made
+        return WorkerDataset(self, dataset, self.any_worker, self._replicas)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: Any = None
+    ) -> DistributedDataset:
+        """Return a dataset of which each replica gets a batch of its own in every step.
+
+        The function is called on each worker, and told which one it is. Where a worker's dataset
+        ends before the others', its replicas get empty batches.
+
+        Args:
+            dataset_fn: From an `InputContext` to a dataset of batches for one replica.
+            options: Accepted for compatibility.
+
+        Raises:
+            TypeError: It is no function, or what it returns cannot be iterated over.
+            ValueError: The dataset's elements have no batch axis.
+        """
+        del options
+        workers = self._workers
+        context = InputContext(workers.count, workers.rank, self._replicas)
+        made = distributed_from_function(self, dataset_fn, context)
+        if workers.count == 1:
+            return made
+        return WorkerDataset(self, made.source, self.any_worker)
+
+    def any_worker(self, has: bool) -> bool:
+        """Return whether any worker has something, given whether this one has.
+
+        Args:
+            has: Whether this one has.
+        """
+        return any(self._workers.gather(has, "whether there is more input"))
+
+    # ------------------------------------------------------------------ reductions
+
+    def _reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
+        whole = not isinstance(value, DistributedValues | SyncOnReadVariable)
+        if (
+            whole
+            and op is ReduceOp.MEAN
+            and self.local_replicas > 1
+            and not self._has_copies(value)
+        ):
+            value = PerReplica([value] * self.local_replicas)
+        return super()._reduced(op, value, axis)
+
+    def _has_copies(self, value: Any) -> bool:
+        return isinstance(value, Variable) and self.owns(value)
+
+    def _rows_along(self, axis: int, parts: Sequence[Tensor]) -> Any:
+        own = super()._rows_along(axis, parts)
+        if self._workers.count == 1:
+            return own
+        with devices.device(parts[0]._device):
+            total = self._over_workers(ops.constant(own, ops.int64), "the length of an axis")
+            return ops.cast(total, parts[0].dtype)
+
+    def _over_workers(self, tensor: Tensor, what: str) -> Tensor:
+        collectives = self._cross_device_ops
+        if isinstance(collectives, AcrossWorkers):
+            return collectives.over_workers(tensor, what)
+        return tensor
+
+    def of_first_replica(self, value: Tensor) -> Tensor:
+        """Return the value that the first replica of all has, on every worker.
+
+        Args:
+            value: That of this worker's first replica.
+        """
+        with only(), devices.device(value._device):
+            own = value if self._workers.is_chief else ops.zeros_like(value)
+            return self._over_workers(own, "the first replica's value")
+
+    def of_each_worker(self, value: Any, what: str) -> list[Any]:
+        """Return a small object of each worker, by rank; all workers call it.
+
+        Args:
+            value: That of this worker.
+            what: What errors call it.
+        """
+        return self._workers.gather(value, what)
+
+    def join_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return what the replicas of all workers have made, one row behind the other.
+
+        Args:
+            rows: What this worker's have made, on the host.
+        """
+        if self._workers.count == 1:
+            return rows
+        return np.concatenate(self._workers.gather_arrays(rows, "rows that were made"))
+
+    def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
+        """Return the replicas' tensors, one after the other along an axis."""
+        return self._joined(parts, axis)[0]
+
+    def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
+        """Return the replicas' values joined, on each of them, and where each one's part begins."""
+        parts = [adopt(select(i, value), None) for i in range(len(self.devices))]
+        gathered, start = self._joined(parts, axis)
+        starts = []
+        for part in parts:
+            starts.append(start)
+            start += part.shape[axis]
+        return Mirrored([gathered.copy_to(each) for each in self.devices]), PerReplica(starts)
+
+    def _joined(self, parts: list[Tensor], axis: int) -> tuple[Tensor, int]:
+        """Return the tensors of all workers' replicas joined, and where this worker's begin."""
+        own = super().gather_parts(parts, axis)
+        if self._workers.count == 1:
+            return own, 0
+        along = axis % own.ndim
+        sizes = self._sizes_along(parts, own, along)
+        before, after = sum(sizes[: self._workers.rank]), sum(sizes[self._workers.rank + 1 :])
+        if not any(sizes):
+            return own, 0
+
+        def nothing(size: int) -> Tensor:
+            return ops.zeros((*own.shape[:along], size, *own.shape[along + 1 :]), numbers.dtype)
+
+        with only(), devices.device(own._device):
+            # Each adds its own to the others' zeros, which leaves them as they are.
+            numbers = ops.cast(own, ops.int8) if own.dtype == bool_ else own
+            placed = ops.concat([nothing(before), numbers, nothing(after)], axis=along)
+            return ops.cast(self._over_workers(placed, "gathered values"), own.dtype), before
+
+    def _sizes_along(self, parts: list[Tensor], own: Tensor, axis: int) -> list[int]:
+        """Return how long each worker's part of what is gathered is."""
+        batch = global_batch()
+        if batch is not None and axis == 0:
+            first, here = self.first_replica, self.local_replicas
+            if [each.shape[0] for each in parts] == [*batch.sizes[first : first + here]]:
+                sizes = iter(batch.sizes)
+                return [sum(next(sizes) for _ in range(each)) for each in self._replica_counts]
+        if active_recorder() is not None:
+            raise OperatorNotAllowedInGraphError(
+                "What several workers gather has the sizes that each of them has in that step, "
+                "which a recorded function does not know. Received: a gather of tensors of shapes "
+                f"{[each.shape for each in parts]} in one. Gather outside of mr.function, or in a "
+                "step that `fit` runs, along the examples."
+            )
+        kind = own.dtype.name, own.shape[:axis], own.shape[axis + 1 :]
+        found = self._workers.gather((own.shape[axis], kind), "the sizes of gathered values")
+        if any(other != kind for _, other in found):
+            raise InvalidArgumentError(
+                "Workers gather tensors of one dtype that differ in size along one axis alone. "
+                f"Received: along axis {axis}, by worker, {found}."
+            )
+        return [size for size, _ in found]
+
+
+# ---------------------------------------------------------------------------- when it is made
+
+
+def _own_devices(workers: Workers) -> Sequence[Any] | None:
+    """Return this worker's devices; None: all that it sees."""
+    alike = [rank for rank, host in enumerate(workers.hosts) if host == workers.hosts[workers.rank]]
+    gpus = devices.logical_devices("GPU")
+    if len(alike) == 1 or not gpus or any(each.simulated for each in gpus):
+        return None
+    if "CUDA_VISIBLE_DEVICES" in os.environ:  # Somebody has shared them out.
+        return None
+    own = gpus[workers.local_rank :: len(alike)]
+    return own or [gpus[workers.local_rank % len(gpus)]]
+
+
+def _draw_alike(workers: Workers) -> None:
+    """Let all workers draw what the first one draws: shuffles, masks and weights are then alike."""
+    state = global_rng_state()
+    own = state.seed, state.draws, dict(state.draws_by_seed)
+    first = workers.gather(own, "the state of random numbers")[0]
+    if not workers.is_chief:
+        set_global_rng_state(RngState(*first))
+
+
+def _check_alike(found: Sequence[Sequence[Any]], workers: Workers) -> None:
+    """Raise InvalidArgumentError where workers made other variables than the first one."""
+    for rank, specs in enumerate(found):
+        if specs == found[0]:
+            continue
+        pairs = zip([*found[0], None], [*specs, None], strict=False)
+        first, other = next(pair for pair in pairs if pair[0] != pair[1])
+        raise InvalidArgumentError(
+            "All workers make the same variables in the scope. Received: "
+            f"{first} on worker 0 ({workers.hosts[0]}), and {other} on worker {rank} "
+            f"({workers.hosts[rank]}). Run the same program on all workers."
+        )

@@ -1,0 +1,133 @@
+"""Input of several workers where each of them makes its own: what TensorFlow calls sharding.
+
+Where all workers have the same global batches, each takes its replicas' rows of them, and nothing
+here is needed. Here are datasets that differ from worker to worker, which end when all have ended.
+"""
+
+import itertools
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored.data.options import AutoShardPolicy
+from mirrored.data.pipeline import Pipeline
+from mirrored.distribute.context import ReplicaStrategy
+from mirrored.distribute.input import DistributedDataset, host_elements
+from mirrored.distribute.sharding import Join, Sharing, examples_of, give_out, shard_bounds
+
+# Whether any worker has something, given whether this one has: all of them are asked.
+Agree = Callable[[bool], bool]
+
+
+class WorkerDataset(DistributedDataset):
+    """A dataset of this worker's own: each of its replicas gets a batch in every step.
+
+    Steps go on until no worker has anything left; who has nothing gets empty batches.
+
+    Args:
+        strategy: The strategy whose replicas get the batches.
+        dataset: The dataset.
+        agree: Asks all workers.
+        parts: Into how many each batch is cut before replicas get them.
+    """
+
+    def __init__(
+        self, strategy: ReplicaStrategy, dataset: Any, agree: Agree, parts: int = 1
+    ) -> None:
+        super().__init__(strategy, dataset, give_out)
+        self._agree = agree
+        self._parts = parts
+
+    def global_batches(self) -> Iterator[Any]:
+        """Refuse: nobody has the batches of all workers."""
+        raise ValueError(
+            "`fit`, `evaluate` and `predict` share each global batch among all workers, which "
+            "takes a dataset that is the same on all of them. Received: one of this worker's own, "
+            "from `distribute_datasets_from_function` or with `AutoShardPolicy.OFF`. Give them the "
+            "whole dataset, under `AutoShardPolicy.AUTO` or `DATA`; or write the loop yourself."
+        )
+
+    def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
+        with closing(host_elements(self._dataset)) as elements:
+            batches = self._until_all_end(self._cut(elements), sharing[2])
+            while True:
+                try:
+                    made = give_out(batches, sharing, join)
+                except StopIteration:
+                    return
+                yield [made]
+
+    def _cut(self, elements: Iterator[Any]) -> Iterator[Any]:
+        """Yield batches in parts, which may be empty; as they are, where there is one part."""
+        if self._parts == 1:
+            yield from elements
+            return
+        for batch in elements:
+            for begin, end in shard_bounds(examples_of(batch), self._parts):
+                yield _nest.map_structure(lambda leaf, rows=slice(begin, end): leaf[rows], batch)
+
+    def _until_all_end(self, batches: Iterator[Any], each_step: int) -> Iterator[Any]:
+        """Yield as many batches a step as this worker has replicas, until no worker has any."""
+        latest: Any = None
+        while True:
+            some = list(itertools.islice(batches, each_step))
+            if not self._agree(bool(some)):
+                return
+            latest = some[-1] if some else latest
+            if latest is None:
+                latest = self._like_spec()
+            nothing = _nest.map_structure(lambda leaf: leaf[:0], latest)
+            yield from some
+            yield from [nothing] * (each_step - len(some))
+
+    def _like_spec(self) -> Any:
+        """Return an empty batch, for a worker that has never had another."""
+        dataset = self._dataset
+        spec = dataset.element_spec if isinstance(dataset, Pipeline) else None
+        shapes = [getattr(leaf, "shape", None) for leaf in _nest.flatten(spec)]
+        if spec is None or any(shape is None or None in tuple(shape)[1:] for shape in shapes):
+            raise ValueError(
+                "A worker whose dataset has no elements takes part in the steps of the others with "
+                "empty batches, whose shapes the dataset says. Received: elements of "
+                f"{spec!r} without a known shape. Give every worker an element at least."
+            )
+        return _nest.map_structure(
+            lambda leaf: np.empty((0, *tuple(leaf.shape)[1:]), leaf.dtype), spec
+        )
+
+
+def check_policy(dataset: Any) -> AutoShardPolicy:
+    """Return how workers are to share a dataset.
+
+    Args:
+        dataset: A dataset, or something else to iterate over, which is shared by rows.
+
+    Raises:
+        ValueError: By files or by a hint.
+    """
+    if not isinstance(dataset, Pipeline):
+        return AutoShardPolicy.AUTO
+    policy: AutoShardPolicy = dataset.options().experimental_distribute.auto_shard_policy
+    if policy in (AutoShardPolicy.FILE, AutoShardPolicy.HINT):
+        raise ValueError(
+            "Workers share datasets by rows, or each has its own. Received: "
+            f"`AutoShardPolicy.{policy.name}`. Use AUTO, DATA or OFF; or share the files in the "
+            "function of `distribute_datasets_from_function`, whose `InputContext` says which "
+            "worker it is."
+        )
+    return policy
+
+
+def is_own(dataset: Any) -> bool:
+    """Return whether a worker takes a dataset for its own, of which others have other parts.
+
+    Args:
+        dataset: The dataset.
+
+    Raises:
+        ValueError: As `check_policy` raises it.
+    """
+    return check_policy(dataset) is AutoShardPolicy.OFF

@@ -1,0 +1,113 @@
+"""Which workers there are, and which this is: what MPI says, in TensorFlow's words.
+
+TensorFlow is told by the environment variable `TF_CONFIG`, or by an object. Here MPI starts the
+workers and connects them, so both are only held against what it says.
+"""
+
+import json
+import os
+from typing import Any
+
+from mirrored.workers import Workers
+
+_VARIABLE = "TF_CONFIG"
+_ADVICE = (
+    "Start the workers with MPI, as in `mpiexec -n 4 python train.py`, which numbers them itself, "
+    f"and leave `{_VARIABLE}` and `cluster_resolver` out."
+)
+
+
+class WorkerResolver:
+    """Says which worker this is, and which there are, as TensorFlow's resolvers do.
+
+    Args:
+        workers: The workers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> resolver = mr.distribute.MultiWorkerMirroredStrategy().cluster_resolver
+        >>> resolver.task_type, resolver.task_id
+        ('worker', 0)
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    @property
+    def task_type(self) -> str:
+        """What this is: "worker", as all are. The first one is the chief."""
+        return "worker"
+
+    @property
+    def task_id(self) -> int:
+        """The number of this worker, counted from 0."""
+        return self._workers.rank
+
+    def cluster_spec(self) -> dict[str, list[str]]:
+        """Return the hosts of the workers, by their numbers."""
+        return {"worker": list(self._workers.hosts)}
+
+
+def check_resolver(resolver: Any, workers: Workers) -> None:
+    """Raise ValueError where a resolver, or `TF_CONFIG`, says something else than MPI.
+
+    Args:
+        resolver: An object as TensorFlow's resolvers are; None: `TF_CONFIG` is asked.
+        workers: The workers, as MPI connects them.
+
+    Raises:
+        ValueError: It names other tasks than workers and a chief, another number of them, or
+            another number of this one; or it cannot be read.
+    """
+    if resolver is None:
+        text = os.environ.get(_VARIABLE)
+        if text:
+            _check(f"`{_VARIABLE}`", *_parsed(text), workers)
+        return
+    if isinstance(resolver, WorkerResolver):
+        return
+    if not all(hasattr(resolver, name) for name in ("cluster_spec", "task_type", "task_id")):
+        raise ValueError(
+            "`cluster_resolver` has `cluster_spec`, `task_type` and `task_id`, as TensorFlow's "
+            f"have. Received: {resolver!r}. {_ADVICE}"
+        )
+    spec = resolver.cluster_spec()
+    cluster = spec.as_dict() if hasattr(spec, "as_dict") else dict(spec or {})
+    _check("`cluster_resolver`", cluster, resolver.task_type, resolver.task_id, workers)
+
+
+def _parsed(text: str) -> tuple[dict[str, Any], Any, Any]:
+    """Return what `TF_CONFIG` says: addresses by type of task, and our type and number."""
+    try:
+        config = json.loads(text)
+        task = config.get("task", {})
+        return dict(config.get("cluster", {})), task.get("type"), task.get("index")
+    except (ValueError, AttributeError, TypeError):
+        raise ValueError(
+            f"`{_VARIABLE}` is JSON with `cluster` and `task`. Received: {text!r:.200}. {_ADVICE}"
+        ) from None
+
+
+def _check(
+    what: str, cluster: dict[str, Any], task_type: Any, task_id: Any, workers: Workers
+) -> None:
+    others = sorted(set(cluster) - {"chief", "worker"})
+    if others or task_type not in (None, "", "chief", "worker"):
+        raise ValueError(
+            f"All tasks are workers, of which the first is the chief. Received: {what} with "
+            f"{others or task_type!r}. {_ADVICE}"
+        )
+    chiefs, count = len(cluster.get("chief", ())), sum(map(len, cluster.values()))
+    if cluster and count != workers.count:
+        raise ValueError(
+            f"{what} and MPI say how many workers there are. Received: {count} from {what}, and "
+            f"{workers.count} from MPI. {_ADVICE}"
+        )
+    if not cluster or task_id is None:
+        return
+    number = int(task_id) + (chiefs if task_type == "worker" else 0)
+    if number != workers.rank:
+        raise ValueError(
+            f"{what} and MPI say which worker this is. Received: {task_type} {task_id} from "
+            f"{what}, which is number {number}, and number {workers.rank} from MPI. {_ADVICE}"
+        )

@@ -1,0 +1,69 @@
+"""Workers change nothing but the time: any layout of replicas over them equals one replica."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from launching import launch, needs_mpi
+from replica_cases import Case, check_alike, train
+
+TOLERANCES = {"float64": 1e-12, "float32": 1e-5}
+# Uneven, tiny and empty shards: with 4 replicas, a batch of 1 leaves most workers without examples.
+SIZES = [(21, 8), (1, 32), (7, 7), (2, 1), (16, 8), (13, 5)]
+OPTIMIZERS = ["sgd", "momentum", "nesterov", "decay", "adam"]
+CLIPPINGS = [None, "clipnorm", "clipvalue", "global_clipnorm"]
+LOSSES = ["mse", "sparse", "categorical", "binary", "function"]
+
+
+def cases(count: int) -> list[tuple[Case, str]]:
+    """Return so many cases; each option is in some of them with each size."""
+    rng = np.random.default_rng(19)
+    chosen = []
+    for i, (examples, batch_size) in zip(range(count), itertools.cycle(SIZES), strict=False):
+        of, flag = (
+            lambda options: options[rng.integers(len(options))],
+            lambda: bool(rng.integers(2)),
+        )
+        case = Case(
+            replicas=4,
+            examples=examples,
+            batch_size=batch_size,
+            optimizer=of(OPTIMIZERS),
+            clipping=of(CLIPPINGS),
+            loss=of(LOSSES),
+            weighted=flag(),
+            regularized=flag(),
+            dropout=of([0.0, 0.3]),
+            activation=of(["tanh", "relu", "sigmoid"]),
+            validate=flag(),
+            shuffle=flag(),
+            seed=int(rng.integers(1 << 20)),
+        )
+        chosen.append((case, "float32" if i % 4 == 3 else "float64"))
+    return chosen
+
+
+def check(layout: Sequence[int], chosen: Sequence[tuple[Case, str]], folder: Path) -> None:
+    """Fail unless every worker of a layout has the same bits, and they are what one replica has."""
+    found: list[list[dict[str, Any]]] = launch("trained", layout, chosen, folder)
+    for i, (case, floatx) in enumerate(chosen):
+        one = train(case, 1, floatx)
+        check_alike(one, found[0][i], TOLERANCES[floatx])
+        for worker in found[1:]:
+            for name, value in found[0][i].items():
+                np.testing.assert_array_equal(worker[i][name], value, err_msg=name)
+
+
+@needs_mpi
+def test_workers_equal_one_replica(tmp_path: Path) -> None:
+    check((1, 2, 1), cases(len(SIZES)), tmp_path)
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [(4,), (2, 2), (1, 1, 1, 1), (1, 2, 1)], ids=str)
+def test_any_layout_of_workers_equals_one_replica(layout: tuple[int, ...], tmp_path: Path) -> None:
+    check(layout, cases(48), tmp_path)
