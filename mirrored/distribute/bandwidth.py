@@ -31,8 +31,9 @@ from mirrored.variables import DeviceVariable
 _FLOAT32 = np.dtype(np.float32)
 _GIGA = 1e9  # Bandwidths are in GB/s of 10**9 bytes.
 
-# Seconds that a turn takes at least, so that the clock's steps do not show; but not more calls.
-_TURN, _MOST_CALLS = 5e-3, 1000
+# Seconds that a turn takes at least, so that the clock's steps do not show, and on devices that are
+# waited for, so that the end of the wait does not; but not more calls.
+_TURN, _WAITED_TURN, _MOST_CALLS = 5e-3, 50e-3, 1000
 # All-reduces before that: the first records, and connects; the second captures, where that is done.
 _WARM_UP = 2
 
@@ -227,8 +228,9 @@ def measure(
     """Yield what a collective's sums of float32 cost, size after size.
 
     A size is summed twice before the clock runs. Then each turn asks for as many all-reduces as
-    take 5 ms, waits once, and divides; the median of the turns counts. `NcclAllReduce` is asked for
-    through its connection, with a rank a card; all others as a recorded step has them.
+    take 5 ms, or 50 on cards, waits once, and divides; the median of the turns counts.
+    `NcclAllReduce` is asked for through its connection, with a rank a card; all others as a
+    recorded step has them.
 
     Args:
         devices: The devices.
@@ -272,7 +274,8 @@ def _measured(
 ) -> Measurement:
     queued = isinstance(collective, NcclAllReduce)
     measured = _Queued(devices, count) if queued else _Recorded(devices, collective, count)
-    seconds = _seconds(measured, turns, after_timing)
+    waited = any(is_streamed(device.backend) for device in devices)
+    seconds = _seconds(measured, turns, _WAITED_TURN if waited else _TURN, after_timing)
     expected = known_sum(measured.ranks, count, _FLOAT32)
     wrong = sum(int(np.count_nonzero(each != expected)) for each in measured.results())
     return Measurement(
@@ -286,8 +289,10 @@ def _measured(
     )
 
 
-def _seconds(measured: _Measured, turns: int, after_timing: Callable[[], object]) -> float:
-    """Return the median time of one all-reduce."""
+def _seconds(
+    measured: _Measured, turns: int, turn: float, after_timing: Callable[[], object]
+) -> float:
+    """Return the median time of one all-reduce, by so many turns of so many seconds each."""
 
     def timed(times: int) -> float:
         start = time.perf_counter()
@@ -299,7 +304,7 @@ def _seconds(measured: _Measured, turns: int, after_timing: Callable[[], object]
 
     for _ in range(_WARM_UP):
         timed(1)
-    times = min(_MOST_CALLS, max(1, round(_TURN / timed(1))))
+    times = min(_MOST_CALLS, max(1, round(turn / timed(1))))
     return float(np.median([timed(times) for _ in range(turns)]))
 
 

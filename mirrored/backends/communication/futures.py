@@ -14,9 +14,12 @@ from mirrored.errors import CollectiveTimeoutError
 T = TypeVar("T")
 
 # Seconds for which a wait polls without sleeping, then sleeps, at first and at most. Most waits are
-# for work that is nearly done, and a sleep of the host takes some 50 microseconds at the least.
+# for work that is nearly done, and a sleep of the host takes some 50 microseconds at the least. The
+# longest sleep is what a wait ends late by, while a card stands still; one that took longer than
+# steps do may end later.
 _EAGER = 200e-6
-_FIRST_PAUSE, _LONGEST_PAUSE = 20e-6, 1e-3
+_FIRST_PAUSE, _LONGEST_PAUSE = 20e-6, 1e-4
+_LONG_WAIT, _PAUSE_OF_LONG_WAITS = 0.1, 1e-3
 
 
 def pauses(clock: Callable[[], float]) -> Iterator[float]:
@@ -25,15 +28,16 @@ def pauses(clock: Callable[[], float]) -> Iterator[float]:
     Example:
         >>> from itertools import count, islice
         >>> [round(1e6 * pause) for pause in islice(pauses(count(0, 1e-4).__next__), 9)]
-        [0, 20, 40, 80, 160, 320, 640, 1000, 1000]
+        [0, 20, 40, 80, 100, 100, 100, 100, 100]
     """
-    eager_until = clock() + _EAGER
-    while clock() < eager_until:
+    begun = clock()
+    while clock() - begun < _EAGER:
         yield 0.0
     pause = _FIRST_PAUSE
     while True:
         yield pause
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        longest = _LONGEST_PAUSE if clock() - begun < _LONG_WAIT else _PAUSE_OF_LONG_WAITS
+        pause = min(2 * pause, longest)
 
 
 class Future(Generic[T]):

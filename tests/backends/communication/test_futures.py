@@ -1,6 +1,7 @@
 """A call in a thread: what it returned, raised, or returns to nobody any more."""
 
 import threading
+from itertools import islice
 
 import pytest
 from fake_time import FakeTime, stuck
@@ -73,7 +74,7 @@ def test_abandoned_value_goes_to_who_disposes_of_it(late: bool) -> None:
     assert disposed == [1]
 
 
-def test_pauses_grow_to_a_millisecond() -> None:
+def test_pauses_grow_to_a_tenth_of_a_millisecond() -> None:
     found = []
     for pause in pauses(FakeTime().clock):
         found.append(pause)
@@ -81,8 +82,17 @@ def test_pauses_grow_to_a_millisecond() -> None:
             break
     assert found == sorted(found)
     assert found[0] == 0.0
-    assert found[-1] == 1e-3
+    assert found[-1] == 1e-4
     assert 0 < min(pause for pause in found if pause) < 1e-4
+
+
+def test_pauses_of_a_long_wait_are_longer() -> None:
+    time = FakeTime()
+    found = pauses(time.clock)
+    while next(found) < 1e-4:
+        pass
+    time.now += 1.0
+    assert max(islice(found, 10)) == 1e-3
 
 
 @pytest.fixture
