@@ -51,6 +51,35 @@ class Fusion(NamedTuple):
     outputs: tuple[int, ...]
 
 
+class OpSpec(NamedTuple):
+    """What is known of an op of a recorded step before it has memory.
+
+    Attributes:
+        inputs: The shape and dtype of each input.
+        output: Those of the result.
+        attrs: The op's attributes.
+    """
+
+    inputs: tuple[tuple[Shape, DType], ...]
+    output: tuple[Shape, DType]
+    attrs: Mapping[str, Any]
+
+
+class Combination(NamedTuple):
+    """Ops that one kernel computes.
+
+    Attributes:
+        run: The kernel: run(xp, outputs, inputs, attrs), with one of each for each op. An output is
+            None where it has no memory, an input where an earlier one of the ops computes it.
+        stores: For each op whether the kernel can write its result to memory.
+        fits: Whether it computes ops of these shapes, dtypes and attributes.
+    """
+
+    run: Callable[..., None]
+    stores: tuple[bool, ...]
+    fits: Callable[[Sequence[OpSpec]], bool] = lambda ops: True
+
+
 # A place in the work of a device that others can wait for.
 Event = Any
 
@@ -75,10 +104,11 @@ class StreamBackend(Backend, Protocol):
         """
 
     @property
-    def fused_pairs(self) -> Mapping[tuple[str, str], Callable[..., None]]:
-        """Kernels of two ops at once, by their names: kernel(xp, (first, second result), *inputs).
+    def combinations(self) -> Mapping[tuple[str, ...], Combination]:
+        """What of several ops one kernel computes, by their names in order.
 
-        The second op has the inputs of the first, and more behind them.
+        Each op reads the result of the one before it, or has the inputs of that, and more behind
+        them.
         """
 
     def finite_kernel(self) -> Callable[..., None]:
@@ -95,8 +125,11 @@ class StreamBackend(Backend, Protocol):
     def settings(self) -> Hashable:
         """What launches depend on beside their arguments; what was captured under others is old."""
 
-    def another(self) -> StreamBackend:
-        """Return the same device with a stream of its own, that nothing else uses."""
+    def another(self, *, urgent: bool = False) -> StreamBackend:
+        """Return the same device with a stream of its own, that nothing else uses.
+
+        Where it is urgent, what waits there goes before what waits on other streams.
+        """
 
     def record(self) -> Event:
         """Return an event at the end of the work so far."""

@@ -2,18 +2,16 @@
 
 On the host a fused group is cut into pieces that a cache holds, a shard a thread. On a device
 with streams it is one kernel: a launch takes as long as a small op, and passing values through
-memory longer than computing them. There a loss and its gradient are one kernel too.
+memory longer than computing them.
 """
 
 import functools
-import itertools
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from mirrored.backends import Backend
 from mirrored.backends.stream_backend import is_streamed
-from mirrored.program.graph import Node, Value, ancestors
+from mirrored.program.graph import Node, Value
 from mirrored.program.schedule import FusedGroup, Kernels
+from mirrored.program.together import Readers, units
 
 # Elements that a piece of a group has: a few vectors of 64k floats fit a core's own cache.
 # Shorter vectors are not cut: the calls would cost more than the cache saves.
@@ -129,9 +127,14 @@ def register_numbers(group: FusedGroup, local: set[Value]) -> dict[Value, int]:
 # ------------------------------------------------------------------ groups of one kernel
 
 
-def group(nodes: Iterable[Node]) -> list[Kernels | FusedGroup]:
-    """Return one replica's nodes as groups that one kernel computes, others one or two by one."""
-    return _Groups(_with_pairs(list(nodes))).phases
+def group(nodes: Iterable[Node], readers: Readers | None = None) -> list[Kernels | FusedGroup]:
+    """Return one replica's nodes as groups that one kernel computes, others as `units` does.
+
+    Args:
+        nodes: The nodes, in an order in which they can be computed.
+        readers: Who reads each value of their graph.
+    """
+    return _Groups(units(list(nodes), readers)).phases
 
 
 class _Groups:
@@ -143,7 +146,7 @@ class _Groups:
             if len(unit) == 1 and _is_step(unit[0]):
                 self._add_step(unit[0])
             else:
-                self._add(Kernels(unit), unit)
+                self._add(Kernels(unit, together=len(unit) > 1), unit)
 
     def _add(self, phase: Kernels | FusedGroup, nodes: list[Node]) -> None:
         self._place |= dict.fromkeys(nodes, len(self.phases))
@@ -191,49 +194,3 @@ def _is_step(node: Node) -> bool:
     if not is_streamed(backend) or not backend.fuses(node.op.name):
         return False
     return all(value.device.backend.memory == backend.memory for value in node.inputs)
-
-
-def _with_pairs(nodes: list[Node]) -> list[list[Node]]:
-    """Return nodes one by one, but a loss with its gradient, brought forward to it."""
-    partner = _pairs(nodes)
-    units: list[list[Node]] = []
-    done: set[Node] = set()
-
-    def emit(node: Node) -> None:
-        if node in done:
-            return
-        second = partner.get(node)
-        done.add(node)
-        if second is None:
-            units.append([node])
-            return
-        # What the gradient needs beside the loss's inputs does not depend on the loss.
-        wanted = ancestors(second.inputs, set(nodes))
-        for each in nodes:
-            if each in wanted:
-                emit(each)
-        done.add(second)
-        units.append([node, second])
-
-    for node in nodes:
-        emit(node)
-    return units
-
-
-def _pairs(nodes: list[Node]) -> dict[Node, Node]:
-    """Return, for each loss whose gradient is wanted too, that gradient's node."""
-    partners: dict[Node, Node] = {}
-    backends = [node.device.backend for node in nodes]
-    fused: dict[Backend, Any] = {each: each.fused_pairs for each in backends if is_streamed(each)}
-    names = {name for pairs in fused.values() for pair in pairs for name in pair}
-    candidates = [node for node in nodes if node.op.name in names and node.device.backend in fused]
-    for first, second in itertools.permutations(candidates, 2):
-        if (
-            (first.op.name, second.op.name) in fused[first.device.backend]
-            and first.device is second.device
-            and second.inputs[: len(first.inputs)] == first.inputs
-            and first not in partners
-            and first not in ancestors(second.inputs, set(nodes))
-        ):
-            partners[first] = second
-    return partners

@@ -4,7 +4,7 @@ The plan of the memory rests on it: what nobody will read may be written over.
 """
 
 from mirrored.program.graph import SHARED, Graph, Node, Value
-from mirrored.program.schedule import FusedGroup, Guard, Phase, Schedule, nodes_of
+from mirrored.program.schedule import FusedGroup, Guard, Kernels, Phase, Schedule, nodes_of
 
 FOREVER = 1 << 60
 
@@ -21,6 +21,7 @@ class Liveness:
         nodes: In the order of the schedule; a node's place there is its position.
         position: The position of each node.
         group: The fused group of each node that is in one.
+        together: For each node that one kernel computes with others, all of them in order.
         reads: For each base value the nodes that read it, each with the part that it reads.
         kept: The base values that are needed after the last node.
     """
@@ -35,6 +36,12 @@ class Liveness:
             node: phase
             for phase in schedule.phases()
             if isinstance(phase, FusedGroup)
+            for node in phase.nodes
+        }
+        self.together: dict[Node, list[Node]] = {
+            node: phase.nodes
+            for phase in schedule.phases()
+            if isinstance(phase, Kernels) and phase.together
             for node in phase.nodes
         }
         self._checks = [
@@ -104,7 +111,7 @@ class Liveness:
         last = defined if base.node is None else max(defined, self._until.get(base.node, -1))
         for node, _ in self.reads.get(base, ()):
             # A group's nodes take turns, piece by piece.
-            end = self._phase_end[node] if node in self.group else self.position[node]
+            end = self.phase_end(node)
             # Another replica runs side by side with what comes later in its phase.
             other = self.replica(node) not in (self.replica_of(base), SHARED)
             last = max(last, self._meeting[node] if other else end, self._until.get(node, -1))
@@ -113,13 +120,22 @@ class Liveness:
     def first_written(self, node: Node) -> int:
         """Return when a node's result is first written: a group's nodes take turns."""
         group = self.group.get(node)
-        return self.position[node if group is None else group.nodes[0]]
+        nodes = self.together.get(node, [node]) if group is None else group.nodes
+        return self.position[nodes[0]]
+
+    def phase_end(self, node: Node) -> int:
+        """Return up to when a node reads: as long as its group, or its kernel, runs."""
+        is_alone = node not in self.group and node not in self.together
+        return self.position[node] if is_alone else self._phase_end[node]
 
     def is_local(self, node: Node) -> bool:
-        """Return whether a node's result is needed within pieces of its group alone."""
+        """Return whether a node's result is needed within its group, or kernel, alone."""
         group = self.group.get(node)
-        if group is None or node.output in self.kept:
+        if node.output in self.kept:
             return False
+        if group is None:
+            readers = {reader for reader, _ in self.reads.get(node.output, ())}
+            return bool(readers) and readers <= {*self.together.get(node, ())}
         return all(
             self.group.get(reader) is group and value.whole
             for reader, value in self.reads.get(node.output, ())
@@ -127,6 +143,8 @@ class Liveness:
 
     def dies_at(self, node: Node, base: Value, end: int) -> bool:
         """Return whether a node is the last to need the memory of a value, needed up to `end`."""
+        if node in self.together:
+            return False  # The kernel may still read it where it writes.
         if node not in self.group:
             # Another replica's reader runs beside the node, wherever it stands in their phase.
             return end == self.position[node] and not self._is_read_beside(node, base)

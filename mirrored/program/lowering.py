@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirrored.backends import Backend
-from mirrored.backends.stream_backend import FusedOp, Fusion, StreamBackend, is_streamed
+from mirrored.backends.stream_backend import FusedOp, Fusion, is_streamed
 from mirrored.ops.op import implementation
 from mirrored.program.buffers import Buffers
 from mirrored.program.calls import Call, kernel_calls
@@ -30,7 +30,7 @@ from mirrored.program.graph import (
     is_between,
     joins_rows,
 )
-from mirrored.program.schedule import FusedGroup, Guard, Launch, Phase, Schedule, Stage
+from mirrored.program.schedule import FusedGroup, Guard, Kernels, Launch, Phase, Schedule, Stage
 
 if TYPE_CHECKING:  # Most machines never need it.
     from mirrored.program.write_guard import WriteGuard
@@ -264,9 +264,8 @@ class StreamLowering(_Lowering):
             return self._guard(phase.values, backend)
         if isinstance(phase, FusedGroup):
             return [call._replace(node=phase.nodes[-1]) for call in self._fused(phase, backend)]
-        if len(phase.nodes) == 2 and is_streamed(backend):
-            second = phase.nodes[1]
-            return [call._replace(node=second) for call in self._pair(phase.nodes, backend)]
+        if phase.together:
+            return [call._replace(node=phase.nodes[-1]) for call in self._combined(phase, backend)]
         calls = []
         for node in phase.nodes:
             calls += [call._replace(node=node) for call in self._node(node, backend)]
@@ -308,12 +307,28 @@ class StreamLowering(_Lowering):
             return [*calls, Call(_guard_on_host, (flag, arrays))]
         return calls + kernel_calls(backend, backend.finite_kernel(), flag, *arrays)
 
-    def _pair(self, nodes: Sequence[Node], backend: StreamBackend) -> list[Call]:
-        """Return the calls of the one kernel that computes two nodes."""
-        first, second = nodes
-        kernel = backend.fused_pairs[first.op.name, second.op.name]
-        outs = self.arrays.of(first.output), self.arrays.of(second.output)
-        return kernel_calls(backend, kernel, outs, *map(self.arrays.of, second.inputs))
+    def _combined(self, phase: Kernels, backend: Backend) -> list[Call]:
+        """Return the calls of the one kernel that computes several nodes."""
+        if not is_streamed(backend):
+            raise ValueError("Kernels of several ops are for devices that have streams.")
+        nodes = phase.nodes
+        attrs = [
+            {**node.attrs, "workspace": self.arrays.workspace(node)}
+            if node in self._plan.scratch
+            else dict(node.attrs)
+            for node in nodes
+        ]
+        return kernel_calls(
+            backend,
+            backend.combinations[tuple(node.op.name for node in nodes)].run,
+            tuple(self._array(node.output) for node in nodes),
+            tuple(tuple(map(self._array, node.inputs)) for node in nodes),
+            tuple(attrs),
+        )
+
+    def _array(self, value: Value) -> Any:
+        """Return the array of a value, None where it is none, but passes within a kernel."""
+        return None if value.base in self._plan.locals else self.arrays.of(value)
 
     def _fused(self, group: FusedGroup, backend: Backend) -> list[Call]:
         if not is_streamed(backend):

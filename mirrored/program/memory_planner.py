@@ -162,8 +162,11 @@ class MemoryPlanner:
             workspace = implementation(node.op, node.device.backend).workspace
             if workspace is not None:
                 specs = workspace(*(value.spec for value in node.inputs), **node.attrs)
+                start, end = i, i
+                if node in liveness.together:
+                    start, end = liveness.first_written(node), liveness.phase_end(node)
                 plan.scratch[node] = [
-                    (TensorSpec(*each), Block(out.device, replica, _nbytes(*each), i, i))
+                    (TensorSpec(*each), Block(out.device, replica, _nbytes(*each), start, end))
                     for each in specs
                 ]
 

@@ -10,8 +10,9 @@ from itertools import groupby, zip_longest
 
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.fusion import cut, group
-from mirrored.program.graph import SHARED, Node, is_between, product_operations
+from mirrored.program.graph import SHARED, Graph, Node, is_between, product_operations
 from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
+from mirrored.program.together import Readers
 
 # Whose replica 0's second stream is, and whose what all replicas share is where it has something
 # beside it; no replicas have such numbers.
@@ -41,32 +42,43 @@ class Threads:
 
 
 class Streams:
-    """What is on several streams runs side by side; see `schedule.Overlap`."""
+    """What is on several streams runs side by side; see `schedule.Overlap`.
+
+    Args:
+        graph: What is to be run.
+    """
 
     replicas_first = False  # All-reduces start as soon as what they sum is there.
+
+    def __init__(self, graph: Graph) -> None:
+        self._readers = Readers(graph)
 
     def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
         """Yield what replicas do, a stream each."""
         if branches and len(by_replica) == 1:
             ((replica, nodes),) = by_replica.items()
             if _may_branch(nodes):
-                yield from _branches(nodes, replica)
+                yield from _branches(nodes, replica, self._readers)
                 return
         # A replica that goes to another device and back meets the others there.
-        sides = [_launches(by_replica[replica], replica) for replica in sorted(by_replica)]
+        sides = [_launches(by_replica[each], each, self._readers) for each in sorted(by_replica)]
         for side_by_side in zip_longest(*sides):
             yield [launch for launch in side_by_side if launch is not None]
 
     def shared(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
         """Yield what belongs to no replica: on several cards side by side, copies one by one."""
         if branches and _may_branch(nodes):
-            yield from _branches(nodes, SHARED)
+            yield from _branches(nodes, SHARED, self._readers)
             return
         for level in in_levels(nodes, _where):
             members: dict[tuple[object, bool], list[Node]] = {}
             for node in level:
                 members.setdefault(_where(node), []).append(node)
-            launches = [each for group in members.values() for each in _launches(group, SHARED)]
+            launches = [
+                each
+                for group in members.values()
+                for each in _launches(group, SHARED, self._readers)
+            ]
             compute = [launch for launch in launches if not launch.between]
             if compute:
                 yield compute
@@ -75,10 +87,12 @@ class Streams:
                     yield [launch]
 
 
-def _launches(nodes: Iterable[Node], replica: int) -> list[Launch]:
+def _launches(nodes: Iterable[Node], replica: int, readers: Readers) -> list[Launch]:
     """Return nodes as launches: a new one wherever the memory changes."""
     launches = []
-    for (_, between), phases in groupby(group(nodes), key=lambda each: _where(each.nodes[0])):
+    for (_, between), phases in groupby(
+        group(nodes, readers), key=lambda each: _where(each.nodes[0])
+    ):
         members = list(phases)
         backend = members[0].nodes[0].device.backend
         launches.append(Launch(backend, [*members], replica, between))
@@ -107,14 +121,14 @@ def _may_branch(nodes: list[Node]) -> bool:
     return max(map(product_operations, nodes)) <= _SHORT
 
 
-def _branches(nodes: list[Node], replica: int) -> Iterator[Stage]:
+def _branches(nodes: list[Node], replica: int, readers: Readers) -> Iterator[Stage]:
     """Yield nodes of one replica on two streams of its device.
 
     Of what is ready, that with the longest way ahead goes first, and the next beside it (Graham,
     "Bounds on multiprocessing timing anomalies", 1969). The two wait for each other only where
     one needs what the other has computed since they last did.
     """
-    phases = group(nodes)
+    phases = group(nodes, readers)
     needs = _needs(phases)
     ahead = _ways_ahead(needs)
     waiting, done = list(range(len(phases))), set[int]()

@@ -17,9 +17,15 @@ from mirrored.program.graph import SHARED, Collective, Graph, Node, Value, ances
 
 @dataclass(eq=False, slots=True)
 class Kernels:
-    """Nodes that are computed one after the other, or two of them by one kernel."""
+    """Nodes that are computed one after the other, or all of them by one kernel.
+
+    Attributes:
+        nodes: The nodes, in order.
+        together: Whether it is one kernel.
+    """
 
     nodes: list[Node]
+    together: bool = False
 
 
 @dataclass(eq=False, slots=True)

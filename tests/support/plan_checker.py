@@ -64,7 +64,7 @@ class PlanChecker:
     def __init__(self, graph: Graph, *, streams: bool) -> None:
         self.graph = graph
         self.streams = streams
-        self.schedule = make_schedule(graph, Streams() if streams else Threads())
+        self.schedule = make_schedule(graph, Streams(graph) if streams else Threads())
         self.counters: dict[Node, Value] = {}
         if streams:
             self.plan, _, _, self.counters = plan_stream_memory(graph, self.schedule)
@@ -214,13 +214,17 @@ class PlanChecker:
     def kernel(self, nodes: Sequence[Node], touched: Touched) -> None:
         """Play another kernel: what it writes is nothing that it reads, but where the op says so.
 
-        Two nodes are computed at once.
+        Several nodes are computed at once; what they pass to each other is none of their inputs.
         """
         scratch = [self.located(b) for n in nodes for _, b in self.plan.scratch.get(n, ())]
         outs = [self.place_of(node.output) for node in nodes]
+        made = {node.output for node in nodes}
         for node in nodes:
             inputs = [*node.inputs, *([self.counters[node]] if node in self.counters else [])]
             for i, value in enumerate(inputs):
+                if value.base in made:
+                    assert value.whole
+                    continue
                 self.read(value)
                 place = self.place_of(value)
                 for out in outs:

@@ -196,7 +196,7 @@ class ScriptedBackend(HostBackend):
 
     # ------------------------------------------------------------------ streams and events
 
-    def another(self) -> ScriptedBackend:
+    def another(self, *, urgent: bool = False) -> ScriptedBackend:
         return ScriptedBackend(self.script, self.memory, watch=self._watch)
 
     def record(self) -> _Event:

@@ -70,7 +70,8 @@ class Connection:
             )
         self.ranks = tuple(ranks)
         self.names = tuple(names)
-        self.streams = tuple(rank.another() for rank in self.ranks)
+        # What computes beside a sum would take the card's multiprocessors before it else.
+        self.streams = tuple(rank.another(urgent=True) for rank in self.ranks)
         self._prepare = prepare
         self._connect_timeout = connect_timeout
         self._watch = watch

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,32 +19,29 @@ from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool,
 from mirrored.backends.communication.watch import WATCH
 from mirrored.backends.cuda import blas, copies, driver, graphs, kernels, nccl, toolkit
 from mirrored.backends.cuda.context import Entered, lock_of, made_once
+from mirrored.backends.cuda.events import Events
 from mirrored.backends.cuda.faults import translated
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.fusion import fused_kernel
-from mirrored.backends.cuda.kernels.cross_entropy import LOSS_AND_GRAD, SPARSE_LOSS_AND_GRAD
 from mirrored.backends.cuda.kernels.finite import ALL_FINITE
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.cuda.pool import CudaPool
-from mirrored.backends.stream_backend import Communicator, Event, Fusion, Launchable, StreamBackend
+from mirrored.backends.stream_backend import (
+    Combination,
+    Communicator,
+    Event,
+    Fusion,
+    Launchable,
+    StreamBackend,
+)
 from mirrored.errors import DeviceUnavailableError, ResourceExhaustedError
 
 _KERNELS: Mapping[str, OwnKernel] = MappingProxyType({**ELEMENTWISE, **kernels.KERNELS})
+_COMBINATIONS = MappingProxyType(kernels.COMBINATIONS)
 
-# Pairs of ops that one kernel computes.
-_FUSED: Mapping[tuple[str, str], Callable[..., None]] = MappingProxyType(
-    {
-        ("SparseSoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyGrad"): (
-            SPARSE_LOSS_AND_GRAD.run
-        ),
-        ("SoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyGrad"): LOSS_AND_GRAD.run,
-    }
-)
-
-# What cuBLAS may use while it computes, in bytes: its own recommendation for Hopper cards, and for
-# those before (the documentation of cublasSetWorkspace).
-_WORKSPACE, _WORKSPACE_BEFORE_HOPPER = 32 << 20, 4 << 20
+# A priority above all others: CUDA takes the highest that the card has for it.
+_HIGHEST = -(1 << 16)
 
 
 class CudaBackend:
@@ -58,7 +56,7 @@ class CudaBackend:
 
     host_readable: bool = False
     kernels: Mapping[str, OwnKernel] = _KERNELS
-    fused_pairs: Mapping[tuple[str, str], Callable[..., None]] = _FUSED
+    combinations: Mapping[tuple[str, ...], Combination] = _COMBINATIONS
 
     def __init__(self, card: Card, priority: int | None = None) -> None:
         self.memory = card.pci_bus_id
@@ -94,6 +92,10 @@ class CudaBackend:
         return self._new_stream()
 
     @made_once
+    def _events(self) -> Events:
+        return Events(partial(self._cupy.cuda.Event, disable_timing=True))
+
+    @made_once
     def _libraries(self) -> Any:
         """Memory of libraries: beside the device's pool, whose limit is for arrays."""
         return self._cupy.cuda.MemoryPool()
@@ -108,8 +110,7 @@ class CudaBackend:
             return self._cupy.cuda.Stream(non_blocking=True, priority=self._priority)
 
     def _make_blas(self) -> blas.Blas:
-        hopper = self._card.compute_capability >= (9, 0)
-        nbytes = _WORKSPACE if hopper else _WORKSPACE_BEFORE_HOPPER
+        nbytes = blas.workspace_bytes(self._card.compute_capability)
         with self.device, self.stream:
             memory = self._libraries.malloc(nbytes)
             workspace = self._cupy.ndarray((nbytes,), np.uint8, memptr=memory)
@@ -263,9 +264,9 @@ class CudaBackend:
         """The same device with another stream, for work that may run at the same time."""
         return self.another()
 
-    def another(self) -> CudaBackend:
-        """Return the same device with a stream of its own."""
-        return CudaBackend(self._card, self._priority)
+    def another(self, *, urgent: bool = False) -> CudaBackend:
+        """Return the same device with a stream of its own; see `StreamBackend`."""
+        return CudaBackend(self._card, _HIGHEST if urgent else self._priority)
 
     @property
     def settings(self) -> bool:
@@ -303,9 +304,7 @@ class CudaBackend:
 
     def _event(self, stream: Any) -> Any:
         with self.entered():
-            event = self._cupy.cuda.Event(disable_timing=True)
-            event.record(stream)
-            return event
+            return self._events.recorded(stream)
 
     # ------------------------------------------------------------------ sums over several cards
 

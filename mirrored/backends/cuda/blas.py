@@ -30,6 +30,9 @@ _FLOAT32, _FLOAT64, _FLOAT16, _BFLOAT16 = 0, 1, 2, 14  # cudaDataType_t
 _COMPUTE_32F, _COMPUTE_64F, _COMPUTE_TF32 = 68, 70, 77  # cublasComputeType_t
 _DEFAULT_ALGORITHM = -1
 _LARGEST_SIDE = (1 << 31) - 1
+# What cuBLAS may use while it computes, in bytes: its own recommendation for Hopper cards, and for
+# those before (the documentation of cublasSetWorkspace).
+_WORKSPACE, _WORKSPACE_BEFORE_HOPPER = 32 << 20, 4 << 20
 
 
 class _Element(NamedTuple):
@@ -88,6 +91,11 @@ def version(library: Any) -> str:
     return ".".join(parts)
 
 
+def workspace_bytes(compute_capability: tuple[int, int]) -> int:
+    """Return how large a workspace is to be, for a card of this compute capability."""
+    return _WORKSPACE if compute_capability >= (9, 0) else _WORKSPACE_BEFORE_HOPPER
+
+
 class Blas:
     """Products on one stream: a handle of cuBLAS with a workspace of its own.
 
@@ -128,7 +136,8 @@ class Blas:
         bfloat16 summed in float32, and those of float64 in it.
 
         Args:
-            out: The result, of shape (n, m) or (batch, n, m), C-contiguous and not empty.
+            out: The result, of shape (n, m) or (batch, n, m), C-contiguous and not empty. It is of
+                the factors' dtype, or float32 where theirs is narrower: sums are not rounded then.
             a: Shape (n, k) or (batch, n, k), with `transpose_a` the last two swapped; k at least 1.
                 A batch of 1 is used for all.
             b: Shape (k, m), likewise.
@@ -140,7 +149,7 @@ class Blas:
                 is launched.
             RuntimeError: cuBLAS refused the product.
         """
-        element = _element(out.dtype)
+        element, result_kind = _element(a.dtype), _element(out.dtype).kind
         rows, columns = out.shape[-2:]
         inner = a.shape[-2 if transpose_a else -1]
         if max(inner, *out.shape) > _LARGEST_SIDE:
@@ -159,8 +168,8 @@ class Blas:
             ctypes.byref(element.one),
         )
         operands = [
-            (pointer(each.data.ptr), integer(element.kind), integer(each.shape[-1]))
-            for each in (b, a, out)
+            (pointer(each.data.ptr), integer(kind), integer(each.shape[-1]))
+            for each, kind in ((b, element.kind), (a, element.kind), (out, result_kind))
         ]
         how = integer(_computed_in(element)), integer(_DEFAULT_ALGORITHM)
         zero = ctypes.byref(element.zero)

@@ -54,21 +54,15 @@ __device__ inline u16 load(u16 x) { return x; }
 __device__ inline u32 load(u32 x) { return x; }
 __device__ inline u64 load(u64 x) { return x; }
 __device__ inline float load(f16 x) {
-    u32 sign = (x.bits & 0x8000u) << 16, rest = x.bits & 0x7fffu;
-    if (rest >= 0x7c00u) {
-        return __int_as_float((int)(sign | 0x7f800000u | (rest & 0x3ffu) << 13));
-    }
-    // What is below the smallest normal number is a multiple of 2 to the power of -24.
-    float size = rest < 0x400u ? (float)rest * (1.0f / 16777216.0f)
-                               : __int_as_float((int)((rest << 13) + 0x38000000u));
-    return sign ? -size : size;
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+    return wide;
 }
 
-// To the nearest, ties to even; NaN stays NaN.
+// To the nearest, ties to even, by one instruction of the card; a NaN is the one with all bits set
+// but its sign.
 __device__ inline void store(bf16 &to, float x) {
-    u32 bits = (u32)__float_as_int(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) { to.bits = (unsigned short)((bits >> 16) | 64u); }
-    else { to.bits = (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16); }
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(x));
 }
 __device__ inline void store(float &to, float x) { to = x; }
 __device__ inline void store(double &to, double x) { to = x; }
@@ -81,19 +75,9 @@ __device__ inline void store(i16 &to, i16 x) { to = x; }
 __device__ inline void store(u16 &to, u16 x) { to = x; }
 __device__ inline void store(u32 &to, u32 x) { to = x; }
 __device__ inline void store(u64 &to, u64 x) { to = x; }
-// To the nearest, ties to even; what is too large is infinite.
+// The same; what is too large is infinite.
 __device__ inline void store(f16 &to, float x) {
-    u32 bits = (u32)__float_as_int(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
-    if (size > 0x7f800000u) { to.bits = (u16)(sign | 0x7e00u | (size >> 13 & 0x3ffu)); return; }
-    if (size >= 0x47800000u) { to.bits = (u16)(sign | 0x7c00u); return; }
-    if (size >= 0x38800000u) {
-        size -= 0x38000000u;
-        to.bits = (u16)(sign | (size + 0xfffu + (size >> 13 & 1u)) >> 13);
-        return;
-    }
-    // Adding 0.5 rounds to multiples of 2 to the power of -24, which are the last bits then.
-    float moved = __int_as_float((int)size) + 0.5f;
-    to.bits = (u16)(sign | ((u32)__float_as_int(moved) - 0x3f000000u));
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(x));
 }
 
 __device__ inline float rounded_to_bf16(float x) { bf16 y; store(y, x); return load(y); }
@@ -103,6 +87,22 @@ __device__ inline float rounded_to_f16(float x) { f16 y; store(y, x); return loa
 #define NAN_F __int_as_float(0x7fc00000)
 #define INFINITY_D __longlong_as_double(0x7ff0000000000000LL)
 #define NAN_D __longlong_as_double(0x7ff8000000000000LL)
+"""
+
+# Loads and stores of several neighbouring elements at once, 2 to 16 bytes.
+VECTORS = """
+template <class T, int N> struct alignas(sizeof(T) * N) Adjacent { T at[N]; };
+template <int N, class C, class T> __device__ inline void load_adjacent(C *to, const T *from) {
+    const Adjacent<T, N> all = *(const Adjacent<T, N> *)from;
+#pragma unroll
+    for (int k = 0; k < N; ++k) { to[k] = load(all.at[k]); }
+}
+template <int N, class T, class C> __device__ inline void store_adjacent(T *to, const C *from) {
+    Adjacent<T, N> all;
+#pragma unroll
+    for (int k = 0; k < N; ++k) { store(all.at[k], from[k]); }
+    *(Adjacent<T, N> *)to = all;
+}
 """
 
 

@@ -47,7 +47,7 @@ class Planned:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.schedule = make_schedule(graph, Streams())
+        self.schedule = make_schedule(graph, Streams(graph))
         self.plan = plan_stream_memory(graph, self.schedule)
 
 

@@ -5,7 +5,7 @@ Kernels run on the emulated card; what they would launch can be noted without on
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from mirrored import ops
 from mirrored.backends.cuda import nvml
 from mirrored.backends.cuda.backend import CudaBackend
-from mirrored.backends.cuda.kernels import KERNELS
+from mirrored.backends.cuda.kernels import COMBINATIONS, KERNELS
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Spec
 from mirrored.backends.cuda.source import OPTIONS, Source
 from mirrored.ops.op import OPS
@@ -25,9 +25,14 @@ Array = np.ndarray[Any, Any]
 
 
 class Card:
-    """Runs kernels on the emulated card, on copies of arrays of the host."""
+    """Runs kernels on the emulated card, on copies of arrays of the host.
 
-    def __init__(self) -> None:
+    Args:
+        emulator: The machine that has the card.
+    """
+
+    def __init__(self, emulator: Any) -> None:
+        self.emulator = emulator
         (card,) = nvml.cards()
         self.backend = CudaBackend(card)
         self.pool = self.backend.make_pool(None, parent=None, growth=True)
@@ -51,6 +56,26 @@ class Card:
         self.backend.run(kernel.run, self.backend.xp, out, *xs, **attrs)
         return self.backend.to_host(out)
 
+    def together(
+        self,
+        names: tuple[str, ...],
+        specs: Sequence[Spec | None],
+        inputs: Sequence[tuple[Any, ...]],
+        attrs: Sequence[dict[str, Any]] | None = None,
+    ) -> list[Array | None]:
+        """Return what the one kernel of several ops writes into arrays of nonsense.
+
+        Args:
+            names: The ops.
+            specs: For each the shape and dtype of its result; None where it has no memory.
+            inputs: For each the arrays that it reads; None for what the kernel itself computes.
+            attrs: For each its attributes.
+        """
+        outs = tuple(s and self.array(np.full(s[0], 77).astype(s[1])) for s in specs)
+        run, attrs = COMBINATIONS[names].run, tuple(attrs or [{} for _ in names])
+        self.backend.run(run, self.backend.xp, outs, tuple(inputs), attrs)
+        return [None if out is None else self.backend.to_host(out) for out in outs]
+
     def both(self, name: str, *arrays: Array, **attrs: Any) -> tuple[Array, Array]:
         """Return an op's result of the card's kernel, and of the op's own on the host."""
         op = OPS[name]
@@ -70,8 +95,7 @@ class Card:
 @pytest.fixture
 def card(emulated_cuda: Callable[..., Any]) -> Card:
     """Return a card that kernels run on."""
-    emulated_cuda()
-    return Card()
+    return Card(emulated_cuda())
 
 
 class Noting:
@@ -177,6 +201,25 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         return "\n".join(f"{name}: {said}" for name, said in complaints.items() if said)
 
     return of_nvrtc
+
+
+@pytest.fixture
+def assembly() -> Callable[[Source], str]:
+    """Return ``assembly(source)``: what NVRTC makes of a text, as PTX for an H100."""
+    nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc")
+    try:
+        nvrtc.getVersion()
+    except RuntimeError:
+        pytest.skip("NVRTC is not installed.")
+
+    def made(source: Source) -> str:
+        program = nvrtc.createProgram(source.code, "kernels.cu", (), ())
+        nvrtc.compileProgram(program, (*OPTIONS, "-arch=compute_90"))
+        text = nvrtc.getPTX(program)
+        nvrtc.destroyProgram(program)
+        return text if isinstance(text, str) else text.decode()
+
+    return made
 
 
 def _in_one(sources: Iterable[Source]) -> str:

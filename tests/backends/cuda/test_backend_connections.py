@@ -26,7 +26,7 @@ Emulate = Callable[..., Any]
 
 
 def test_another_stream_of_the_device(emulated_cuda: Emulate) -> None:
-    emulated_cuda(cards=2)
+    emulator = emulated_cuda(cards=2)
     device = Device(1, priority=-2)
     backend = device.backend
     others = [backend.beside, backend.another(), backend.another()]
@@ -35,6 +35,8 @@ def test_another_stream_of_the_device(emulated_cuda: Emulate) -> None:
     for other in others:
         assert (other.memory, other.where) == (backend.memory, backend.where)
         assert other._priority == -2
+    streams = (each.stream.ptr for each in (*others, backend.another(urgent=True)))
+    assert [emulator.queue(each).priority for each in streams] == [-2, -2, -2, -5]
 
 
 def test_another_stream_touches_nothing(emulated_cuda: Emulate) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from op_table import TABLE
 
+import mirrored as mr
 from mirrored import ops
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.fusion import fused_source
@@ -58,3 +59,13 @@ def test_each_dtype_compiles(complaints: Callable[..., str]) -> None:
 def test_all_compile(complaints: Callable[..., str]) -> None:
     """With few elements and with many, which are counted otherwise."""
     assert complaints(fusions(1 << 20, 1 << 30), "lto_80") == ""
+
+
+def test_vectors_are_loaded_and_stored_at_once(assembly: Callable[..., str]) -> None:
+    """By one instruction each, and a card rounds to bfloat16 by one of its own."""
+    shape, dtype = (1 << 10, 1 << 10), mr.bfloat16
+    steps = (FusedOp("BiasAdd", (0, 1), shape, dtype),)
+    text = assembly(fused_source(Fusion(((shape, dtype), (shape[1:], dtype)), steps, (0,))))
+    assert text.count("ld.global.v4.u32") == 2
+    assert text.count("st.global.v4.u32") == 1
+    assert "cvt.rn.bf16.f32" in text

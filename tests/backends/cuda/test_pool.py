@@ -182,7 +182,7 @@ def test_devices_take_nothing_before_the_first_array(emulated_cuda: Emulate) -> 
     with pytest.raises(ValueError, match="No matching devices"):
         mr.config.experimental.get_memory_info("GPU:9")
     assert mr.config.experimental.get_memory_info("GPU:1") == {"current": 0, "peak": 0}
-    assert emulator.counts == {"kernels": 0, "graphs": 0, "malloc": 0, "contexts": 0}
+    assert not any(emulator.counts.values())
     with mr.device("GPU:1"):
         x = mr.zeros((1000,))
     assert emulator.contexts == {1}

@@ -17,7 +17,7 @@ X = np.zeros((4, 3), np.float32)
 
 
 def scheduled(graph: Any) -> list[Any]:
-    return make_schedule(graph, Streams()).stages
+    return make_schedule(graph, Streams(graph)).stages
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5])

@@ -27,7 +27,7 @@ def seeds(count: int) -> pytest.MarkDecorator:
 
 
 def planned(graph: Graph) -> StreamMemoryPlan:
-    return plan_stream_memory(graph, make_schedule(graph, Streams()))
+    return plan_stream_memory(graph, make_schedule(graph, Streams(graph)))
 
 
 @seeds(16)

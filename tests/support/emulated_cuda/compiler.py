@@ -46,6 +46,10 @@ _KERNEL = re.compile(
 )
 _DYNAMIC = re.compile(r"extern\s+__shared__\s+([^;\[\]]*?)\s*\b(\w+)\s*\[\s*\]\s*;")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# One instruction of PTX, of one operand: the shim has a function for each.
+_INSTRUCTION = re.compile(
+    r'\basm\s*\(\s*"([\w.]+) %0, %1;"\s*:\s*"=\w"\(([^()]*)\)\s*:\s*"\w"\(([^()]*)\)\s*\)'
+)
 _INCLUDE = re.compile(r"^\s*#\s*include.*$", re.MULTILINE)
 _MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
 # A text among others: with names and shared memory of its own, and without its macros behind it.
@@ -68,6 +72,7 @@ _FAULTS = {
     2: "a shuffle of more than 8 bytes",
     3: "a shuffle of part of a warp: the mask has to be 0xffffffff",
     4: "a barrier in a kernel whose text has none",
+    5: "a load or store of several elements at a place that is not a multiple of their size",
 }
 # Dynamic shared memory in bytes; for more a kernel has to ask beforehand, which is not emulated.
 LARGEST_DYNAMIC = 48 << 10
@@ -184,9 +189,12 @@ class Text:
         self._as_fibers = _BARRIER.search(bare) is not None
         self._options = options
         self._flags = tuple(sorted({_OPTIONS[option] for option in options}))
+        if "alignas" in bare:
+            self._flags += ("-fsanitize=alignment",)  # What is found is told by `threads.cpp`.
         dynamic = r"\1 *const \2 = (\1 *)emulated_dynamic_shared;"
         # Names of C would be the same in all texts.
-        self._code = _DYNAMIC.sub(dynamic, code).replace('extern "C"', "")
+        self._code = _INSTRUCTION.sub(_as_function, _DYNAMIC.sub(dynamic, code))
+        self._code = self._code.replace('extern "C"', "")
         self._key = _digest(_compiler(), self._code, *self._flags)
         self._error: CompileException | None = None
         self._compiled: dict[str, Compiled] | None = None
@@ -302,6 +310,11 @@ def _compile_all_that_was_asked_for() -> None:
             by_flags.setdefault(text._flags, []).append(text)
     for texts in by_flags.values():
         Text.compile(texts)
+
+
+def _as_function(instruction: re.Match[str]) -> str:
+    name, result, operand = instruction.groups()
+    return f"{result} = emulated_{name.replace('.', '_')}({operand})"
 
 
 def _digest(*parts: str) -> str:

@@ -19,6 +19,8 @@ from emulated_cuda.machine import Machine
 from emulated_cuda.queues import Event, Node, Queue, Run
 from emulated_cuda.runtime import Runtime
 
+_HIGHEST_PRIORITY = -5  # Of an H100; the lowest is 0.
+
 
 class _Current(threading.local):
     """What is current in this thread, beside the card, and what was before that."""
@@ -106,6 +108,7 @@ class EmulatedEvent:
             self.ptr = machine.handle()
             card = machine.use(machine.current.device)
             machine.events[self.ptr] = Event(card, timed=not disable_timing)
+            machine.counts["events"] += 1
         self._forget = machine.events.pop
 
     def __del__(self) -> None:
@@ -144,7 +147,9 @@ class EmulatedStream:
         machine = api.machine
         with machine.call("streamCreate"):
             self.device_id = machine.use(machine.current.device)
-            self.ptr = machine.add_queue(self.device_id).handle
+            queue = machine.add_queue(self.device_id)
+            queue.priority = min(max(priority or 0, _HIGHEST_PRIORITY), 0)  # As CUDA does.
+            self.ptr = queue.handle
         self._destroy = machine.destroy_queue
 
     def __del__(self) -> None:

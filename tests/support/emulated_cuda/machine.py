@@ -44,7 +44,7 @@ class Machine:
 
     Attributes:
         counts: How many kernels and graphs were launched, how often memory was taken of a card
-            ('malloc'), and how many cards have a context.
+            ('malloc'), how many events were made, and how many cards have a context.
         failures: What was found wrong while work ran.
         last_looks: What libraries look at in the end; each raises where it finds something.
     """
@@ -53,7 +53,7 @@ class Machine:
         self.cards = list(cards)
         self.lock = threading.RLock()
         self.rng = random.Random(seed)
-        self.counts: Counter[str] = Counter(kernels=0, graphs=0, malloc=0, contexts=0)
+        self.counts: Counter[str] = Counter(kernels=0, graphs=0, malloc=0, contexts=0, events=0)
         self.failures: list[EmulatorError] = []
         self.last_looks: list[Callable[[], None]] = []
         self.addresses = Addresses()

@@ -181,6 +181,7 @@ class Queue:
     Attributes:
         handle: What CUDA calls a stream by.
         card: The number of its card.
+        priority: The lower, the more urgent; the emulation notes it alone.
         actions: What it has still to do.
         capture: What it is captured into, if it is.
         tail: The numbers of the captured nodes that its next one comes after.
@@ -190,6 +191,7 @@ class Queue:
 
     handle: int
     card: int
+    priority: int = 0
     actions: deque[Action] = field(default_factory=deque)
     capture: Capture | None = None
     tail: frozenset[int] = frozenset()

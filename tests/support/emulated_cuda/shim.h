@@ -60,6 +60,33 @@ inline float __uint_as_float(unsigned int x) { return emulated_bits<float>(x); }
 inline unsigned int __float_as_uint(float x) { return emulated_bits<unsigned int>(x); }
 inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
 inline long long __double_as_longlong(double x) { return emulated_bits<long long>(x); }
+// What instructions of a card convert, which kernels give as `asm`: to the nearest, ties to even. A
+// NaN becomes the one whose bits are all set but its sign.
+inline unsigned short emulated_cvt_rn_bf16_f32(float x) {
+    unsigned int bits = __float_as_uint(x);
+    if (x != x) { return 0x7fffu; }
+    return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+inline unsigned short emulated_cvt_rn_f16_f32(float x) {
+    unsigned int bits = __float_as_uint(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    if (x != x) { return 0x7fffu; }
+    if (size >= 0x47800000u) { return (unsigned short)(sign | 0x7c00u); }
+    if (size >= 0x38800000u) {
+        size -= 0x38000000u;
+        return (unsigned short)(sign | (size + 0xfffu + (size >> 13 & 1u)) >> 13);
+    }
+    // Adding 0.5 rounds to multiples of 2 to the power of -24, which are the last bits then.
+    return (unsigned short)(sign | (__float_as_uint(__uint_as_float(size) + 0.5f) - 0x3f000000u));
+}
+inline float emulated_cvt_f32_f16(unsigned short x) {
+    unsigned int sign = (x & 0x8000u) << 16, rest = x & 0x7fffu;
+    if (rest > 0x7c00u) { return __uint_as_float(0x7fffffffu); }
+    if (rest == 0x7c00u) { return __uint_as_float(sign | 0x7f800000u); }
+    // What is below the smallest normal number is a multiple of 2 to the power of -24.
+    float size = rest < 0x400u ? (float)rest * (1.0f / 16777216.0f)
+                               : __uint_as_float((rest << 13) + 0x38000000u);
+    return sign ? -size : size;
+}
 inline unsigned int __umulhi(unsigned int a, unsigned int b) {
     return (unsigned int)((unsigned long long)a * b >> 32);
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr int kLargestBlock = 1024, kWarp = 32;
 constexpr size_t kStack = 64 << 10;
 enum State { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
-enum Fault { kNone, kDiverged, kTooWide, kPartialMask, kNoFibers };
+enum Fault { kNone, kDiverged, kTooWide, kPartialMask, kNoFibers, kMisaligned };
 
 struct Fiber {
     jmp_buf at;
@@ -143,6 +143,9 @@ extern "C" void __syncwarp(unsigned int mask) {
     if (current < 0) { fault = kNoFibers; return; }
     wait(kAtWarpBarrier);
 }
+
+// What g++ calls where something is not aligned, with `-fsanitize=alignment`.
+extern "C" void __ubsan_handle_type_mismatch_v1(void *, void *) { fault = kMisaligned; }
 
 extern "C" int emulated_lane() { return current < 0 ? 0 : current % kWarp; }
 

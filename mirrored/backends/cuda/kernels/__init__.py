@@ -6,6 +6,7 @@ What is computed element by element is not here: such ops are fused, several in 
 from collections.abc import Iterator
 
 from mirrored.backends.cuda.kernels import (
+    bias_gradients,
     copying,
     cross_entropy,
     filling,
@@ -22,6 +23,7 @@ from mirrored.backends.cuda.kernels import (
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
+from mirrored.backends.stream_backend import Combination
 
 _MODULES = (
     copying,
@@ -42,6 +44,13 @@ KERNELS: dict[str, DeviceKernel] = {
     name: kernel for module in _MODULES for name, kernel in module.KERNELS.items()
 }
 
+# What of several ops one kernel computes in recorded programs, by their names.
+COMBINATIONS: dict[tuple[str, ...], Combination] = {
+    **bias_gradients.COMBINATIONS,
+    **cross_entropy.COMBINATIONS,
+    **products.COMBINATIONS,
+}
+
 
 def all_sources() -> Iterator[Source]:
     """Yield every text of these kernels, for every dtype, so that all can be compiled ahead.
@@ -50,5 +59,5 @@ def all_sources() -> Iterator[Source]:
         >>> "copies of 4 bytes" in [each.name for each in all_sources()]
         True
     """
-    for module in (*_MODULES, finite):
+    for module in (*_MODULES, bias_gradients, finite):
         yield from module.sources()

@@ -1,9 +1,10 @@
 """Cross-entropies from logits and their gradients, one by one or both by one kernel.
 
-The kernels of one loss are made of the same text, so both results at once have the same bits.
+The kernels of one loss are made of the same text, so both results at once have the same bits. What
+computes both takes the last bias in too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,11 +14,26 @@ from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
 from mirrored.backends.cuda.kernels.softmax import SHARES
 from mirrored.backends.cuda.source import Source, source
+from mirrored.backends.stream_backend import Combination, OpSpec
 
+Arrays = tuple[Any, ...]
+
+_ROW = """
+// A row of logits. With a bias, which is added wherever an element is read, it needs no memory.
+struct Row {
+    const T *x, *bias;
+    __device__ inline T operator[](i64 i) const {
+        if (!bias) { return x[i]; }
+        T sum;
+        store(sum, load(x[i]) + load(bias[i]));
+        return sum;
+    }
+};
+"""
 # A label that is no class makes its row NaN, as TensorFlow does on a GPU, and is never an index.
 _SPARSE = """
 template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
-    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 length, i64 row, bool mine,
+    T *loss, T *gradient, const Row &x, const L *labels, const T *g, i64 length, i64 row, bool mine,
     const Team &team
 ) {
     Shares shares = shares_of(x, mine ? length : 0, 1, team);
@@ -38,7 +54,7 @@ template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
 """
 _DENSE = """
 template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
-    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 length, i64 row, bool mine,
+    T *loss, T *gradient, const Row &x, const L *labels, const T *g, i64 length, i64 row, bool mine,
     const Team &team
 ) {
     i64 end = mine ? length : 0;
@@ -61,7 +77,8 @@ template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
 """
 _TEXT = """
 template <bool LOSS, bool GRADIENT> __device__ inline void each_row(
-    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height
+    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height,
+    const T *bias = 0, T *logits = 0
 ) {
     Team team = my_team(height, 1);
     i64 tiles = (rows + team.rows - 1) / team.rows;
@@ -69,10 +86,13 @@ template <bool LOSS, bool GRADIENT> __device__ inline void each_row(
         i64 row = tile * team.rows + team.row;
         bool mine = row < rows;
         i64 first = mine ? row * length : 0;
+        const Row own = {x + first, bias};
         cross_entropy<LOSS, GRADIENT>(
-            loss, GRADIENT ? gradient + first : gradient, x + first, labels, g, length, row, mine,
-            team
+            loss, GRADIENT ? gradient + first : gradient, own, labels, g, length, row, mine, team
         );
+        for (i64 i = team.place; logits && mine && i < length; i += team.height) {
+            logits[first + i] = own[i];
+        }
     }
 }
 
@@ -89,9 +109,10 @@ extern "C" __global__ void __launch_bounds__(512, 2) gradient(
 }
 
 extern "C" __global__ void __launch_bounds__(512, 2) loss_and_gradient(
-    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height
+    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height,
+    const T *bias, T *logits
 ) {
-    each_row<true, true>(loss, gradient, x, labels, g, rows, length, height);
+    each_row<true, true>(loss, gradient, x, labels, g, rows, length, height, bias, logits);
 }
 """
 
@@ -107,16 +128,23 @@ def sources() -> Iterator[Source]:
 @cache
 def _source(logits: np.dtype[Any], labels: np.dtype[Any]) -> Source:
     kind, text = ("sparse ", _SPARSE) if labels.kind == "i" else ("", _DENSE)
-    text = f"{teams.TEXT}{SHARES}{text}{_TEXT}"
+    text = f"{teams.TEXT}{SHARES}{_ROW}{text}{_TEXT}"
     return source(f"{kind}cross-entropy", text, T=logits, L=labels)
 
 
-def _launch(xp: Launcher, name: str, logits: Any, labels: Any, arrays: tuple[Any, ...]) -> None:
+def _launch(
+    xp: Launcher,
+    name: str,
+    logits: Any,
+    labels: Any,
+    arrays: tuple[Any, ...],
+    behind: tuple[Any, ...] = (),
+) -> None:
     rows, length = logits.shape
     if not rows:
         return
     split = teams.teams(length, along=True)
-    args = (*arrays, np.int64(rows), np.int64(length), np.int32(split.height))
+    args = (*arrays, np.int64(rows), np.int64(length), np.int32(split.height), *behind)
     text, state = _source(logits.dtype, labels.dtype), teams.state_size(logits.dtype)
     split.launch(xp, text, name, rows, args, state=state)
 
@@ -126,8 +154,22 @@ def _one(xp: Launcher, out: Any, logits: Any, labels: Any, *g: Any) -> None:
     _launch(xp, name, logits, labels, (out, logits, labels, *g))
 
 
-def _both(xp: Launcher, out: tuple[Any, Any], logits: Any, labels: Any, g: Any) -> None:
-    _launch(xp, "loss_and_gradient", logits, labels, (*out, logits, labels, g))
+def _both(xp: Launcher, outputs: Arrays, inputs: Sequence[Arrays], attrs: Any) -> None:
+    (loss, gradient), (logits, labels, g) = outputs, inputs[1]
+    arrays = (loss, gradient, logits, labels, g)
+    _launch(xp, "loss_and_gradient", logits, labels, arrays, (None, None))
+
+
+def _both_with_bias(xp: Launcher, outputs: Arrays, inputs: Sequence[Arrays], attrs: Any) -> None:
+    (logits, loss, gradient), (x, bias), (_, labels, g) = outputs, inputs[0], inputs[2]
+    x = x.reshape(gradient.shape)
+    _launch(xp, "loss_and_gradient", x, labels, (loss, gradient, x, labels, g), (bias, logits))
+
+
+def _takes_bias(ops: Sequence[OpSpec]) -> bool:
+    """Whether each row of logits is one to which the bias is added, of one dtype."""
+    (shape, dtype), (rows, _) = ops[0].output, ops[1].inputs[0]
+    return shape[-1:] == rows[-1:] and ops[0].inputs == ((shape, dtype), (shape[-1:], dtype))
 
 
 KERNELS: dict[str, DeviceKernel] = {
@@ -139,6 +181,9 @@ KERNELS: dict[str, DeviceKernel] = {
         "SparseSoftmaxCrossEntropyGrad",
     )
 }
-# For recorded programs, where both are wanted: run(xp, (loss, gradient), logits, labels, g).
-LOSS_AND_GRAD = DeviceKernel(_both)
-SPARSE_LOSS_AND_GRAD = DeviceKernel(_both)
+# For recorded programs, where both are wanted.
+COMBINATIONS: dict[tuple[str, ...], Combination] = {}
+for _kind in ("", "Sparse"):
+    _names = f"{_kind}SoftmaxCrossEntropyWithLogits", f"{_kind}SoftmaxCrossEntropyGrad"
+    COMBINATIONS[_names] = Combination(_both, (True, True))
+    COMBINATIONS["BiasAdd", *_names] = Combination(_both_with_bias, (True, True, True), _takes_bias)

@@ -53,7 +53,7 @@ class Launcher(Protocol):
         """Write the product of two matrices of floats, or of equally many, into `out`.
 
         Args:
-            out: Shape (n, m), or (batch, n, m).
+            out: Shape (n, m), or (batch, n, m); of the factors' dtype, or float32 of narrower ones.
             a: Shape (n, k), or (batch, n, k); with `transpose_a` the last two swapped. A batch
                 of 1 is used for all.
             b: Shape (k, m), likewise.

@@ -3,7 +3,7 @@
 Batches that broadcast in ways that one call cannot express are computed by several.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
 from mirrored.backends.cuda.source import Source, source
+from mirrored.backends.stream_backend import Combination, OpSpec
 
 _TILE = 16
 _MOST_BLOCKS = 65535  # Along the third axis of a grid.
@@ -125,3 +126,21 @@ def _integers(
 
 
 KERNELS = {"MatMul": DeviceKernel(_product), "BatchMatMulV2": DeviceKernel(_product)}
+
+
+def _widened(
+    xp: Launcher, outputs: tuple[Any, ...], inputs: Sequence[tuple[Any, ...]], attrs: Sequence[Any]
+) -> None:
+    """Write the sums of a product of narrow floats as the float32 that they are made in."""
+    _product(xp, outputs[1], *inputs[0], **attrs[0])
+
+
+def _is_widened(ops: Sequence[OpSpec]) -> bool:
+    product, cast = ops
+    narrow = {dtype.name for _, dtype in product.inputs} <= set(teams.NARROW)
+    return narrow and cast.output == (product.output[0], np.dtype(np.float32))
+
+
+COMBINATIONS: dict[tuple[str, ...], Combination] = {
+    (name, "Cast"): Combination(_widened, (False, True), _is_widened) for name in KERNELS
+}

@@ -15,9 +15,12 @@ from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, Shape,
 from mirrored.backends.cuda.kernels.teams import Teams
 from mirrored.backends.cuda.source import Source, source
 
-# Two blocks for each multiprocessor of the largest cards. The same everywhere, as are the bits.
-_BLOCKS = 264
-_LEAST_EACH = 8  # A second kernel costs more than it saves where a thread has fewer elements.
+# Multiprocessors of the largest cards, and blocks for all of them. The same everywhere, as are the
+# bits.
+_PROCESSORS, _BLOCKS = 132, 264
+# A second kernel costs more than it saves where a thread has fewer elements than the first number,
+# and in each of its parts it has at least the second.
+_SPLIT_FROM, _LEAST_EACH = 64, 8
 _NO_MEAN = -1
 _USUAL_AXES = (2, 1)  # Kept and reduced, once adjacent ones are merged.
 _PLACE_BYTES = 16  # Of a value and its index, as they are aligned.
@@ -134,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) reduce(
 """
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """How one array is reduced.
 
     Attributes:
@@ -155,16 +158,18 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _plan(shape: Shape, axis: tuple[int, ...]) -> _Plan:
+def _plan(shape: Shape, axis: tuple[int, ...]) -> Plan:
     kept, reduced = _axes(shape, axis)
     rows, length = (math.prod(size for size, _ in axes) for axes in (kept, reduced))
     along = kept[-1][1] != 1
     split = teams.teams(length, along=along, side_by_side=kept[-1][0])
     tiles = max(1, -(-rows // split.rows))
-    parts = max(1, min(_BLOCKS // tiles, length // (split.height * _LEAST_EACH)))
+    parts = 1
+    if tiles < _PROCESSORS and length >= split.height * _SPLIT_FROM:
+        parts = min(_BLOCKS // tiles, length // (split.height * _LEAST_EACH))
     layout = np.concatenate([np.transpose(kept).reshape(-1), np.transpose(reduced).reshape(-1)])
     layout.flags.writeable = False
-    return _Plan(rows, length, layout, (len(kept), len(reduced)), split, parts)
+    return Plan(rows, length, layout, (len(kept), len(reduced)), split, parts)
 
 
 def _axes(
@@ -203,7 +208,7 @@ def _source(
 
 
 def _launch(
-    xp: Launcher, kind: str, out: Any, x: Any, plan: _Plan, *, parts: int, count: int
+    xp: Launcher, kind: str, out: Any, x: Any, plan: Plan, *, parts: int, count: int
 ) -> None:
     plan.teams.launch(
         xp,
@@ -258,8 +263,22 @@ def _reduce(
     else:
         (partial_results,) = workspace
         _launch(xp, kind, partial_results, x, plan, parts=plan.parts, count=_NO_MEAN)
-        second = _plan((plan.parts, plan.rows), (0,))
-        _launch(xp, kind, out, partial_results, second, parts=1, count=count)
+        add_parts(xp, out, partial_results, kind=kind, count=count)
+
+
+def add_parts(
+    xp: Launcher, out: Any, parts: Any, *, kind: str = "Sum", count: int = _NO_MEAN
+) -> None:
+    """Reduce the results of parts, of shape (parts, results), to one result of each.
+
+    Args:
+        xp: What launches.
+        out: The results.
+        parts: Those of the parts.
+        kind: The reduction.
+        count: What the results are divided by, unless it is negative.
+    """
+    _launch(xp, kind, out, parts, _plan(parts.shape, (0,)), parts=1, count=count)
 
 
 def _workspace(
@@ -269,10 +288,10 @@ def _workspace(
     plan = _plan(shape, axis)
     if plan.parts == 1:
         return ()
-    return (((plan.parts, plan.rows), _partial_dtype(dtype, mean)),)
+    return (((plan.parts, plan.rows), dtype_of_parts(dtype, mean)),)
 
 
-def _partial_dtype(dtype: np.dtype[Any], mean: bool) -> np.dtype[Any]:
+def dtype_of_parts(dtype: np.dtype[Any], mean: bool = False) -> np.dtype[Any]:
     """Return what the first of two steps writes.
 
     Narrow floats stay in single precision until last, integers whose mean is wanted in 64 bits.
@@ -290,17 +309,23 @@ def _place(
         _launch(xp, kind, out, x, plan, parts=1, count=_NO_MEAN)
 
 
-def _columns(g: Shape) -> Shape:
+def columns_of(g: Shape) -> tuple[int, int]:
+    """Return how many rows and columns there are for `BiasAddGrad`."""
     return (math.prod(g[:-1]), g[-1])
 
 
+def plan_of_columns(shape: Shape) -> Plan:
+    """Return how columns are summed, of so many rows and columns."""
+    return _plan(shape, (0,))
+
+
 def _bias_add_grad(xp: Launcher, out: Any, g: Any, *, workspace: tuple[Any, ...] = ()) -> None:
-    _reduce(xp, out, g.reshape(_columns(g.shape)), kind="Sum", axis=(0,), workspace=workspace)
+    _reduce(xp, out, g.reshape(columns_of(g.shape)), kind="Sum", axis=(0,), workspace=workspace)
 
 
 def _bias_add_grad_workspace(g: Spec) -> tuple[Spec, ...]:
     shape, dtype = g
-    return _workspace((_columns(shape), dtype), axis=(0,))
+    return _workspace((columns_of(shape), dtype), axis=(0,))
 
 
 def sources() -> Iterator[Source]:
@@ -310,7 +335,7 @@ def sources() -> Iterator[Source]:
         for kind in ("Sum", "Prod", "Max", "Min"):
             for axes in (_USUAL_AXES, (2, 2)):
                 yield _source(kind, axes, dtype, dtype)
-            if (partial_results := _partial_dtype(dtype, kind == "Sum")) != dtype:
+            if (partial_results := dtype_of_parts(dtype, kind == "Sum")) != dtype:
                 yield _source(kind, _USUAL_AXES, dtype, partial_results)
                 yield _source(kind, _USUAL_AXES, partial_results, dtype)
         for index in teams.INDICES:

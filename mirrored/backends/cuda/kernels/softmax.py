@@ -23,8 +23,11 @@ struct Shares {
     __device__ inline T_C of(T x) const { return exponential(x) / sum; }
 };
 
-// Every thread of the block calls, with a `length` of 0 where it has no row.
-__device__ inline Shares shares_of(const T *x, i64 length, i64 step, const Team &team) {
+// Every thread of the block calls, with a `length` of 0 where it has no row. A row is what
+// gives elements by their number, such as a pointer.
+template <class Elements> __device__ inline Shares shares_of(
+    const Elements &x, i64 length, i64 step, const Team &team
+) {
     Shares shares;
     auto read = [&](i64 i) { return x[i * step]; };
     shares.largest = reduced<Largest<T_C>>(0, length, team, read, [](T value, i64) {

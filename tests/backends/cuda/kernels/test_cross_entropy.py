@@ -6,24 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.cross_entropy import (
-    KERNELS,
-    LOSS_AND_GRAD,
-    SPARSE_LOSS_AND_GRAD,
-)
+from mirrored.backends.cuda.kernels.cross_entropy import KERNELS
 
 F32 = np.dtype(np.float32)
 TOLERANCES = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}
 DTYPES = [each.name for each in teams.float_dtypes() if each.name in TOLERANCES]
 SHAPES = [(9, 10), (3, 1), (5, 33), (3, 300), (2, 5000), (0, 5)]
 NAMES = {
-    False: ("SoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyGrad", LOSS_AND_GRAD),
-    True: (
-        "SparseSoftmaxCrossEntropyWithLogits",
-        "SparseSoftmaxCrossEntropyGrad",
-        SPARSE_LOSS_AND_GRAD,
-    ),
+    False: ("SoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyGrad"),
+    True: ("SparseSoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyGrad"),
 }
 
 
@@ -50,20 +43,25 @@ def reference(logits: Any, labels: Any, g: Any) -> tuple[Any, Any]:
 
 def apart(card: Any, logits: Any, labels: Any, g: Any) -> tuple[Any, Any]:
     """Return the loss and its gradient, of a kernel each."""
-    loss, gradient, _ = NAMES[labels.ndim == 1]
+    loss, gradient = NAMES[labels.ndim == 1]
     return (
         card.run(KERNELS[loss], (g.shape, g.dtype), logits, labels),
         card.run(KERNELS[gradient], (logits.shape, g.dtype), logits, labels, g),
     )
 
 
-def at_once(card: Any, *arrays: Any) -> tuple[Any, Any]:
-    """Return the loss and its gradient, of one kernel."""
-    logits, labels, g = arrays
-    out = card.array(np.full_like(g, 77)), card.array(np.full_like(logits, 77))
-    kernel = NAMES[labels.ndim == 1][2]
-    card.backend.run(kernel.run, card.backend.xp, out, *map(card.array, arrays))
-    return card.backend.to_host(out[0]), card.backend.to_host(out[1])
+def at_once(card: Any, *arrays: Any, bias: Any = None, stores: bool = False) -> list[Any]:
+    """Return the loss and its gradient, of one kernel, which may add a bias to the logits first.
+
+    The logits come before them where it stores those.
+    """
+    logits, labels, g = map(card.array, arrays)
+    names, specs = NAMES[arrays[1].ndim == 1], [(g.shape, g.dtype), (logits.shape, g.dtype)]
+    inputs = [(logits, labels), (logits, labels, g)]
+    if bias is not None:
+        names, specs = ("BiasAdd", *names), [specs[1] if stores else None, *specs]
+        inputs = [(logits, card.array(bias)), (None, labels), (None, labels, g)]
+    return [each for each in card.together(names, specs, inputs) if each is not None]
 
 
 @pytest.mark.parametrize(
@@ -128,3 +126,17 @@ def test_a_small_grid_goes_round(card: Any, monkeypatch: pytest.MonkeyPatch, lab
     expected = [each.tobytes() for each in at_once(card, *arrays)]
     monkeypatch.setattr(teams, "_MOST_BLOCKS", 3)
     assert [each.tobytes() for each in at_once(card, *arrays)] == expected
+
+
+@pytest.mark.parametrize("labels", ["shares", "int64"])
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "float64"])
+def test_a_bias_that_the_kernel_adds(card: Any, dtype: str, labels: str) -> None:
+    """Whether it stores the logits, which others may read, or not."""
+    x, chosen, g = inputs((9, 33), dtype, labels)
+    bias = np.random.default_rng(7).normal(size=33).astype(dtype)
+    logits = card.run(ELEMENTWISE["BiasAdd"], (x.shape, x.dtype), x, bias)
+    expected = [each.tobytes() for each in (logits, *apart(card, logits, chosen, g))]
+    stored = at_once(card, x, chosen, g, bias=bias, stores=True)
+    assert [each.tobytes() for each in stored] == expected
+    passed = at_once(card, x, chosen, g, bias=bias)
+    assert [each.tobytes() for each in passed] == expected[1:]
