@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored.workers.background import PendingSum
+
 # Seconds that a call waits for others, as the collectives of one host do.
 DEADLINE = 600.0
 
@@ -62,9 +64,32 @@ class Workers(ABC):
         check_sum(vector, out)
         self._sum(vector.reshape(-1), out.reshape(-1), what)
 
+    def begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+        """Begin what `sum_in_order` does, on a thread of its own; the worker computes meanwhile.
+
+        Sums are made in the order in which they were begun, before any call that comes after them.
+
+        Args:
+            vector: What this worker adds, contiguous; it belongs to the sum until that is over.
+            out: Where the sum goes, of the same shape and dtype; so does it.
+            what: What it is, for errors.
+
+        Returns:
+            The sum, whose `wait` returns when it is there, or raises a WorkerError.
+
+        Raises:
+            ValueError: The arrays differ in shape or dtype, or one is not contiguous.
+        """
+        check_sum(vector, out)
+        return self._begin_sum(vector.reshape(-1), out.reshape(-1), what)
+
     @abstractmethod
     def _sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
         """Compute `sum_in_order` of two vectors."""
+
+    @abstractmethod
+    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+        """Compute `begin_sum` of two vectors."""
 
     @abstractmethod
     def gather(self, value: Any, what: str) -> list[Any]:
@@ -143,6 +168,13 @@ class OneWorker(Workers):
         """Copy the vector."""
         if vector is not out:
             np.copyto(out, vector)
+
+    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+        """Copy the vector, which is over at once."""
+        self._sum(vector, out, what)
+        pending = PendingSum()
+        pending.end()
+        return pending
 
     def gather(self, value: Any, what: str) -> list[Any]:
         """Return the value."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mirrored._logging import logger
 from mirrored.errors import WorkerError
+from mirrored.workers.background import Background, PendingSum
 from mirrored.workers.calls import ANY, Call
 from mirrored.workers.interface import Workers
 from mirrored.workers.layout import Layout
@@ -52,6 +53,7 @@ class MPIWorkers(Workers):
         self._waiting = Waiting(self, self._notices)
         self._meeting = Meeting(mpi, layout, self._waiting)
         self._lock = threading.Lock()  # One call at a time, whichever thread makes it.
+        self._background = Background(self._sum_meanwhile)
         self._calls = 0
         # What MPI's own collectives read and write, for as long as they may do so.
         self._under_way: list[Any] = []
@@ -66,6 +68,19 @@ class MPIWorkers(Workers):
         """Compute `sum_in_order` of two vectors."""
         with self._call("sum", vector.dtype.name, vector.size, what) as call:
             self._meeting.sum(call, vector, out)
+
+    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+        """Compute `begin_sum` of two vectors."""
+        self._require_connection(what)
+        return self._background.begin(vector, out, what)
+
+    def _sum_meanwhile(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+        """Make a sum that was begun, on the thread that is there for this."""
+        self._waiting.hurries = False
+        try:
+            self._sum(vector, out, what)
+        finally:
+            self._waiting.hurries = True
 
     def gather(self, value: Any, what: str) -> list[Any]:
         """Return a small object of each worker, by rank."""
@@ -125,6 +140,7 @@ class MPIWorkers(Workers):
     @contextmanager
     def _call(self, kind: str, dtype: str, size: int, what: str) -> Iterator[Call]:
         """Within this context the worker is in a call; what it raises all others hear of."""
+        self._background.drain()
         with self._lock:
             self._require_connection(what)
             self._calls += 1
@@ -178,7 +194,7 @@ class MPIWorkers(Workers):
         """Tell all others that this worker goes no further: they raise a WorkerError."""
         if self._broken is not None or self._is_closed or os.getpid() != self._process:
             return
-        self._broken = error
+        self._broken = self._waiting.stopped = error
         if self._notices.failure is None:  # Else all have heard of that.
             self._notices.tell(self._notice(FAILED, _named(error), step))
 
@@ -187,8 +203,12 @@ class MPIWorkers(Workers):
         if self._is_closed or os.getpid() != self._process:
             return
         atexit.unregister(self._at_exit)
-        self._is_closed = True
         try:
+            if self._broken is None:
+                with suppress(WorkerError):  # Which makes this worker one that failed.
+                    self._background.drain()
+            self._background.close()
+            self._is_closed = True
             self._notices.look()
             if self._end_together():
                 self._meeting.close()

@@ -18,8 +18,10 @@ from mirrored.workers.notices import Notice, Notices
 
 # How often it asks at once, which takes some microseconds; for how many seconds it lets others have
 # the processor in between; and how long it sleeps then, as a part of the time that it has waited
-# and in seconds at most. Others that compute on the same cores lose a hundredth of them by this.
-_AT_ONCE, _YIELDING, _PART, _LONGEST_SLEEP = 50, 1e-3, 0.05, 1e-3
+# and in seconds, at least and at most. Others that compute on the same cores lose a
+# hundredth of them by this.
+_AT_ONCE, _YIELDING, _PART = 50, 1e-3, 0.05
+_SHORTEST_SLEEP, _LONGEST_SLEEP = 1e-5, 1e-3
 # Seconds that a worker waits longer for others that have come and are late themselves, since who
 # waits for the one that is missing can say which it is.
 _LONGER = 2.0
@@ -33,11 +35,18 @@ class Waiting:
     Args:
         workers: Who it is, and how long it may wait.
         notices: What others tell.
+
+    Attributes:
+        hurries: Whether it asks at once and often before it sleeps. Where another thread computes
+            meanwhile it does not, which would take that one's time.
+        stopped: What this worker failed with while another of its threads waits; None: it did not.
     """
 
     def __init__(self, workers: Workers, notices: Notices) -> None:
         self._workers = workers
         self._notices = notices
+        self.hurries = True
+        self.stopped: BaseException | None = None
 
     def until(
         self,
@@ -58,7 +67,7 @@ class Waiting:
             WorkerError: Another worker failed, or has ended and does not come.
             WorkerTimeoutError: Others are not there by the deadline.
         """
-        for _ in range(_AT_ONCE):
+        for _ in range(_AT_ONCE if self.hurries else 1):
             if ready():
                 return
         began = time.monotonic()
@@ -73,10 +82,10 @@ class Waiting:
                 absent = missing()
                 if absent or waited > self._workers.deadline + _LONGER:
                     raise self._timeout(call, absent, others(), waited)
-            if waited < _YIELDING:
+            if waited < _YIELDING and self.hurries:
                 _yield()
             else:
-                time.sleep(min(waited * _PART, _LONGEST_SLEEP))
+                time.sleep(min(max(waited * _PART, _SHORTEST_SLEEP), _LONGEST_SLEEP))
 
     def check(self, call: Call | None) -> None:
         """Raise what others have told, where it means that this worker cannot go on.
@@ -84,6 +93,15 @@ class Waiting:
         Args:
             call: What this worker waits in; None: nothing yet.
         """
+        if self.stopped is not None:
+            raise WorkerError(
+                f"Worker {self._workers.rank} failed elsewhere while it waited. Received: "
+                f"{call or 'no call'}; {type(self.stopped).__name__}: {self.stopped}",
+                worker=self._workers.rank,
+                host=self._workers.hosts[self._workers.rank],
+                what="" if call is None else call.what,
+                reason=str(self.stopped),
+            ) from self.stopped
         failure = self._notices.failure
         if failure is not None:
             raise _failed(failure, self._workers.rank, call)

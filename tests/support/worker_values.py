@@ -65,6 +65,18 @@ def sums() -> None:
         assert (vector == number * WORKERS.count * (WORKERS.count + 1) // 2).all()
 
 
+def sums_meanwhile() -> None:
+    sizes = (5, 300_001, 7, 4096) * 3
+    vectors = [values(WORKERS.rank, "float32", size) for size in sizes]
+    pending = [WORKERS.begin_sum(each, each, "a bucket") for each in vectors]
+    # It comes after all of them, on every worker.
+    assert WORKERS.gather(WORKERS.rank, "ranks") == list(range(WORKERS.count))
+    for each in reversed(pending):
+        each.wait()
+    for vector, size in zip(vectors, sizes, strict=True):
+        assert vector.tobytes() == expected("float32", size).tobytes()
+
+
 def gathers() -> None:
     assert WORKERS.gather({"of": WORKERS.rank}, "objects") == [
         {"of": rank} for rank in range(WORKERS.count)
@@ -92,7 +104,7 @@ def broadcasts() -> None:
     assert scalar == 7
 
 
-for part in (sums, gathers, broadcasts):
+for part in (sums, sums_meanwhile, gathers, broadcasts):
     part()
     WORKERS.barrier("the next part")
     print(part.__name__, "are right")
