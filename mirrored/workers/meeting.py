@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.errors import WorkerError
-from mirrored.workers.between_hosts import BetweenHosts
+from mirrored.workers.between_hosts import BetweenHosts, Wait
 from mirrored.workers.calls import Call
 from mirrored.workers.host_memory import HostMemory
 from mirrored.workers.layout import Layout
@@ -57,11 +57,10 @@ class Meeting:
             WorkerError: Another worker is in another call, failed, or has ended.
         """
         said = call.encode()
-        self._begin_stage(call)
+        self._begin_stage(call, said)
         if self._memory is not None:
             self._arrive(self._memory, call, said)
         if self._between is not None:
-            self._between.begin_to_meet(said)
             self._hear(self._between, call)
         if self._memory is not None:
             self._memory.finish(self._stage)
@@ -76,7 +75,7 @@ class Meeting:
         said: bytes | None = call.encode()
         for at in range(0, max(1, vector.size), step):
             given, added = vector[at : at + step], out[at : at + step]
-            self._begin_stage(call)
+            self._begin_stage(call, said)
             if self._memory is None:
                 np.copyto(added, given)
                 self._sum_over_hosts(call, said, added)
@@ -91,8 +90,11 @@ class Meeting:
 
     # ------------------------------------------------------------------ stages
 
-    def _begin_stage(self, call: Call) -> None:
+    def _begin_stage(self, call: Call, said: bytes | None) -> None:
         """Wait until all of the host have read what was given before, and begin the next stage."""
+        if said is not None and self._between is not None:
+            # Before anybody of the host is waited for, so that others know who has come.
+            self._between.begin_to_meet(said)
         memory, before = self._memory, self._stage
         self._stage = before + 1
         if memory is not None:
@@ -151,24 +153,24 @@ class Meeting:
         between = self._between
         if between is None:
             return
-        if said is not None:
-            between.begin_to_meet(said)
         between.begin_sum(values)
         if said is not None:  # What is another call's is not looked at.
             self._hear(between, call)
-        between.finish_sum(values, self._wait(call))
+        between.finish_sum(values, self._wait(call, have_come=True))
 
     # ------------------------------------------------------------------ who is there
 
     def _hear(self, between: BetweenHosts, call: Call) -> None:
         self._check(call, call.encode(), between.meet(self._wait(call)), self._layout.leaders)
 
-    def _wait(
-        self, call: Call
-    ) -> Callable[[Callable[[], bool], Callable[[], Sequence[int]]], None]:
+    def _wait(self, call: Call, *, have_come: bool = False) -> Wait:
+        """Return what waits for other hosts, to come to a call or, where they have, to go on."""
+
         def wait(over: Callable[[], bool], missing: Callable[[], Sequence[int]]) -> None:
-            leaders = self._layout.leaders
-            self._waiting.until(over, call, lambda: [leaders[host] for host in missing()])
+            def ranks() -> list[int]:
+                return [self._layout.leaders[host] for host in missing()]
+
+            self._waiting.until(over, call, tuple if have_come else ranks, ranks)
 
         return wait
 
