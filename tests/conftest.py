@@ -294,6 +294,7 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
         monkeypatch.setattr(driver, "load", lambda: emulator.driver)
         monkeypatch.setattr(nccl, "load", lambda: emulator.nccl)
         monkeypatch.setenv("MIRRORED_NCCL_SELFTEST", "0")  # Its process has no such cards.
+        monkeypatch.setenv("MIRRORED_KERNEL_CACHE", "")  # A real card could not use its kernels.
         _reset()  # Devices are looked for anew.
         return emulator
 

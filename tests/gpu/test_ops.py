@@ -167,6 +167,16 @@ def test_special_values(name: str) -> None:
         close(found, host.astype("float64"), error, f"{name} of {values}")
 
 
+@pytest.mark.parametrize("name", ["Less", "Equal", "NotEqual", "Cast"])
+def test_special_values_are_compared_and_cast(name: str) -> None:
+    """What is below the normal numbers is not 0: kernels are compiled with our options alone."""
+    values = np.array(SPECIAL, np.float32)
+    inputs = [values] if name == "Cast" else [values[:, None], values[None, :]]
+    attrs = {"dtype": mr.bool} if name == "Cast" else {}
+    found, host = (run(device, name, inputs, attrs) for device in ("GPU:0", "CPU:0"))
+    np.testing.assert_array_equal(found, host)
+
+
 def gradients(device: str, name: str, inputs: list[Array], attrs: Mapping[str, Any]) -> list[Array]:
     """Return the gradients of the op's weighted sum by each input of floats."""
     with mr.device(device):

@@ -71,10 +71,11 @@ def _install_cuda(count: int) -> None:
     import emulated_cuda
 
     from mirrored.backends import selftest
-    from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
+    from mirrored.backends.cuda import blas, compiling, driver, nccl, nvml, toolkit
     from mirrored.backends.cuda.kernels import all_sources
     from mirrored.backends.cuda.source import OPTIONS
 
+    os.environ[compiling.FOLDER] = ""  # A real card could not use what is compiled here.
     for each in all_sources():  # Compiled in one go with the first kernel that runs.
         emulated_cuda.asked_for(each.code, OPTIONS)
     _installed = emulated_cuda.Emulator(emulated_cuda.cards(count, MEMORY), 0)

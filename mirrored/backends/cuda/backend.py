@@ -103,7 +103,10 @@ class CudaBackend:
     @made_once
     def xp(self) -> CudaLauncher:
         """What launches the device's kernels."""
-        return CudaLauncher(self._cupy, self.stream, self._make_blas)
+        from mirrored.backends.cuda.compiling import Modules  # Not before a card is used.
+
+        modules = Modules(self._cupy, self._card.compute_capability)
+        return CudaLauncher(self._cupy, self.stream, self._make_blas, modules)
 
     def _new_stream(self) -> Any:
         with self.entered():

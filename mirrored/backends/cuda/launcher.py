@@ -1,14 +1,19 @@
 """Launches kernels, copies and products on one backend's stream; kernels are written against it.
 
-Texts are compiled when they are first needed, and kept for as long as the process lives.
+Texts are compiled when they are first needed.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirrored.backends.cuda.blas import Blas
-from mirrored.backends.cuda.source import OPTIONS, Source
+from mirrored.backends.cuda.source import Source
+
+if TYPE_CHECKING:
+    from mirrored.backends.cuda.compiling import Modules
 
 
 class CudaLauncher:
@@ -17,13 +22,12 @@ class CudaLauncher:
     The handle of cuBLAS is made at the first product.
     """
 
-    def __init__(self, cupy: Any, stream: Any, blas: Any) -> None:
+    def __init__(self, cupy: Any, stream: Any, blas: Any, modules: Modules) -> None:
         self._cupy = cupy
         self._stream = stream
         self._make_blas = blas
         self._blas: Blas | None = None
-        self._modules: dict[Source, Any] = {}
-        self._kernels: dict[tuple[Source, str], Any] = {}
+        self.kernel = modules.kernel  # A kernel of a text, by its name, compiled.
 
     def launch(
         self,
@@ -35,7 +39,7 @@ class CudaLauncher:
         shared: int = 0,
     ) -> None:
         """Launch a kernel; see `Launcher`."""
-        kernel = self._kernels.get((source, name)) or self.kernel(source, name)
+        kernel = self.kernel(source, name)
         kernel(blocks, threads, tuple(map(_argument, args)), shared_mem=shared)
 
     def prepare(self, method: str, args: tuple[Any, ...]) -> None:
@@ -44,17 +48,6 @@ class CudaLauncher:
             self.kernel(*args[:2])
         elif method == "matmul":
             _ = self.blas
-
-    def kernel(self, source: Source, name: str) -> Any:
-        """Return a kernel, compiled."""
-        key = source, name
-        if key not in self._kernels:
-            module = self._modules.get(source)
-            if module is None:
-                module = self._cupy.RawModule(code=source.code, options=OPTIONS, backend="nvrtc")
-                self._modules[source] = module
-            self._kernels[key] = module.get_function(name)
-        return self._kernels[key]
 
     def copy(self, target: Any, source: Any) -> None:
         """Copy an array of this card; see `Launcher`."""

@@ -185,6 +185,7 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         program = nvrtc.createProgram(text, "kernels.cu", (), ())
         failed = ""
         wanted = ("-arch=compute_80", "-dlto") if arch == "lto_80" else (f"-arch={arch}",)
+        wanted += ("--device-as-default-execution-space",)  # As CuPy adds it.
         try:
             nvrtc.compileProgram(program, (*OPTIONS, *wanted))
         except nvrtc.NVRTCError as error:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("cupy")
 from emulated_cuda import Emulator, EmulatorError
-from emulated_cuda.bench import BARRIERS, CODE, Bench, mistake, outcomes
+from emulated_cuda.bench import BARRIERS, CODE, OPTIONS, Bench, mistake, outcomes
 
 Install = Callable[..., Emulator]
 
@@ -237,3 +237,32 @@ def test_a_graph_keeps_no_memory(bench: Bench) -> None:
     again = bench.array(np.zeros(4, np.float32))
     graph.launch(bench.stream)
     assert bench.read(again).tolist() == [7] * 4
+
+
+def test_a_raw_module_flushes_what_is_below_the_normal_numbers(bench: Bench) -> None:
+    """CuPy adds an option to it behind those that are given, and to nothing else."""
+    tiny, zero, out = (bench.array(np.full(4, x, np.float32)) for x in (1e-40, 0, 1))
+    bench.launch("add", out, tiny, zero, np.int32(4))
+    assert bench.read(out).tolist() == [0] * 4
+    with bench.device, bench.stream:
+        made, _ = bench.cupy.cuda.compiler.compile_using_nvrtc(CODE, OPTIONS, cache_in_memory=True)
+        module = bench.cupy.cuda.function.Module()
+        module.load(made)
+        module.get_function("add")((1, 1, 1), (4, 1, 1), (out, tiny, zero, np.int32(4)))
+    assert bench.read(out).tolist() == [np.float32(1e-40)] * 4
+
+
+def test_a_module_is_of_one_card(emulated_cuda: Install) -> None:
+    emulator = emulated_cuda(cards=2)
+    first, second = Bench(emulator, 0), Bench(emulator, 1)
+    made, _ = emulator.cupy.cuda.compiler.compile_using_nvrtc(CODE, OPTIONS, cache_in_memory=True)
+    with first.device:
+        module = emulator.cupy.cuda.function.Module()
+        module.load(made)
+    args = (second.empty(4), np.float32(1), np.int32(4))
+    with (
+        second.device,
+        second.stream,
+        pytest.raises(RuntimeError, match="cudaErrorInvalidResourceHandle"),
+    ):
+        module.get_function("set")((1, 1, 1), (4, 1, 1), args)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mirrored.backends.cuda import compiling
 from mirrored.backends.cuda.source import Source, source
 
 SCALE = """
@@ -32,14 +33,15 @@ def counted(
 ) -> list[str]:
     """Return the texts that are compiled from now on."""
     made: list[str] = []
-    xp = card.backend.xp
-    module = xp._cupy.RawModule
+    compiler = card.backend.xp._cupy.cuda.compiler
+    compile_text = compiler.compile_using_nvrtc
 
-    def compiled(**options: Any) -> Any:
-        made.append(options["code"])
-        return module(**options)
+    def compiled(code: str, *options: Any, **more: Any) -> Any:
+        made.append(code)
+        return compile_text(code, *options, **more)
 
-    monkeypatch.setattr(xp._cupy, "RawModule", compiled)
+    monkeypatch.setattr(compiler, "compile_using_nvrtc", compiled)
+    monkeypatch.setattr(compiling, "_compiled", {})
     return made
 
 
@@ -55,7 +57,8 @@ def test_a_text_is_compiled_once(card: Any, counted: list[str]) -> None:
     for by in (2.0, 3.0):
         np.testing.assert_array_equal(scaled(card, x, by), x * by)
     assert counted == [TEXT.code]
-    assert card.backend.xp.kernel(TEXT, "take") is not card.backend.xp.kernel(TEXT, "scale")
+    with card.backend.entered():
+        assert card.backend.xp.kernel(TEXT, "take") is not card.backend.xp.kernel(TEXT, "scale")
     assert counted == [TEXT.code]
 
 

@@ -31,8 +31,11 @@ _SHARED = ("-std=c++17", "-shared", "-fPIC", "-w", "-x", "c++")
 _OWN_SYMBOLS = ("-fno-gnu-unique", "-Wl,-Bsymbolic")
 # Kernels run for microseconds: what is quick to compile is quickest.
 _FLAGS = (*_SHARED, "-O0", "-nostdlib", *_OWN_SYMBOLS)
-# Of NVRTC's options those that say something to g++; all others are refused.
+# Lets float32 numbers below the normal ones be 0, as a mode of the host's processor does.
+FLUSHES = "-ftz=true"
+# Of NVRTC's options those that are known, with what they say to g++; all others are refused.
 _OPTIONS = {
+    FLUSHES: "",
     "--fmad=false": "-ffp-contract=off",
     "-fmad=false": "-ffp-contract=off",
     "--std=c++14": "-std=c++14",
@@ -123,6 +126,7 @@ class Compiled(NamedTuple):
         call: The address of what calls it with pointers to its arguments.
         as_fibers: Whether its threads wait for each other.
         shared: Where its module's static shared memory begins and ends.
+        flushes: Whether numbers below the normal ones are 0 in it. (Those of float64 too.)
     """
 
     name: str
@@ -130,6 +134,7 @@ class Compiled(NamedTuple):
     call: int
     as_fibers: bool
     shared: tuple[int, int]
+    flushes: bool
 
     def run(
         self,
@@ -162,6 +167,7 @@ class Compiled(NamedTuple):
                 dynamic,
                 *self.shared,
                 seed,
+                self.flushes,
             )
         if fault:
             raise EmulatorError(f"Kernel {self.name!r}: {_FAULTS[fault]}.")
@@ -188,14 +194,15 @@ class Text:
         self.names = _KERNEL.findall(bare)
         self._as_fibers = _BARRIER.search(bare) is not None
         self._options = options
-        self._flags = tuple(sorted({_OPTIONS[option] for option in options}))
+        self._flushes = FLUSHES in options
+        self._flags = tuple(sorted({_OPTIONS[option] for option in options} - {""}))
         if "alignas" in bare:
             self._flags += ("-fsanitize=alignment",)  # What is found is told by `threads.cpp`.
         dynamic = r"\1 *const \2 = (\1 *)emulated_dynamic_shared;"
         # Names of C would be the same in all texts.
         self._code = _INSTRUCTION.sub(_as_function, _DYNAMIC.sub(dynamic, code))
         self._code = self._code.replace('extern "C"', "")
-        self._key = _digest(_compiler(), self._code, *self._flags)
+        self._key = _digest(_compiler(), self._code, *self._flags, str(self._flushes))
         self._error: CompileException | None = None
         self._compiled: dict[str, Compiled] | None = None
         _asked.append(self)
@@ -244,7 +251,9 @@ class Text:
             entry = _Entry.in_dll(library, f"emulated_kernel_{name}_{self._key}")
             parameters = tuple(entry.parameters[i].read() for i in range(entry.count))
             bounds = (start or 0, end or 0)
-            self._compiled[name] = Compiled(name, parameters, entry.call, self._as_fibers, bounds)
+            self._compiled[name] = Compiled(
+                name, parameters, entry.call, self._as_fibers, bounds, self._flushes
+            )
         return True
 
     def among_others(self) -> str:
@@ -380,5 +389,6 @@ def _threads() -> ctypes.CDLL:
         ctypes.c_void_p,
         ctypes.c_void_p,
         ctypes.c_uint,
+        ctypes.c_int,
     ]
     return library

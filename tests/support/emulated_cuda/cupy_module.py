@@ -14,7 +14,7 @@ import cupy
 
 from emulated_cuda import faults, memory
 from emulated_cuda.faults import EmulatorError
-from emulated_cuda.kernels import RawModule
+from emulated_cuda.kernels import Module, RawModule, compile_using_nvrtc
 from emulated_cuda.machine import Machine
 from emulated_cuda.queues import Event, Node, Queue, Run
 from emulated_cuda.runtime import Runtime
@@ -269,8 +269,12 @@ def module(machine: Machine) -> Any:
         Stream=partial(EmulatedStream, api),
         UnownedMemory=cupy.cuda.UnownedMemory,
         alloc_pinned_memory=partial(memory.alloc_pinned_memory, machine),
-        compiler=SimpleNamespace(CompileException=cupy.cuda.compiler.CompileException),
+        compiler=SimpleNamespace(
+            CompileException=cupy.cuda.compiler.CompileException,
+            compile_using_nvrtc=compile_using_nvrtc,
+        ),
         driver=SimpleNamespace(CUDADriverError=cupy.cuda.driver.CUDADriverError),
+        function=SimpleNamespace(Module=partial(Module, machine, api.current_queue)),
         get_elapsed_time=partial(get_elapsed_time, api),
         nvrtc=SimpleNamespace(getVersion=lambda: (12, 9)),
         memory=SimpleNamespace(OutOfMemoryError=cupy.cuda.memory.OutOfMemoryError),

@@ -1,4 +1,4 @@
-"""CuPy's RawModule over the emulated cards: it compiles for the host, and launches.
+"""Modules and kernels of CuPy over the emulated cards: compiled for the host, and launched.
 
 Arguments are held to the kernel's own parameters, where a GPU would read garbage: at the launch if
 the kernel is compiled by then, or else when it runs.
@@ -7,6 +7,7 @@ the kernel is compiled by then, or else when it runs.
 from __future__ import annotations
 
 import ctypes
+import json
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 
 from emulated_cuda import faults
 from emulated_cuda.addresses import Block, Region
-from emulated_cuda.compiler import LARGEST_DYNAMIC, Compiled, Parameter, Text, asked_for
+from emulated_cuda.compiler import FLUSHES, LARGEST_DYNAMIC, Compiled, Parameter, asked_for
 from emulated_cuda.faults import EmulatorError
 from emulated_cuda.machine import Machine
 from emulated_cuda.queues import Queue
@@ -28,8 +29,109 @@ _KINDS = {"i": "iu", "u": "iu", "f": "f", "b": "b"}  # Those of NumPy's dtypes.
 _THREADS = 1024
 
 
+class _Launch(NamedTuple):
+    grid: _Three
+    block: _Three
+    args: tuple[Any, ...]
+    shared: int
+
+
+def compile_using_nvrtc(
+    source: str, options: tuple[str, ...] = (), *, cache_in_memory: bool = False
+) -> tuple[bytes, None]:
+    """Return what `cupy.cuda.compiler.compile_using_nvrtc` does: what a module is loaded from.
+
+    It adds nothing to the options that numbers hang on, where `RawModule` does.
+    """
+    if type(options) is not tuple or not cache_in_memory:
+        raise TypeError(f"Options are a tuple, and nothing is written. Received: {options!r}.")
+    asked_for(source, options)
+    return json.dumps([source, options]).encode(), None
+
+
+class Module:
+    """`cupy.cuda.function.Module`.
+
+    Args:
+        machine: The machine.
+        current_queue: Returns the current stream.
+    """
+
+    def __init__(self, machine: Machine, current_queue: Callable[[], Queue]) -> None:
+        self._machine = machine
+        self._current_queue = current_queue
+        self._card = -1
+
+    def load(self, cubin: bytes) -> None:
+        """Load what `compile_using_nvrtc` returned on the current card."""
+        machine = self._machine
+        with machine.call("moduleLoad"):
+            machine.unsafe()
+            self._card = machine.use(machine.current.device)
+        source, options = json.loads(cubin)
+        self.text = asked_for(source, tuple(options))
+
+    def get_function(self, name: str) -> Function:
+        """Return a kernel."""
+        if name not in self.text.names:
+            raise EmulatorError(f"There is no kernel {name!r} in the text.")
+        return Function(self, name)
+
+    def launch(self, name: str, launch: _Launch) -> None:
+        """Ask the current stream for a launch."""
+        machine, text = self._machine, self.text
+        with machine.call("launchKernel"):
+            if not _launchable(launch):
+                raise faults.error(faults.INVALID_VALUE, launch=True)
+            queue = self._current_queue()
+            if machine.use(queue.card) != self._card:
+                raise faults.error(faults.INVALID_RESOURCE_HANDLE, launch=True)
+            arguments = _Arguments(machine, queue.card, name, launch.args)
+            if text.is_compiled:
+                arguments.check(text.kernels[name])
+
+            # Not the launch itself: it would keep the arrays, which CUDA does not.
+            grid, block, shared = launch.grid, launch.block, launch.shared
+
+            def run() -> None:
+                kernel = text.kernels[name]
+                arguments.check(kernel)
+                arguments.check_live()
+                seed = machine.rng.getrandbits(32)
+                kernel.run(grid, block, arguments.pointers, shared, seed)
+                arguments.check_guards()
+
+            # Kernels of a new text wait for others, whose texts are then compiled with it.
+            machine.enqueue(queue, name, run, lambda: not text.is_at_hand())
+            machine.counts["kernels"] += 1
+
+
+class Function:
+    """`cupy.cuda.function.Function`: a kernel of a module, on its card.
+
+    Args:
+        module: The module.
+        name: The kernel's name in its text.
+    """
+
+    def __init__(self, module: Module, name: str) -> None:
+        self._module = module
+        self.name = name
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: tuple[Any, ...],
+        shared_mem: int = 0,
+    ) -> None:
+        """Launch it on the current stream."""
+        launch = _Launch(_three(grid), _three(block), tuple(args), shared_mem)
+        self._module.launch(self.name, launch)
+
+
 class RawModule:
-    """`cupy.RawModule` of a text.
+    """`cupy.RawModule` of a text, which is compiled with one option more than are given.
 
     Args:
         machine: The machine.
@@ -52,95 +154,22 @@ class RawModule:
             raise TypeError(f"Options are a tuple, for 'nvrtc'. Received: {options!r}.")
         self._machine = machine
         self._current_queue = current_queue
-        self._code = code
-        self._options = options
+        self._given = code, (*options, FLUSHES)
 
     def compile(self) -> None:
         """Compile it now, where it would else be compiled once a kernel of it runs."""
-        _ = asked_for(self._code, self._options).kernels
+        _ = asked_for(*self._given).kernels
 
-    def get_function(self, name: str) -> Kernel:
+    def get_function(self, name: str) -> Function:
         """Return a kernel, loaded on the current card."""
-        kernel = Kernel(self, name)
-        kernel.load()
-        return kernel
-
-    def load(self, name: str) -> Text:
-        """Return the module's text, which has to be loaded on the current card."""
         machine = self._machine
-        key = self._code, self._options, machine.current.device
+        key = (*self._given, machine.current.device)
         if key not in machine.loaded:
-            with machine.call("moduleLoad"):
-                machine.unsafe()
-                machine.use(machine.current.device)
-                machine.loaded.add(key)
-        text = asked_for(self._code, self._options)
-        if name not in text.names:
-            raise EmulatorError(f"There is no kernel {name!r} in the text.")
-        return text
-
-    def launch(self, text: Text, name: str, launch: _Launch) -> None:
-        """Ask the current stream for a launch."""
-        machine = self._machine
-        with machine.call("launchKernel"):
-            if not _launchable(launch):
-                raise faults.error(faults.INVALID_VALUE, launch=True)
-            queue = self._current_queue()
-            machine.use(queue.card)
-            arguments = _Arguments(machine, queue.card, name, launch.args)
-            if text.is_compiled:
-                arguments.check(text.kernels[name])
-
-            # Not the launch itself: it would keep the arrays, which CUDA does not.
-            grid, block, shared = launch.grid, launch.block, launch.shared
-
-            def run() -> None:
-                kernel = text.kernels[name]
-                arguments.check(kernel)
-                arguments.check_live()
-                seed = machine.rng.getrandbits(32)
-                kernel.run(grid, block, arguments.pointers, shared, seed)
-                arguments.check_guards()
-
-            # Kernels of a new text wait for others, whose texts are then compiled with it.
-            machine.enqueue(queue, name, run, lambda: not text.is_at_hand())
-            machine.counts["kernels"] += 1
-
-
-class _Launch(NamedTuple):
-    grid: _Three
-    block: _Three
-    args: tuple[Any, ...]
-    shared: int
-
-
-class Kernel:
-    """`cupy.RawKernel` of a module.
-
-    Args:
-        module: The module.
-        name: The kernel's name in its text.
-    """
-
-    def __init__(self, module: RawModule, name: str) -> None:
-        self._module = module
-        self.name = name
-
-    def load(self) -> Text:
-        """Load it on the current card."""
-        return self._module.load(self.name)
-
-    def __call__(
-        self,
-        grid: tuple[int, ...],
-        block: tuple[int, ...],
-        args: tuple[Any, ...],
-        *,
-        shared_mem: int = 0,
-    ) -> None:
-        """Launch it on the current stream."""
-        launch = _Launch(_three(grid), _three(block), tuple(args), shared_mem)
-        self._module.launch(self.load(), self.name, launch)
+            module = Module(machine, self._current_queue)
+            module.load(compile_using_nvrtc(*self._given, cache_in_memory=True)[0])
+            machine.loaded[key] = module
+        found: Function = machine.loaded[key].get_function(name)
+        return found
 
 
 def _three(sizes: tuple[int, ...]) -> _Three:

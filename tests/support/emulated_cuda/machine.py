@@ -9,6 +9,7 @@ import random
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from emulated_cuda import faults
 from emulated_cuda.addresses import Addresses, Block, Region, poison
@@ -62,7 +63,7 @@ class Machine:
         self.current = _Current()
         self.peers: set[tuple[int, int]] = set()  # (a, b): a may read and write b's memory.
         self.contexts: set[int] = set()
-        self.loaded: set[tuple[str, tuple[str, ...], int]] = set()  # Modules, each with its card.
+        self.loaded: dict[tuple[str, tuple[str, ...], int], Any] = {}  # CuPy's modules, by card.
         self.freed: deque[Callable[[], None]] = deque()  # By finalizers, which take no lock.
         self._limits = [card.memory for card in cards]
         self._lost: dict[int, int] = {}

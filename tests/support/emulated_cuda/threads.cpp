@@ -5,6 +5,9 @@
 #include <cstring>
 #include <sys/mman.h>
 #include <ucontext.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 struct uint3 { unsigned int x, y, z; };
 uint3 threadIdx, blockIdx, blockDim, gridDim;
@@ -129,6 +132,17 @@ void run_loop() {
     }
 }
 
+// The processor's mode in which numbers below the normal ones are 0, for as long as a kernel runs.
+struct Flushing {
+#ifdef __SSE__
+    unsigned int before = _mm_getcsr();
+    explicit Flushing(bool on) { if (on) { _mm_setcsr(before | 0x8040u); } }
+    ~Flushing() { _mm_setcsr(before); }
+#else
+    explicit Flushing(bool) {}
+#endif
+};
+
 uint64_t common_divisor(uint64_t a, uint64_t b) { return b ? common_divisor(b, a % b) : a; }
 
 }  // namespace
@@ -164,8 +178,9 @@ extern "C" void emulated_shuffle(void *value, int size, unsigned int mask, int s
 // `shared` to `shared_end` is the static shared memory of its module.
 extern "C" int emulated_run(
     void (*call)(void **), void **args, const unsigned int *grid, const unsigned int *block,
-    int as_fibers, size_t dynamic, char *shared, char *shared_end, unsigned int seed
+    int as_fibers, size_t dynamic, char *shared, char *shared_end, unsigned int seed, int flushes
 ) {
+    Flushing flushing(flushes);
     if (as_fibers && !stacks) {
         void *memory = mmap(0, kLargestBlock * kStack, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
