@@ -123,7 +123,7 @@ def times(row: Row, rounds: int) -> list[float]:
     taken: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for found, (function, inputs) in zip(taken, calls, strict=True):
-            found.append(_time(function, inputs))
+            found.append(microseconds(function, inputs))
     return [statistics.median(each) for each in taken]
 
 
@@ -133,7 +133,8 @@ def _arrays(result: Any) -> Array:
     return np.concatenate([np.ravel(np.asarray(each)).astype(np.float64) for each in parts])
 
 
-def _time(function: Callable[..., Any], inputs: Any) -> float:
+def microseconds(function: Callable[..., Any], inputs: Any) -> float:
+    """Return how long a call takes."""
     started = time.perf_counter()
     count = 0
     while (taken := time.perf_counter() - started) < _TURN or not count:

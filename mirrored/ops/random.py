@@ -29,6 +29,7 @@ from mirrored.ops.rng_state import (
     RngState,
     ShardPosition,
     as_seed,
+    bound_rng_state,
     current_position,
     current_rng_state,
     global_rng_state,
@@ -227,14 +228,18 @@ def uniform_by_example(shape: Shape, dtype: DType, seed: int | None, batched: bo
 class NextDraw:
     """What a recorded program has in the place of a draw's key and number: each run has others."""
 
-    def __init__(self, source: DrawSource, position: ShardPosition) -> None:
+    def __init__(
+        self, source: DrawSource, position: ShardPosition, state: RngState | None = None
+    ) -> None:
         self._source = source
         self._position = position
+        self._state = state
 
     def mark(self) -> Callable[[], None]:
         """Return what takes back all draws of the stream that are made from now on."""
         owner = getattr(self._source, "__self__", None)
-        return (owner if isinstance(owner, SeedGenerator) else current_rng_state()).mark()
+        generator = owner if isinstance(owner, SeedGenerator) else None
+        return (generator or self._state or current_rng_state()).mark()
 
     def __call__(self, run: object) -> tuple[Key, int]:
         """Return key and number of the next draw.
@@ -246,11 +251,11 @@ class NextDraw:
         return self._source(position if position.run is None else position._replace(run=run))
 
 
-def _drawn(source: DrawSource) -> dict[str, Any]:
-    """Return the attributes that say which draw an op makes."""
+def _drawn(source: DrawSource, state: RngState | None = None) -> dict[str, Any]:
+    """Return the attributes that say which draw an op makes, of a state where it is always that."""
     position = current_position()
     if active_recorder() is not None:
-        return {"key": None, "draw": NextDraw(source, position)}
+        return {"key": None, "draw": NextDraw(source, position, state)}
     key, draw = source(position)
     return {"key": key, "draw": draw}
 
@@ -386,4 +391,9 @@ def next_draw(seed: int | None) -> dict[str, Any]:
         seed: An integer gives a stream of its own, beside the global seed.
     """
     checked = None if seed is None else as_seed(seed)
-    return _drawn(lambda at: current_rng_state().next_of_run(at.run, at.replica, checked))
+    state = bound_rng_state()
+
+    def source(at: ShardPosition) -> tuple[Key, int]:
+        return (state or current_rng_state()).next_of_run(at.run, at.replica, checked)
+
+    return _drawn(source, state)

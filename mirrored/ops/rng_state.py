@@ -162,6 +162,17 @@ def drawing_from(state: RngState) -> Within:
     return Within(_own, state)
 
 
+_always: ContextVar[RngState | None] = ContextVar("mirrored_always_rng_state", default=None)
+
+# Returns the state that draws are always made from here; None: those of whoever draws.
+bound_rng_state: Callable[[], RngState | None] = _always.get
+
+
+def drawing_always_from(state: RngState) -> Within:
+    """Within this context draw from a state; what is recorded does so whoever runs it."""
+    return Within(_always, state)
+
+
 def as_seed(seed: Any) -> int:
     """Return a seed below 2**64.
 

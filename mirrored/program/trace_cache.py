@@ -114,6 +114,20 @@ class Trace:
             tensors.append(Tensor(storage.array, storage, value.device, value.spec))
         return results.with_tensors(tensors)
 
+    def fetch(self, sources: Sequence[Any]) -> list[Any]:
+        """Run once, and return NumPy's copies of the results, which take no memory of a device.
+
+        Args:
+            sources: What is fed; see `Program.call`.
+        """
+        graph = self.graph
+        program = self._program or self.program()
+        with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
+            program.call(sources, self._pool(program))
+        pairs = zip(graph.outputs, program.outputs, strict=True)
+        found = [value.device.backend.to_host(array) for value, array in pairs]
+        return [each if each.ndim else each[()] for each in found]
+
     def _pool(self, program: "Runnable") -> ThreadPool | None:
         """Return the threads of the strategy whose replicas run in it, where it takes some."""
         strategy = self.graph.strategy

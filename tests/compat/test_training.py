@@ -175,7 +175,6 @@ def test_a_rate_decays_by_the_step(staircase: bool, value: float) -> None:
         ("tf.losses.mean_squared_error(v, v, reduction='no')", "Invalid Reduction Key no."),
         ("tf.train.exponential_decay(0.1, None, 100, 0.5)", "global_step is required for expone"),
         ("tf.nn.dropout(v)", "`keep_prob` and `rate`"),
-        ("tf.gradients(v.read_value() * v, v)", "Nothing is differentiated by <tf.Variable 'Vari"),
         ("tf.where(v > 0.0)", "x and y must both be non-None"),
     ],
 )

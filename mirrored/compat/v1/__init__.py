@@ -8,20 +8,27 @@ import typing as _typing
 from mirrored import device as device
 from mirrored import dtypes as dtypes
 from mirrored import errors as errors
+from mirrored.compat.v1 import app as app
+from mirrored.compat.v1 import flags as flags
 from mirrored.compat.v1 import layers as layers
 from mirrored.compat.v1 import losses as losses
 from mirrored.compat.v1 import nn as nn
+from mirrored.compat.v1 import summary as summary
 from mirrored.compat.v1 import train as train
 from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
 from mirrored.compat.v1.config import ConfigProto as ConfigProto
 from mirrored.compat.v1.config import GPUOptions as GPUOptions
+from mirrored.compat.v1.control_flow import cond as cond
+from mirrored.compat.v1.control_flow import while_loop as while_loop
 from mirrored.compat.v1.elements import Operation as Operation
 from mirrored.compat.v1.elements import Tensor as Tensor
 from mirrored.compat.v1.gradients import gradients as gradients
 from mirrored.compat.v1.graph import Graph as Graph
 from mirrored.compat.v1.graph import get_default_graph as get_default_graph
 from mirrored.compat.v1.graph import reset_default_graph as reset_default_graph
+from mirrored.compat.v1.host_calls import Print as Print
+from mirrored.compat.v1.host_calls import py_func as py_func
 from mirrored.compat.v1.initializers import constant_initializer as constant_initializer
 from mirrored.compat.v1.initializers import glorot_normal_initializer as glorot_normal_initializer
 from mirrored.compat.v1.initializers import glorot_uniform_initializer as glorot_uniform_initializer
@@ -40,6 +47,8 @@ from mirrored.compat.v1.scopes import variable_scope as variable_scope
 from mirrored.compat.v1.session import InteractiveSession as InteractiveSession
 from mirrored.compat.v1.session import Session as Session
 from mirrored.compat.v1.session import get_default_session as get_default_session
+from mirrored.compat.v1.shapes import Dimension as Dimension
+from mirrored.compat.v1.shapes import TensorShape as TensorShape
 from mirrored.compat.v1.sources import constant as constant
 from mirrored.compat.v1.sources import placeholder as placeholder
 from mirrored.compat.v1.sources import placeholder_with_default as placeholder_with_default
@@ -89,12 +98,10 @@ newaxis = None
 
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
-    "while_loop": "A graph has no loops: draw as many steps as it takes, or run one several times.",
-    "cond": "A graph has no branches: draw both, and choose with `tf.where`, or fetch one.",
-    "case": "A graph has no branches: draw all, and choose with `tf.where`, or fetch one.",
+    "case": "Use `tf.cond`, one in another.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",
     **dict.fromkeys(
-        ("FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "QueueBase"),
+        ("FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "QueueBase"),
         "There are no queues: feed batches, of a `mirrored.data.Dataset` for example.",
     ),
 }

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.operands import Given, with_constants
 
 # A name of TensorFlow 1's, what it is here where that is another, its type, and what it is called
 # in a graph where that is not its type.
@@ -211,12 +212,22 @@ def drawn(
     return graph_of(args, kwargs).draw(function, args, kwargs, kind=kind, name=name).node.structure
 
 
+def drawn_with_constants(function: Callable[..., Any], given: Given, kind: str, name: str) -> Any:
+    """Return the same where numbers among the arguments are operations of their own."""
+    graph = graph_of(given.args, given.kwargs)
+    whole, shown = with_constants(graph, kind, name, given)
+    operation = graph.draw(function, given.args, given.kwargs, kind=kind, name=whole, shown=shown)
+    return operation.node.structure
+
+
 def _of_operator(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Draw what an operator or a function of the library makes of a tensor of a graph."""
     named = dict(kwargs)
-    given = named.pop("name", None)
+    name = named.pop("name", None)
     own: str = getattr(function, "__name__", None) or function.name
-    return drawn(function, args, named, _TYPES.get(own, own), given or _OPERATORS.get(own, own))
+    kind = _TYPES.get(own, own)
+    given = Given(args, named, ())
+    return drawn_with_constants(function, given, kind, name or _OPERATORS.get(own, own))
 
 
 Tensor.draws = staticmethod(_of_operator)
@@ -240,7 +251,8 @@ def named_call(name: str) -> Callable[..., Any]:
             for key, value in kwargs.items()
             if not (key in _OLDER and key not in parameters and value is None)
         }
-        return drawn(function, args, named, row.kind, name or row.called)
+        given = Given(args, named, list(parameters))
+        return drawn_with_constants(function, given, row.kind, name or row.called)
 
     call.__name__ = last
     call.__doc__ = f"Draw an operation: `mirrored.{row.target}`, which says the rest."

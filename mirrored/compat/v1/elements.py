@@ -9,8 +9,10 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from mirrored.compat.v1.running import current_run, default_session
+from mirrored.compat.v1.shapes import TensorShape, check_same, text_of
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.graph import Node, SymbolicTensor, placeholders
+from mirrored.ops.rng_state import drawing_always_from
 
 
 class Operation:
@@ -22,6 +24,7 @@ class Operation:
         type: What it computes, by TensorFlow's name.
         control_inputs: The operations that run before it.
         number: How many operations the graph had before.
+        graph_seed: The seed that the graph had then.
         asks_run: Whether what it returns is known to a session alone: the value of a variable, or
             one that is fed.
     """
@@ -39,7 +42,8 @@ class Operation:
         self.name = name
         self.type = kind
         self.control_inputs = list(control_inputs)
-        self.number = len(graph.get_operations())
+        self.number: int = graph.version
+        self.graph_seed: int | None = graph.seed
         self.asks_run = asks_run
         # The variable that it is, those whose values it reads, and that it gives new ones.
         self.keeps: tuple[Any, ...] = ()
@@ -60,7 +64,7 @@ class Operation:
         """The tensors that it is computed from."""
         return tuple(
             each
-            for each in placeholders((self.node.args[1:], self.node.kwargs))
+            for each in placeholders((self.node.args[2:], self.node.kwargs, self.node.args[1]))
             if isinstance(each, Tensor)
         )
 
@@ -89,11 +93,14 @@ class Operation:
             )
         session.run(self, feed_dict)
 
-    def __call__(self, controls: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, controls: Any, shown: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute it for values."""
-        results = self._function(*args, **kwargs)
         run = current_run()
-        if run is not None and run.watched:
+        if run is None:
+            return self._function(*args, **kwargs)
+        with drawing_always_from(run.kept.stream(self)):
+            results = self._function(*args, **kwargs)
+        if run.watched:
             run.watch(self.node.outputs, results)
         return results
 
@@ -103,6 +110,40 @@ class Operation:
 
 class Tensor(SymbolicTensor):
     """A result of an operation: a shape and a dtype, whose value a session computes."""
+
+    __hash__ = object.__hash__  # By its identity, as before, and sooner.
+    # The sizes; None: not even their number is known.
+    _shape: Any
+
+    def __init__(self, shape: Any, dtype: Any, name: str) -> None:
+        super().__init__(() if shape is None else shape, dtype, name)
+        if shape is None:
+            self._shape = None
+
+    @property
+    def shape(self) -> Any:
+        """Its `TensorShape`."""
+        return TensorShape(super().shape)
+
+    def get_shape(self) -> Any:
+        """Return its `TensorShape`."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Say more of its shape than is known.
+
+        Args:
+            shape: A shape, with None for sizes that are not known.
+
+        Raises:
+            ValueError: It cannot have it.
+        """
+        given = TensorShape(shape)
+        check_same(self._shape, given.sizes)
+        sizes = self.shape.merge_with(given).sizes
+        if sizes != self._shape:
+            self._shape = sizes
+            self.known = {}
 
     @property
     def op(self) -> Operation:
@@ -116,6 +157,11 @@ class Tensor(SymbolicTensor):
         return self.op.graph
 
     @property
+    def fetched(self) -> "list[Tensor]":
+        """The tensors whose values a run computes where it is fetched."""
+        return [self]
+
+    @property
     def value_index(self) -> int:
         """Which of the operation's results it is."""
         return self.index
@@ -124,6 +170,10 @@ class Tensor(SymbolicTensor):
     def device(self) -> str:
         """The device that its operation was drawn for."""
         return self.op.device
+
+    def made_of(self, values: Sequence[Any]) -> Any:
+        """Return what a run returns for it, of the values of `fetched`."""
+        return values[0]
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """Return its value in a session, by default the one that is entered.
@@ -148,17 +198,21 @@ class Tensor(SymbolicTensor):
 
     @property
     def _text(self) -> str:
-        sizes = ["?" if size is None else str(size) for size in self._shape]
-        return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+        return text_of(self._shape)
+
+    @property
+    def _dtype_name(self) -> str:
+        return str(self._dtype.name)
 
     def __str__(self) -> str:
-        return f'Tensor("{self.name}", shape={self._text}, dtype={self._dtype.name})'
+        shape = "" if self._shape is None else f" shape={self._text},"
+        return f'Tensor("{self.name}",{shape} dtype={self._dtype_name})'
 
     def __format__(self, spec: str) -> str:
         return str(self)
 
     def __repr__(self) -> str:
-        return f"<tf.Tensor '{self.name}' shape={self._text} dtype={self._dtype.name}>"
+        return f"<tf.Tensor '{self.name}' shape={self._text} dtype={self._dtype_name}>"
 
 
 def _refuse(what: str, ask: Callable[[], Any]) -> NoReturn:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored import ops
+from mirrored import _nest, ops
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import graph_of
-from mirrored.compat.v1.running import Run, current_run, running
-from mirrored.compat.v1.session import operation_of as _operation
-from mirrored.compat.v1.session import part_between
+from mirrored.compat.v1.plans import operation_of as _operation
+from mirrored.compat.v1.plans import part_between
+from mirrored.compat.v1.running import OpStream, Run, current_run, running
+from mirrored.compat.v1.unknown_ranks import results_for
 from mirrored.devices import device
-from mirrored.graph import results_of
 from mirrored.graph.order import nodes_between
 from mirrored.ops.conversion import convert_to_tensor
 from mirrored.ops.spec import FLOATS
@@ -44,8 +44,7 @@ def gradients(
         A gradient for each of `xs`; None where `ys` do not depend on it.
 
     Raises:
-        ValueError: `stop_gradients` or `unconnected_gradients` is given, or `ys` depend on one of
-            `xs` through its `read_value()`.
+        ValueError: `stop_gradients` or `unconnected_gradients` is given.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -63,34 +62,53 @@ def gradients(
         )
     targets, sources = (list(v) if isinstance(v, list | tuple) else [v] for v in (ys, xs))
     seeds = grad_ys if isinstance(grad_ys, list | tuple) or grad_ys is None else [grad_ys]
-    kept = _connected(targets, sources)
-    if not any(kept):
+    reads = _reads_among(targets)
+    groups = [[each, *reads.get(each, ())] for each in sources]
+    kept = iter(_connected(targets, [each for group in groups for each in group]))
+    groups = [[each for each in group if next(kept)] for group in groups]
+    if not any(groups):
         return [None] * len(sources)
-    wanted = [each for each, keep in zip(sources, kept, strict=True) if keep]
+    wanted = [group for group in groups if group]
 
     def differentiate(ys: Any, xs: Any, seeds: Any) -> list[Any]:
         run: Any = current_run()
         # What is fed on the way from one of them leaves no gradient by it.
-        found = run.gradients(ys, xs, seeds)
-        return [None if each is None else convert_to_tensor(each) for each in found]
+        found = iter(run.gradients(ys, _nest.flatten(xs), seeds))
+        return [_sum([next(found) for _ in group]) for group in xs]
 
     operation = graph_of(targets).draw(
         differentiate,
         (targets, wanted, seeds),
         kind="Gradients",
         name=name,
-        results=[Tensor(each._shape, each._dtype, "") for each in wanted],
+        results=[Tensor(group[0]._shape, group[0]._dtype, "") for group in wanted],
     )
-    operation.sources = tuple(wanted)
+    operation.sources = tuple(_nest.flatten(wanted))
     found = iter(operation.outputs)
-    return [next(found) if keep else None for keep in kept]
+    return [next(found) if group else None for group in groups]
+
+
+def _sum(gradients: Sequence[Any]) -> Any:
+    there = [convert_to_tensor(each) for each in gradients if each is not None]
+    return ops.add_n(there) if len(there) > 1 else next(iter(there), None)
+
+
+def _reads_among(ys: Sequence[Tensor]) -> dict[Any, list[Any]]:
+    """Return the other tensors that are a variable's value, by variables that `ys` depend on."""
+    found: dict[Any, list[Any]] = {}
+    for node in nodes_between([], ys)[0]:
+        operation = _operation(node)
+        if operation.type == "Identity" and operation.reads:
+            (variable,) = operation.reads
+            if operation is not variable.read_op:
+                found.setdefault(variable, []).extend(operation.outputs)
+    return found
 
 
 def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
     """Return by which tensors others can be differentiated: it is tried, without values."""
     found = [each._dtype in FLOATS for each in xs]
     nodes, _ = nodes_between([], [*ys, *xs])
-    _check_reads([_operation(node) for node in nodes], xs)
     asking = [each for node in nodes for each in node.outputs if _operation(node).asks_run]
     given = [each for each in asking if isinstance(each, Tensor)]
     part = part_between(given, [*ys, *xs])
@@ -98,7 +116,7 @@ def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
     followed = [each for each in (*xs, *inner) if each._dtype in FLOATS]
 
     def attempt(*values: Any) -> Any:
-        run = Run(_no_storage, followed, once=False)
+        run = Run(_NoSession(), followed, once=False)
         with running(run), run.tape:
             run.watch(given, list(values))
             there = part.run(values)
@@ -107,22 +125,19 @@ def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
         return ops.zeros(())
 
     with device(None):
-        results_of(attempt, tuple(given), {}, "gradients")
+        results_for(attempt, tuple(given), {}, "gradients")
     return found
 
 
-def _check_reads(operations: Sequence[Operation], xs: Sequence[Tensor]) -> None:
-    """Raise ValueError where a variable is read again: only its own read is followed."""
-    for operation in operations:
-        for variable in operation.reads:
-            again = operation.type == "Identity" and operation is not variable.read_op
-            if again and variable in xs:
-                raise ValueError(
-                    f"Nothing is differentiated by {variable!r} through its `read_value()` here. "
-                    f"Received: {operation!r} among what is differentiated. Compute with the "
-                    "variable itself."
-                )
+class _NoSession:
+    """What a session keeps, where there is none: shapes are looked for."""
 
+    has_no_values = True
 
-def _no_storage(variable: Any) -> Any:
-    raise AssertionError(f"The value of {variable!r} is given where shapes are looked for.")
+    def storage(self, variable: Any) -> Any:
+        """Raise: the values of variables are given."""
+        raise AssertionError(f"The value of {variable!r} is given where shapes are looked for.")
+
+    def stream(self, operation: Operation) -> OpStream:
+        """Return what an operation draws from."""
+        return OpStream(operation)

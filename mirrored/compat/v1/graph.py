@@ -13,8 +13,9 @@ from typing import Any
 from mirrored import _nest
 from mirrored._contexts import Within
 from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.unknown_ranks import results_for
 from mirrored.devices import device
-from mirrored.graph import Node, SymbolicTensor, placeholders, results_of
+from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.ops import float32
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
@@ -43,6 +44,7 @@ class Graph:
         self._scope = ""
         self._controls: tuple[Operation, ...] = ()
         self._finalized = False
+        self.version = 0
         self.seed: int | None = None
         # What programs get again by its name, and the scopes in which they ask for it.
         self.variables_by_name: dict[str, Any] = {}
@@ -214,6 +216,7 @@ class Graph:
         results: Any = None,
         runs_only: bool = False,
         asks_run: bool = False,
+        shown: Sequence[Tensor] = (),
     ) -> Operation:
         """Add an operation.
 
@@ -226,6 +229,7 @@ class Graph:
             results: The tensors that it makes; None: found from the arguments.
             runs_only: Whether it makes no tensors.
             asks_run: What the attribute of this name is.
+            shown: Constants that it is told of, and that the function has as numbers.
 
         Raises:
             RuntimeError: The graph is finalized.
@@ -234,28 +238,47 @@ class Graph:
         self.check_open()
         named = dict(kwargs or {})
         self._check_own(placeholders((args, named)))
-        whole = name.rstrip("/") if name.endswith("/") else name
-        if not (_LATER_NAME if self._scope or "/" in whole else _NAME).fullmatch(whole):
-            raise _not_a_name(whole, "" if self._scope else "root ")
+        whole = self._checked_name(name)
         if runs_only:
             results = SymbolicTensor((), float32, "")
         elif results is None:
             # Where it is to run is looked up by the session.
             with device(None):
-                results = results_of(function, tuple(args), named, whole)
-        if not name.endswith("/"):
+                results = results_for(function, tuple(args), named, whole)
+        if name.endswith("/"):
+            self._used.setdefault(whole.lower(), 1)
+        else:
             whole = self.unique_name(whole)
         operation = Operation(self, whole, kind, function, self._controls, asks_run)
         controls = [each.node.outputs[0] for each in self._controls]
         if not runs_only:
             results = _nest.map_structure(_tensor, results)
-        Node(operation, (controls, *args), named, results)
+        Node(operation, (controls, list(shown), *args), named, results)
         self._operations[whole] = operation
+        self.version += 1
         for index, tensor in enumerate(operation.outputs):
             if not tensor.name:
                 tensor.name = f"{whole}:{index}"
             self._tensors[f"{whole}:{index}"] = tensor
         return operation
+
+    def operation_name(self, name: str) -> str:
+        """Return the whole name that the next operation has, which no other gets.
+
+        Args:
+            name: What its name begins with; one that ends with a slash is the whole of it.
+
+        Raises:
+            ValueError: The name cannot be one.
+        """
+        whole = self._checked_name(name)
+        return whole if name.endswith("/") else self.unique_name(whole)
+
+    def _checked_name(self, name: str) -> str:
+        whole = name.rstrip("/") if name.endswith("/") else name
+        if not (_LATER_NAME if self._scope or "/" in whole else _NAME).fullmatch(whole):
+            raise _not_a_name(whole, "" if self._scope else "root ")
+        return whole
 
     def name_tensor(self, name: str, tensor: Tensor) -> None:
         """Let a tensor be found by another name too."""

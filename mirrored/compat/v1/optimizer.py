@@ -192,6 +192,6 @@ def _kept(variable: Variable, name: str, begin: float) -> Variable:
     taken = graph.get_collection("variables")
     count = sum(each.op.name == name or each.op.name.startswith(f"{name}_") for each in taken)
     whole = f"{name}_{count}" if count else name
-    value = np.full(variable.initial_value.shape, begin, variable._dtype)
+    value = np.full(variable._shape, begin, variable._dtype)
     with graph.device(variable.op.node.device):
         return Variable(lambda: value, trainable=False, name=whole)

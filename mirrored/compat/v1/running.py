@@ -1,27 +1,62 @@
 """What the operations of a graph ask while a session runs them: variables' values, and a tape."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from mirrored import _nest
 from mirrored._contexts import Within
 from mirrored.autodiff import GradientTape
+from mirrored.ops.philox import WORD, Key, first_word
+from mirrored.ops.rng_state import RngState, derived_seed, global_rng_state
+
+# TensorFlow's seed of a graph that has none, for operations that have one.
+_DEFAULT_SEED = 87654321
+
+
+class OpStream(RngState):
+    """What one operation draws random numbers from in one session, which begins anew in each.
+
+    Draws follow from the seed that the graph had when the operation was drawn, and from that of the
+    operation or its number; without either seed they are others in each session.
+
+    Args:
+        operation: The operation.
+    """
+
+    def __init__(self, operation: Any) -> None:
+        super().__init__(0)
+        self._of_graph: int | None = operation.graph_seed
+        self._number: int = operation.number
+        self._key: int | None = None
+
+    def next(self, seed: int | None = None) -> tuple[Key, int]:
+        """Return key and number of the next draw."""
+        self.draws += 1
+        if seed is not None:
+            of_graph = _DEFAULT_SEED if self._of_graph is None else self._of_graph
+            return (of_graph % WORD, 1 + seed % (WORD - 1)), self.draws - 1
+        if self._key is None:
+            given = self._of_graph
+            if given is None:
+                self._key = first_word(*global_rng_state().next())
+            else:
+                self._key = derived_seed(given % WORD, self._number)
+        return (self._key, 0), self.draws - 1
 
 
 class Run:
     """One run of a part of a graph.
 
     Args:
-        storage: From a graph's variable to the one that holds its value.
+        kept: What the session keeps: `storage` of a variable, and `stream` and `count` of an
+            operation.
         watched: The placeholders by which something is differentiated.
         once: Whether that is done once, so that what it computes need not be followed itself.
     """
 
-    def __init__(
-        self, storage: Callable[[Any], Any], watched: Sequence[Any] = (), once: bool = True
-    ) -> None:
-        self.storage = storage
+    def __init__(self, kept: Any, watched: Sequence[Any] = (), once: bool = True) -> None:
+        self.kept = kept
         self.watched = frozenset(watched)
         self.tape = GradientTape(persistent=True, watch_accessed_variables=False)
         self._once = once
@@ -58,7 +93,7 @@ def storage_of(variable: Any) -> Any:
     run = current_run()
     if run is None:  # Shapes of such operations are known, so sessions alone run them.
         raise RuntimeError(f"{variable!r} has a value in a session alone. Run it in one.")
-    return run.storage(variable)
+    return run.kept.storage(variable)
 
 
 # The sessions that are entered.

@@ -1,28 +1,26 @@
 """Sessions: they run parts of a graph, as recorded functions, on variables of their own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
+from operator import itemgetter
 from typing import Any, NoReturn, Self
 
-import numpy as np
-
-from mirrored import _nest, ops
+from mirrored import _nest
 from mirrored.compat.v1.config import checked_config
-from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import Graph, enter_graph, get_default_graph, leave_graph
 from mirrored.compat.v1.placing import Placement
-from mirrored.compat.v1.running import Run, entered_sessions, running
+from mirrored.compat.v1.plans import Kept, Plan
+from mirrored.compat.v1.running import entered_sessions
 from mirrored.compat.v1.session_devices import set_up
 from mirrored.compat.v1.variables import Variable
-from mirrored.devices import device
-from mirrored.errors import FailedPreconditionError, InvalidArgumentError
-from mirrored.graph import Part
-from mirrored.graph.order import nodes_between
-from mirrored.program import function
-from mirrored.variables import Variable as Storage
+from mirrored.errors import InvalidArgumentError
+from mirrored.program.variable_access import variable_writes
 
 
 class Session:
     """Runs parts of a graph. The variables have values of their own in each.
+
+    Threads may share one: their runs wait for each other.
 
     Args:
         target: Where it runs; only this process is there.
@@ -60,10 +58,11 @@ class Session:
             soft=self._config.allow_soft_placement,
             logs=self._config.log_device_placement,
         )
+        self._kept = Kept(self._placement)
+        # By the fetches and what is fed, of as many operations as were placed.
+        self._plans: dict[Any, Plan] = {}
+        self._placed = 0
         self._closed = False
-        self._storages: dict[Variable, Any] = {}
-        self._initialized: set[Variable] = set()
-        self._programs: dict[Any, _Program] = {}
         self._scopes: list[Any] = []
 
     @property
@@ -92,30 +91,49 @@ class Session:
             FailedPreconditionError: A variable has no value yet.
             InvalidArgumentError: A placeholder that is needed is not fed.
         """
-        if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
-        if not self._graph.get_operations():
+        fed = {} if feed_dict is None else feed_dict
+        if not isinstance(fed, dict):
+            raise TypeError(
+                "`feed_dict` must be a dictionary or collection.Mapping type object, instead of "
+                f"{type(feed_dict).__name__!r}."
+            )
+        kind = type(fetches)
+        try:
+            key = (kind, tuple(fetches) if kind is list else fetches, *fed)
+            plan = self._plans.get(key)
+        except TypeError:  # Nested lists, a dict, or nothing that can be fetched.
+            key = (_frozen(fetches), *fed)
+            plan = self._plans.get(key)
+        if plan is None or self._placed != self._graph.version:
+            plan = self._planned(key, fetches, fed)
+        return plan(fed.values())
+
+    def _planned(self, key: Any, fetches: Any, fed: Mapping[Any, Any]) -> Plan:
+        """Return the plan for fetches and feeds, with all operations that there are now placed."""
+        self._require_open()
+        if not self._graph.version:
             raise RuntimeError(
                 "The Session graph is empty. Add operations to the graph before calling run()."
             )
-        leaves: list[Any] = []
-        structure = _fetched(fetches, self._graph, leaves)
+        with variable_writes:
+            leaves: list[Any] = []
+            part = _fetched(fetches, self._graph, leaves)
+            self._place()
+            plan = self._plans.get(key)
+            if plan is None:
+                tensors = [self._feedable(each) for each in fed]
+                plan = Plan(leaves, tensors, self._kept, _structured(fetches, part))
+                self._plans[key] = plan
+            return plan
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+
+    def _place(self) -> None:
+        version = self._graph.version
         self._placement.place()
-        fed = self._fed(feed_dict)
-        key = (tuple(map(id, leaves)), tuple(map(id, fed)))
-        program = self._programs.get(key)
-        if program is None:
-            program = self._programs[key] = _Program(leaves, list(fed), self._storage)
-        missing = program.needs - self._initialized
-        if missing:
-            first = min(missing, key=lambda each: each.op.number)
-            raise FailedPreconditionError(
-                f"Attempting to use uninitialized value {first.op.name}\n\t "
-                f"[[{{{{node {first.read_op.name}}}}}]]"
-            )
-        results = program(list(fed.values()))
-        self._initialized.update(program.gives)
-        return structure(iter(results))
+        self._placed = version
 
     def partial_run(self, *_: Any, **__: Any) -> NoReturn:
         """Raise NotImplementedError: a run is whole."""
@@ -126,35 +144,15 @@ class Session:
 
     partial_run_setup = partial_run
 
-    def _fed(self, feed_dict: Any) -> dict[Tensor, Any]:
-        if feed_dict is None:
-            return {}
-        if not isinstance(feed_dict, dict):
-            raise TypeError(
-                "`feed_dict` must be a dictionary or collection.Mapping type object, instead of "
-                f"{type(feed_dict).__name__!r}."
-            )
-        fed: dict[Tensor, Any] = {}
-        for key, value in feed_dict.items():
-            try:
-                tensor: Any = self._graph.as_graph_element(key, operations=False)
-            except (KeyError, TypeError, ValueError) as error:
-                raise TypeError(
-                    f"Cannot interpret feed_dict key as Tensor: {error.args[0]}"
-                ) from None
-            fed[tensor] = _as_fed(tensor, value)
-        return fed
-
-    def _storage(self, variable: Variable) -> Any:
-        """Return what holds a variable's value, zeros until its initializer runs."""
-        if variable not in self._storages:
-            with device(self._placement.device_of(variable.op)):
-                self._storages[variable] = Storage(
-                    lambda: ops.zeros(variable._shape, variable._dtype),
-                    name=variable.op.name,
-                    trainable=False,
-                )
-        return self._storages[variable]
+    def _feedable(self, key: Any) -> Tensor:
+        """Return the tensor that a key of `feed_dict` is, or names."""
+        try:
+            tensor: Tensor = self._graph.as_graph_element(key, operations=False)  # type: ignore[assignment]
+        except (KeyError, TypeError, ValueError) as error:
+            raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
+        if tensor.fetched != [tensor]:
+            raise ValueError(f"Tensor {tensor} may not be fed.")
+        return tensor
 
     def set_values(self, values: Mapping[Variable, Any]) -> None:
         """Give variables values that fit them, without running anything of the graph.
@@ -165,18 +163,18 @@ class Session:
         Raises:
             RuntimeError: The session is closed.
         """
-        if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
-        self._placement.place()
-        for variable, value in values.items():
-            self._storage(variable).assign(value)
-            self._initialized.add(variable)
+        self._require_open()
+        with variable_writes:
+            self._place()
+            for variable, value in values.items():
+                self._kept.storage(variable).assign(value)
+                self._kept.initialized.add(variable)
 
     def close(self) -> None:
         """Let go of the variables' values; the session runs no more."""
         self._closed = True
-        self._storages.clear()
-        self._programs.clear()
+        self._kept.clear()
+        self._plans.clear()
 
     def as_default(self) -> Any:
         """Return a context within which `eval()` and `run()` use this session."""
@@ -256,125 +254,26 @@ def _fetched(fetches: Any, graph: Graph, leaves: list[Any]) -> Callable[[Any], A
     return next
 
 
-def _as_fed(tensor: Tensor, value: Any) -> Any:
-    """Return a fed value as an array of the tensor's dtype and of a shape that it can have."""
-    if isinstance(value, Tensor):
-        raise TypeError(
-            "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include "
-            "Python scalars, strings, lists, numpy ndarrays, or TensorHandles. For reference, the "
-            f"tensor object was {value} which was passed to the argument `feed_dict` with key "
-            f"{tensor}."
-        )
-    dtype = tensor._dtype
-    given = np.asarray(value)
-    lossy = False
-    try:
-        array = np.asarray(value, dtype=dtype)
-    except OverflowError:
-        lossy = True
-    if lossy or (dtype.kind in "iu" and given.dtype != dtype and (array != given).any()):
-        raise TypeError(
-            f"Type of feed value {value} with type {type(value)} is not compatible with Tensor "
-            f"type {dtype.name}. Try explicitly setting the type of the feed tensor to a larger "
-            "type (e.g. int64), or convert the value."
-        )
-    sizes = tensor._shape
-    fits = len(sizes) == array.ndim and all(
-        size in (None, found) for size, found in zip(sizes, array.shape, strict=True)
-    )
-    if not fits:
-        raise ValueError(
-            f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape "
-            f"{tensor._text}"
-        )
-    return array
+def _structured(fetches: Any, part: Callable[[Any], Any]) -> Callable[[list[Any]], Any]:
+    """Return what puts a list of values into the structure of fetches; flat lists are usual."""
+    if not isinstance(fetches, list | tuple | dict):
+        return itemgetter(0)
+    if type(fetches) is list and not any(isinstance(e, list | tuple | dict) for e in fetches):
+        return _itself
+    return lambda values: part(iter(values))
 
 
-class _Program:
-    """What computes some fetches from some feeds, recorded for each of their shapes.
-
-    Args:
-        leaves: The tensors and operations that are fetched.
-        fed: The tensors that are fed.
-        storage: From a variable to what holds its value.
-
-    Attributes:
-        needs: The variables that must have values.
-        gives: Those that have one after it.
-
-    Raises:
-        InvalidArgumentError: A placeholder that is needed is not fed.
-    """
-
-    def __init__(
-        self, leaves: Sequence[Any], fed: Sequence[Tensor], storage: Callable[[Any], Any]
-    ) -> None:
-        targets = [each if isinstance(each, Tensor) else each.node.outputs[0] for each in leaves]
-        self._part = part_between(fed, targets)
-        self.needs: set[Variable] = set()
-        self.gives: set[Variable] = set()
-        # What a run keeps, so that graph and session may go while a recording stays.
-        self._wanted = [isinstance(each, Tensor) for each in leaves]
-        operations = [operation_of(node) for node in self._part.calls]
-        for operation in operations:
-            if operation.type == "Placeholder":
-                raise _not_fed(operation)
-            self.needs.update(set(operation.reads) - self.gives)
-            self.gives.update(operation.writes)
-        for variable in self.needs | self.gives:
-            storage(variable)
-        self._storage = storage
-        taken = [each for each in operations if each.type == "Gradients"]
-        self._watched = [each for operation in taken for each in operation.sources]
-        self._once = len(taken) == 1
-        self._fed = list(fed)
-        self._function: Any = function(self._compute)
-
-    def _compute(self, *values: Any) -> list[Any]:
-        run = Run(self._storage, self._watched, self._once)
-        with running(run):
-            if self._watched:
-                with run.tape:
-                    run.watch(self._fed, list(values))
-                    results = self._part.run(values)
-            else:
-                results = self._part.run(values)
-        return [value for value, wanted in zip(results, self._wanted, strict=True) if wanted]
-
-    def __call__(self, values: Sequence[Any]) -> list[Any]:
-        """Return the values of the fetches, with None for operations."""
-        results = self._function(*values)
-        if any(each is None for each in results):
-            raise InvalidArgumentError(
-                "A gradient that is fetched has no way back: a tensor between what is "
-                "differentiated and what it is differentiated by is fed. Feed what it is computed "
-                "from."
-            )
-        found = iter(results)
-        return [next(found).numpy() if wanted else None for wanted in self._wanted]
+def _itself(values: list[Any]) -> list[Any]:
+    return values
 
 
-def part_between(fed: Sequence[Tensor], targets: Sequence[Any]) -> Part:
-    """Return what leads from tensors to others, in the order in which it was drawn."""
-    nodes, _ = nodes_between(fed, targets)
-    drawn = sorted(nodes, key=lambda node: operation_of(node).number)
-    return Part(fed, list(targets), drawn)
-
-
-def operation_of(node: Any) -> Operation:
-    """Return the operation that a node calls."""
-    operation: Operation = node.callee
-    return operation
-
-
-def _not_fed(operation: Operation) -> InvalidArgumentError:
-    (tensor,) = operation.outputs
-    dtype = {"float32": "float", "float64": "double"}.get(tensor._dtype.name, tensor._dtype.name)
-    sizes = ",".join("?" if size is None else str(size) for size in tensor._shape)
-    return InvalidArgumentError(
-        f"You must feed a value for placeholder tensor '{operation.name}' with dtype {dtype} and "
-        f"shape [{sizes}]\n\t [[{{{{node {operation.name}}}}}]]"
-    )
+def _frozen(fetches: Any) -> Any:
+    """Return what is equal for the same fetches in the same structure, and can be hashed."""
+    if isinstance(fetches, list | tuple):
+        return (type(fetches), *map(_frozen, fetches))
+    if isinstance(fetches, dict):
+        return (type(fetches), *fetches, *map(_frozen, fetches.values()))
+    return fetches if isinstance(fetches, Hashable) else id(fetches)  # It is refused later.
 
 
 def get_default_session() -> Session | None:

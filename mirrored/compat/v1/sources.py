@@ -7,6 +7,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.shapes import sizes_of
 from mirrored.ops.conversion import constant_array, convert_to_tensor
 from mirrored.ops.spec import as_dtype
 
@@ -40,7 +41,7 @@ def constant(
     get_default_graph().check_open()
     array = np.array(constant_array(value, dtype))
     if shape is not None:
-        wanted = tuple(shape) if isinstance(shape, list | tuple) else tuple(np.atleast_1d(shape))
+        wanted = tuple(int(each or 0) for each in sizes_of(shape) or ())
         if verify_shape and array.shape != wanted:
             raise TypeError(
                 f"Expected Tensor's shape: {wanted}, got {array.shape}. Pass a value of that shape."
@@ -92,12 +93,8 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
     Args:
         dtype: Its dtype.
-        shape: Its shape, with None for sizes that are not known. *Ours*: the number of its axes
-            must be.
+        shape: Its shape, with None for sizes that are not known; None: it takes any shape.
         name: Its name.
-
-    Raises:
-        ValueError: No shape is given.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -106,21 +103,11 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
         ...     session.run(x * 2.0, feed_dict={x: [1.0, 2.0]})
         array([2., 4.], dtype=float32)
     """
-    if shape is None:
-        raise ValueError(
-            "A placeholder needs a shape here: what is computed from it is known before it runs. "
-            "Pass `shape`, as in [] for a number or [None, 3], with None for sizes that differ."
-        )
-    result = Tensor(_sizes(shape), as_dtype(dtype), "")
+    result = Tensor(sizes_of(shape), as_dtype(dtype), "")
     operation = get_default_graph().draw(
         _never, kind="Placeholder", name=name or "Placeholder", results=result, asks_run=True
     )
     return operation.outputs[0]
-
-
-def _sizes(shape: Any) -> tuple[int | None, ...]:
-    sizes = shape if isinstance(shape, list | tuple) else (shape,)
-    return tuple(None if size in (None, -1) else int(size) for size in sizes)
 
 
 def _never() -> Any:
@@ -137,7 +124,7 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
     """
     name = name or "PlaceholderWithDefault"
     value = converted(input, name=f"{name}/input")
-    result = Tensor(_sizes(shape), value.dtype, "")
+    result = Tensor(sizes_of(shape), value.dtype, "")
     operation: Operation = value.graph.draw(
         ops.identity,
         (value,),

@@ -3,8 +3,9 @@
 from typing import Any
 
 from mirrored import nn, ops
-from mirrored.compat.v1.calls import drawn
+from mirrored.compat.v1.calls import drawn, drawn_with_constants
 from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.operands import Given
 from mirrored.ops.spec import as_dtype
 
 
@@ -35,7 +36,7 @@ def div(x: Any, y: Any, name: str = "div") -> Any:
         x = ops.convert_to_tensor(x)
         return x / y if x.dtype.kind == "f" else x // y
 
-    return drawn(quotient, (x, y), {}, "RealDiv", name)
+    return drawn_with_constants(quotient, Given((x, y), {}, ()), "RealDiv", name)
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str = "Select") -> Any:
@@ -156,9 +157,8 @@ def convert_to_tensor(value: Any, dtype: Any = None, name: str = "Const") -> Any
 
 
 def set_random_seed(seed: int) -> None:
-    """Let what the program draws from now on be the same in every run of it."""
+    """Let what operations draw that are drawn from now on be the same in every session."""
     get_default_graph().seed = seed
-    ops.set_seed(seed)
 
 
 def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Any:

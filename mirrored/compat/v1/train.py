@@ -74,3 +74,58 @@ def exponential_decay(
 
     given = (learning_rate, global_step, decay_steps, decay_rate)
     return drawn(decayed, given, {}, "Mul", name or "ExponentialDecay")
+
+
+_QUEUES = "There are no queues: feed batches, of a `mirrored.data.Dataset` for example."
+_SESSIONS = "Use `tf.Session`, with a `tf.train.Saver` and a loop of your own."
+_PROCESSES = "A program is one process, which has all devices of its machine: use `tf.device`."
+# What is refused, by the names of TensorFlow 1's, with what to do instead.
+_REFUSED = {
+    **dict.fromkeys(
+        [
+            "Coordinator",
+            "QueueRunner",
+            "add_queue_runner",
+            "start_queue_runners",
+            "batch",
+            "batch_join",
+            "shuffle_batch",
+            "shuffle_batch_join",
+            "maybe_batch",
+            "maybe_shuffle_batch",
+            "input_producer",
+            "range_input_producer",
+            "slice_input_producer",
+            "string_input_producer",
+            "limit_epochs",
+            "LooperThread",
+        ],
+        _QUEUES,
+    ),
+    **dict.fromkeys(
+        [
+            "MonitoredSession",
+            "MonitoredTrainingSession",
+            "SingularMonitoredSession",
+            "Supervisor",
+            "SessionManager",
+            "Scaffold",
+            "SessionRunHook",
+            "StopAtStepHook",
+            "CheckpointSaverHook",
+        ],
+        _SESSIONS,
+    ),
+    **dict.fromkeys(
+        ["ClusterSpec", "Server", "replica_device_setter", "SyncReplicasOptimizer"], _PROCESSES
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _REFUSED:
+        raise AttributeError(f"{__name__} has no {name!r}. {_REFUSED[name]}")
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}. docs/from-tensorflow-1.md lists what is "
+        "there."
+    )

@@ -9,6 +9,7 @@ from mirrored import _nest
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.running import default_session, storage_of
+from mirrored.compat.v1.shapes import check_same
 from mirrored.compat.v1.sources import converted
 from mirrored.devices import device
 from mirrored.graph import placeholders
@@ -82,6 +83,8 @@ class Variable(Tensor):
         self.constraint = constraint
         with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
             self.initial_value = _initial(graph, initial_value, dtype)
+            if self.initial_value._shape is None or None in self.initial_value._shape:
+                raise ValueError(f"initial_value must have a shape specified: {self.initial_value}")
             super().__init__(
                 self.initial_value._shape, self.initial_value._dtype, f"{scope[:-1]}:0"
             )
@@ -197,8 +200,8 @@ def _write(variable: Variable, method: str, value: Any, name: str) -> Operation:
         getattr(storage, method)(new)
         return storage.read_value()
 
-    value = converted(value, variable._dtype, f"{name}/value")
-    _check_shapes(variable, value)
+    value = _value(variable, method, value, name)
+    check_same(variable._shape, value._shape)
     with device(variable.op.node.device):
         operation = variable.graph.draw(
             write,
@@ -213,22 +216,21 @@ def _write(variable: Variable, method: str, value: Any, name: str) -> Operation:
     return operation
 
 
-_KINDS = {"assign": "Assign", "assign_add": "AssignAdd", "assign_sub": "AssignSub"}
+def _value(variable: Variable, method: str, value: Any, name: str) -> Tensor:
+    """Return what is written as a tensor.
 
-
-def _check_shapes(variable: Variable, value: Tensor) -> None:
-    mine, other = variable._shape, value._shape
-    if len(mine) != len(other):
-        raise ValueError(
-            f"Shapes must be equal rank, but are {len(mine)} and {len(other)}. Received: the "
-            f"variable {variable!r} and the value {value}."
+    Raises:
+        TypeError: It has another dtype.
+    """
+    if isinstance(value, Tensor) and value._dtype != variable._dtype:
+        raise TypeError(
+            f"Input 'value' of '{_KINDS[method]}' Op has type {value._dtype.name} that does not "
+            f"match type {variable._dtype.name} of argument 'ref'."
         )
-    for axis, (one, two) in enumerate(zip(mine, other, strict=True)):
-        if two is not None and one != two:
-            raise ValueError(
-                f"Dimension {axis} in both shapes must be equal, but are {one} and {two}. Shapes "
-                f"are {list(mine)} and {list(other)}. Received: the variable {variable!r}."
-            )
+    return converted(value, variable._dtype, f"{name}/value")
+
+
+_KINDS = {"assign": "Assign", "assign_add": "AssignAdd", "assign_sub": "AssignSub"}
 
 
 def _written(variable: Variable, method: str, value: Any, name: str, read_value: bool) -> Any:

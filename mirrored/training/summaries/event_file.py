@@ -86,9 +86,16 @@ class EventFile:
             plugin: Which part of TensorBoard shows it.
             description: What that says of it.
         """
-        summary = _summary(tag, array, plugin, description)
+        self.write(step=step, summary=_summary(tag, array, plugin, description))
+
+    def write(self, **fields: Any) -> None:
+        """Write an event.
+
+        Args:
+            **fields: The fields of its message but for the time.
+        """
         with self._lock:
-            self._write(step=step, summary=summary)
+            self._write(**fields)
             self._waiting += 1
             late = time.monotonic() - self._flushed > self._seconds
         if self._waiting >= self._most or late:

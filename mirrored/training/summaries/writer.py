@@ -109,6 +109,19 @@ class SummaryWriter:
         if self._file is not None:
             self._file.add(step, tag, array, plugin, description)
 
+    def write(self, **fields: Any) -> None:
+        """Write an event.
+
+        Args:
+            **fields: The fields of its message but for the time.
+
+        Raises:
+            RuntimeError: The writer is closed.
+        """
+        self._require()
+        if self._file is not None:
+            self._file.write(**fields)
+
     def _require(self) -> None:
         if self._file is not None and self._file.closed:
             raise RuntimeError(f"SummaryWriter of {self._file.path!r} is already closed")

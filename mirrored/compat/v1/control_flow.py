@@ -1,0 +1,243 @@
+"""TensorFlow 1's `while_loop` and `cond`: parts of a graph that a run computes as often as it says.
+
+A run with one of them is not recorded: its operations run one after the other, so that values
+decide what is computed.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from mirrored import _nest, ops
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph import Graph, graph_of
+from mirrored.compat.v1.plans import operation_of, part_between
+from mirrored.compat.v1.running import current_run
+from mirrored.compat.v1.sources import converted
+from mirrored.graph.order import nodes_between
+
+
+class _Branch:
+    """What functions of a program drew: a part of the graph, and what it takes from outside.
+
+    Args:
+        start: How many operations there were before.
+        inputs: What it is called with.
+        outputs: What it computes.
+    """
+
+    def __init__(self, start: int, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+        nodes, _ = nodes_between(inputs, outputs)
+        inner = [node for node in nodes if operation_of(node).number >= start]
+        given = set(inputs)
+        used = [each for node in inner for each in node.inputs] + list(outputs)
+        outside = (each for each in used if isinstance(each, Tensor) and each not in given)
+        self.captured = list(dict.fromkeys(e for e in outside if e.op.number < start))
+        self._part = part_between([*inputs, *self.captured], outputs)
+        operations = [operation_of(node) for node in self._part.calls]
+        self.reads = {each for operation in operations for each in operation.reads}
+        self.writes = {each for operation in operations for each in operation.writes}
+
+    def __call__(self, values: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
+        """Return what it computes."""
+        return self._part.run([*values, *captured])
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+    maximum_iterations: Any = None,
+    return_same_structure: bool = False,
+) -> Any:
+    """Return what a body makes of variables as long as a condition holds.
+
+    Args:
+        cond: From the variables to whether to go on.
+        body: From the variables to their next values.
+        loop_vars: Their first values, in nested lists and tuples.
+        shape_invariants: Accepted for compatibility: shapes may change.
+        parallel_iterations: Accepted for compatibility, like the two below.
+        back_prop: Accepted for compatibility.
+        swap_memory: Accepted for compatibility.
+        name: Its name.
+        maximum_iterations: How often the body is run at most.
+        return_same_structure: Whether a list of one variable is returned as a list.
+
+    Raises:
+        TypeError: `cond` or `body` cannot be called.
+        ValueError: There are no variables, or the body returns others.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     last = tf.while_loop(lambda i: i < 10, lambda i: i * 2, [tf.constant(1)])
+        ...     int(session.run(last))
+        16
+    """
+    if not callable(cond):
+        raise TypeError("'cond' must be callable.")
+    if not callable(body):
+        raise TypeError("'body' must be callable.")
+    if not loop_vars:
+        raise ValueError("'loop_vars' must be provided.")
+    graph = graph_of(loop_vars)
+    with graph.as_default(), graph.name_scope(name or "while") as scope:
+        first = [converted(each) for each in _nest.flatten(loop_vars)]
+        with graph.control_dependencies(None):
+            start = graph.version
+            variables = [_variable(graph, each, shape_invariants is not None) for each in first]
+            given = _nest.pack_like(loop_vars, variables)
+            going = _branch(start, variables, [cond(*given)])
+            found = body(*given)
+            made = _nest.flatten(found)
+            if len(made) != len(first):
+                raise ValueError(
+                    "The number of inputs and outputs of the body must match loop_vars. Received: "
+                    f"{len(made)} of {len(first)}."
+                )
+            step = _branch(start, variables, made)
+        most = None if maximum_iterations is None else converted(maximum_iterations)
+        operation = graph.draw(
+            _loop(going, step),
+            (first, going.captured, step.captured, most),
+            kind="While",
+            name=f"{scope[:-1]}/while/",
+            results=[Tensor(each._shape, each._dtype, "") for each in variables],
+        )
+    _touch(operation, [going, step])
+    results = _nest.pack_like(loop_vars, operation.outputs)
+    return results[0] if len(results) == 1 and not return_same_structure else results
+
+
+def _loop(going: _Branch, step: _Branch) -> Callable[..., Any]:
+    def loop(values: Any, for_going: Any, for_step: Any, most: Any) -> list[Any]:
+        count = 0
+        if current_run().kept.has_no_values:  # type: ignore[union-attr]
+            # Who asks what depends on what: once round the loop shows it.
+            return step(values, for_step)
+        while (most is None or count < int(most)) and bool(going(values, for_going)[0]):
+            values = step(values, for_step)
+            count += 1
+        return [ops.identity(each) for each in values]
+
+    return loop
+
+
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Callable[[], Any] | None = None,
+    fn2: Callable[[], Any] | None = None,
+) -> Any:
+    """Return what one of two functions draws: a run computes that one alone.
+
+    Args:
+        pred: Whether it is the first one: a boolean tensor.
+        true_fn: Returns a tensor, or nested lists and tuples of them.
+        false_fn: Returns the same for the other case.
+        strict: Whether a list of one tensor is returned as a list.
+        name: Its name.
+        fn1: `true_fn`, as it was called before.
+        fn2: `false_fn`, likewise.
+
+    Raises:
+        TypeError: A function is missing, cannot be called, or `pred` is a boolean of Python's.
+        ValueError: They return different structures or dtypes.
+    """
+    true_fn, false_fn = true_fn or fn1, false_fn or fn2
+    for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if not callable(function):
+            raise TypeError(f"cond(): '{what}' argument required")
+    if isinstance(pred, bool):
+        raise TypeError("pred must not be a Python bool")
+    graph = graph_of(pred)
+    with graph.as_default(), graph.name_scope(name or "cond") as scope:
+        pred = converted(pred, "bool", "pred")
+        first, if_true = _drawn(graph, true_fn)
+        second, if_false = _drawn(graph, false_fn)
+        _check_alike(first, second)
+        operation = graph.draw(
+            _choose(if_true, if_false),
+            (pred, if_true.captured, if_false.captured),
+            kind="If",
+            name=f"{scope[:-1]}/Merge/",
+            results=[
+                Tensor(one._shape if one._shape == two._shape else None, one._dtype, "")
+                for one, two in zip(_nest.flatten(first), _nest.flatten(second), strict=True)
+            ],
+        )
+    _touch(operation, [if_true, if_false])
+    found = _nest.pack_like(first, operation.outputs)
+    alone = isinstance(found, list | tuple) and len(found) == 1 and not strict
+    return found[0] if alone else found
+
+
+def _drawn(graph: Graph, function: Any) -> tuple[Any, _Branch]:
+    with graph.control_dependencies(None):
+        start = graph.version
+        found = _nest.map_structure(
+            lambda each: each.outputs[0] if isinstance(each, Operation) else converted(each),
+            function(),
+        )
+        return found, _Branch(start, [], _nest.flatten(found))
+
+
+def _choose(if_true: _Branch, if_false: _Branch) -> Callable[..., Any]:
+    def choose(pred: Any, for_true: Any, for_false: Any) -> list[Any]:
+        if current_run().kept.has_no_values:  # type: ignore[union-attr]
+            # Who asks what depends on what: it may be either.
+            pairs = zip(if_true([], for_true), if_false([], for_false), strict=True)
+            return [_either(*pair) for pair in pairs]
+        found = if_true([], for_true) if bool(pred) else if_false([], for_false)
+        return [ops.identity(each) for each in found]
+
+    return choose
+
+
+def _either(one: Any, other: Any) -> Any:
+    return one + ops.cast(ops.reduce_sum(other), one.dtype) if one.dtype.kind == "f" else one
+
+
+def _check_alike(first: Any, second: Any) -> None:
+    one, two = _nest.flatten(first), _nest.flatten(second)
+    if len(one) != len(two):
+        raise ValueError(
+            f"true_fn and false_fn must return the same number of outputs: {len(one)}, {len(two)}"
+        )
+    for a, b in zip(one, two, strict=True):
+        if a._dtype != b._dtype:
+            raise ValueError(
+                "Outputs of true_fn and false_fn must have the same type: "
+                f"{a._dtype.name}, {b._dtype.name}"
+            )
+
+
+def _variable(graph: Graph, first: Tensor, any_shape: bool) -> Tensor:
+    """Return what stands for a variable of a loop while its functions draw."""
+    shape = None if any_shape else first._shape
+    result = Tensor(shape, first._dtype, "")
+    return graph.draw(
+        _never, kind="LoopVariable", name="Identity", results=result, asks_run=True
+    ).outputs[0]
+
+
+def _never() -> NoReturn:
+    raise AssertionError("A loop gives its variables values.")
+
+
+def _branch(start: int, inputs: Sequence[Tensor], outputs: Sequence[Any]) -> _Branch:
+    return _Branch(start, inputs, [converted(each) for each in outputs])
+
+
+def _touch(operation: Operation, branches: Sequence[_Branch]) -> None:
+    """Note which variables a run of an operation reads and writes."""
+    operation.reads = tuple(dict.fromkeys(each for b in branches for each in b.reads))
+    operation.writes = tuple(dict.fromkeys(each for b in branches for each in b.writes))

@@ -1,0 +1,284 @@
+"""What numbers and lists become as arguments of operations: constants, under TensorFlow's names."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph import Graph
+from mirrored.graph import placeholders
+from mirrored.ops.conversion import convert_to_tensor, to_array
+from mirrored.ops.spec import as_dtype
+
+# By an operation's type, what its first arguments are called, which have one dtype.
+_PAIRS = (
+    *("AddV2", "Sub", "Mul", "RealDiv", "FloorDiv", "FloorMod", "Pow", "Maximum", "Minimum"),
+    *("SquaredDifference", "Atan2", "Equal", "NotEqual", "Less", "LessEqual", "Greater"),
+    *("GreaterEqual", "LogicalAnd", "LogicalOr", "BatchMatMulV2"),
+)
+_SINGLE = ("Abs", "Neg", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Tanh", "Sigmoid", "Sin", "Cos")
+_OPERANDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_PAIRS, ("x", "y")),
+    "MatMul": ("a", "b"),
+    "BiasAdd": ("value", "bias"),
+    **dict.fromkeys(_SINGLE, ("x",)),
+    "Identity": ("input",),
+}
+# Lists of tensors of one dtype, by what they are called.
+_LISTS = {"ConcatV2": "values", "Pack": "values", "AddN": "inputs"}
+_REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod", "All", "Any")
+_AXES = {"axis": "reduction_indices"}
+# What stays a number to the function, and is an operation all the same.
+_SETTINGS: dict[str, dict[str, str]] = {
+    **{kind: _AXES for kind in _REDUCTIONS},
+    "ArgMax": {"axis": "dimension"},
+    "ArgMin": {"axis": "dimension"},
+    "Cumsum": {"axis": "axis"},
+    "Cumprod": {"axis": "axis"},
+    "Reshape": {"shape": "shape"},
+    "ExpandDims": {"axis": "dim"},
+    "ConcatV2": {"axis": "axis"},
+    "GatherV2": {"indices": "indices", "axis": "axis"},
+    "Split": {"axis": "split_dim"},
+    "Tile": {"multiples": "multiples"},
+    "Pad": {"paddings": "paddings"},
+    "Transpose": {"perm": "perm"},
+    "Slice": {"begin": "begin", "size": "size"},
+    "Fill": {"dims": "dims", "value": "value"},
+    "OneHot": {"on_value": "on_value", "off_value": "off_value", "depth": "depth"},
+}
+# What such settings are where the call does not say it.
+_DEFAULTS: dict[tuple[str, str], Any] = {
+    **{
+        (kind, "axis"): 0 for kind in ("Cumsum", "Cumprod", "GatherV2", "Split", "ArgMax", "ArgMin")
+    },
+    ("OneHot", "on_value"): 1.0,
+    ("OneHot", "off_value"): 0.0,
+}
+_VALUES = frozenset(("value", "on_value", "off_value"))
+
+
+class Given:
+    """The arguments of a call by the names of its parameters.
+
+    Args:
+        args: Those by position.
+        kwargs: Those by name.
+        parameters: The names of the parameters, in order.
+    """
+
+    def __init__(
+        self, args: Sequence[Any], kwargs: dict[str, Any], parameters: Sequence[str]
+    ) -> None:
+        self.args = list(args)
+        self.kwargs = dict(kwargs)
+        self._parameters = list(parameters)
+
+    def _place(self, name: int | str) -> tuple[Any, Any]:
+        """Return what an argument is in, and its place there."""
+        index = name if isinstance(name, int) else -1
+        if name in self._parameters:
+            index = self._parameters.index(str(name))
+        if 0 <= index < len(self.args):
+            return self.args, index
+        if isinstance(name, int):
+            name = self._parameters[name] if name < len(self._parameters) else ""
+        return self.kwargs, name
+
+    def __contains__(self, name: int | str) -> bool:
+        holder, key = self._place(name)
+        return holder is self.args or key in holder
+
+    def __getitem__(self, name: int | str) -> Any:
+        holder, key = self._place(name)
+        return holder[key]
+
+    def get(self, name: int | str) -> Any:
+        """Return an argument; None where there is none."""
+        return self[name] if name in self else None  # noqa: SIM401
+
+    def __setitem__(self, name: int | str, value: Any) -> None:
+        holder, key = self._place(name)
+        holder[key] = value
+
+
+def with_constants(graph: Graph, kind: str, name: str, given: Given) -> tuple[str, list[Tensor]]:
+    """Draw the constants that are among a call's arguments, and put those that are operands there.
+
+    Args:
+        graph: Where they are drawn.
+        kind: The type of the operation that the call becomes.
+        name: What its name begins with.
+        given: The arguments.
+
+    Returns:
+        The whole name of the operation, with a slash behind it, and the constants that are part of
+        it and no operands.
+
+    Raises:
+        TypeError: The operands have several dtypes.
+        ValueError: One of them is None.
+    """
+    shown = []
+    if kind in _REDUCTIONS and given.get("axis") is None and 0 in given:
+        shown.append(_all_axes(graph, given[0]))
+    whole = graph.operation_name(name)
+    _draw_operands(graph, kind, whole, given)
+    if kind in _LISTS:
+        _check_list(kind, given[0])
+    if kind == "StridedSlice" and "index" in given:
+        shown += _slice_constants(graph, whole, given["index"])
+    for parameter, called in _SETTINGS.get(kind, {}).items():
+        value = given.get(parameter)
+        value = _DEFAULTS.get((kind, parameter)) if value is None else value
+        if value is not None and not placeholders(value):
+            array = to_array(value) if parameter in _VALUES else np.asarray(value, np.int32)
+            shown.append(constant_in(graph, array, f"{whole}/{called}/"))
+    if kind == "Transpose" and given.get("perm") is None:
+        shown += _reversed_axes(graph, whole, given)
+    return f"{whole}/", shown
+
+
+def _draw_operands(graph: Graph, kind: str, whole: str, given: Given) -> None:
+    """Let the operands be tensors, and check that they have one dtype."""
+    names = [each for i, each in enumerate(_OPERANDS.get(kind, ())) if i in given]
+    values = [given[i] for i in range(len(names))]
+    typed = [(name, v._dtype) for name, v in zip(names, values, strict=True) if _is_tensor(v)]
+    first, dtype = typed[0] if typed else (names[0] if names else "", None)
+    for place, (called, value) in enumerate(zip(names, values, strict=True)):
+        if value is None:
+            raise ValueError("None values not supported.")
+        if _is_tensor(value):
+            if value._dtype != dtype:
+                raise _mixed(kind, called, value, first, dtype)
+        elif not placeholders(value):
+            array = as_operand(value, dtype, kind, called, first)
+            given[place] = made = constant_in(graph, array, f"{whole}/{called}/")
+            dtype = made._dtype if dtype is None else dtype
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _mixed(kind: str, called: str, value: Tensor, first: str, dtype: Any) -> Exception:
+    """Return TensorFlow's error for operands of several dtypes."""
+    other = value._dtype.name
+    if kind == "RealDiv":
+        return TypeError(
+            f"`x` and `y` must have the same dtype, got tf.{dtype.name} != tf.{other}."
+        )
+    if kind == "BiasAdd":
+        return ValueError(
+            f"{called}: Tensor conversion requested dtype {dtype.name} for Tensor with dtype "
+            f"{other}: {value!r}"
+        )
+    return TypeError(
+        f"Input '{called}' of '{kind}' Op has type {other} that does not match type {dtype.name} "
+        f"of argument '{first}'."
+    )
+
+
+def _check_list(kind: str, values: Any) -> None:
+    """Raise TypeError where a list of tensors has several dtypes."""
+    found = (
+        [each for each in values if _is_tensor(each)] if isinstance(values, list | tuple) else []
+    )
+    dtypes = [each._dtype.name for each in found]
+    if len(set(dtypes)) > 1:
+        raise TypeError(
+            f"Tensors in list passed to '{_LISTS[kind]}' of '{kind}' Op have types "
+            f"[{', '.join(dtypes)}] that don't all match."
+        )
+
+
+def as_operand(value: Any, dtype: Any, kind: str, called: str, first: str) -> Any:
+    """Return a number or a list as an array, of the dtype of the other operand where there is one.
+
+    Args:
+        value: The number or list.
+        dtype: That dtype; None: its own.
+        kind: The type of the operation.
+        called: What the operand is called.
+        first: What the other one is called.
+
+    Raises:
+        TypeError: It is none of that dtype.
+    """
+    if dtype is None or dtype.kind == "f":
+        return to_array(value, None if dtype is None else as_dtype(dtype))
+    own = to_array(value)
+    if own.dtype.kind != "f" or hasattr(value, "dtype"):
+        return to_array(value, as_dtype(dtype))
+    if kind == "AddV2":
+        raise TypeError(
+            f"Input '{called}' of '{kind}' Op has type {own.dtype.name} that does not match type "
+            f"{dtype.name} of argument '{first}'."
+        )
+    what = f"{value!r} of type '{type(value).__name__}'"
+    raise TypeError(
+        f"Expected {dtype.name} passed to parameter '{called}' of op '{kind}', got {what} instead. "
+        f"Error: Expected {dtype.name}, but got {what}."
+    )
+
+
+def constant_in(graph: Graph, array: Any, name: str) -> Tensor:
+    """Return a constant of a graph.
+
+    Args:
+        graph: The graph.
+        array: The value.
+        name: What its name begins with; one that ends with a slash is the whole of it.
+    """
+    return graph.draw(lambda: convert_to_tensor(array), kind="Const", name=name).outputs[0]
+
+
+def _all_axes(graph: Graph, reduced: Any) -> Tensor:
+    """Return what says that all axes are reduced."""
+    sizes = reduced._shape if isinstance(reduced, Tensor) else None
+    if sizes:
+        return constant_in(graph, np.arange(len(sizes), dtype=np.int32), "Const")
+    if sizes is None and isinstance(reduced, Tensor):
+        rank = graph.draw(_rank, (reduced,), kind="Rank", name="Rank").outputs[0]
+    else:
+        rank = constant_in(graph, np.int32(np.ndim(reduced) if sizes is None else 0), "Rank")
+    whole = graph.operation_name("range")
+    ends = [
+        constant_in(graph, np.int32(i), f"{whole}/{n}/") for i, n in enumerate(("start", "delta"))
+    ]
+    return graph.draw(_number(0), (rank,), kind="Range", name=f"{whole}/", shown=ends).outputs[0]
+
+
+def _rank(value: Any) -> Any:
+    return convert_to_tensor(np.int32(len(value.shape)))
+
+
+def _number(number: int) -> Callable[..., Any]:
+    return lambda *_: convert_to_tensor(np.zeros(number, np.int32))
+
+
+def _reversed_axes(graph: Graph, whole: str, given: Given) -> list[Tensor]:
+    value = given[0]
+    if not isinstance(value, Tensor) or not value._shape:
+        return []
+    axes = np.arange(len(value._shape), dtype=np.int32)[::-1].copy()
+    return [constant_in(graph, axes, f"{whole}/perm/")]
+
+
+def _slice_constants(graph: Graph, whole: str, index: Any) -> list[Tensor]:
+    """Return where a slice begins and ends, and its steps, as constants."""
+    columns = np.array([_span(each) for each in index], np.int32).T
+    names = ("stack", "stack_1", "stack_2")
+    return [
+        constant_in(graph, column.copy(), f"{whole}/{name}/")
+        for name, column in zip(names, columns, strict=True)
+    ]
+
+
+def _span(item: Any) -> tuple[int, int, int]:
+    if isinstance(item, slice):
+        return item.start or 0, item.stop or 0, 1 if item.step is None else item.step
+    if item is None or item is Ellipsis:
+        return 0, 0, 1
+    return item, item + 1, 1

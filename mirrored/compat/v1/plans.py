@@ -1,0 +1,317 @@
+"""What a session does for some fetches: recorded once for each shape of what is fed, and replayed.
+
+A run like one before it finds its plan by one key, and calls a program with the arrays that it is
+given.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.placing import Placement
+from mirrored.compat.v1.running import OpStream, Run, running
+from mirrored.compat.v1.shapes import TensorShape
+from mirrored.devices import device
+from mirrored.errors import FailedPreconditionError, InvalidArgumentError
+from mirrored.graph import Part
+from mirrored.graph.order import nodes_between
+from mirrored.ops.conversion import from_host
+from mirrored.ops.hooks import only
+from mirrored.ops.spec import TensorSpec
+from mirrored.program.graph import SHARED
+from mirrored.program.trace_cache import Trace, TraceCache
+from mirrored.program.tracing import trace
+from mirrored.program.variable_access import variable_writes
+from mirrored.variables import Variable as Storage
+
+# What has results whose shapes only a run knows: such runs compute one operation after the other.
+_RUN_BY_PYTHON = frozenset(("If", "PyFunc", "While"))
+
+
+class Kept:
+    """What a session keeps from run to run: variables' values, and where streams of draws stand.
+
+    Args:
+        placement: Where operations run.
+
+    Attributes:
+        placement: The same.
+        initialized: The variables that have a value.
+        has_no_values: Whether shapes are looked for, and nothing is run.
+    """
+
+    has_no_values = False
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self.initialized: set[Any] = set()
+        self._storages: dict[Any, Any] = {}
+        self._streams: dict[Operation, OpStream] = {}
+        self._counts: dict[Operation, int] = {}
+
+    def storage(self, variable: Any) -> Any:
+        """Return what holds a variable's value, zeros until its initializer runs."""
+        if variable not in self._storages:
+            with device(self.placement.device_of(variable.op)):
+                self._storages[variable] = Storage(
+                    lambda: ops.zeros(variable._shape, variable._dtype),
+                    name=variable.op.name,
+                    trainable=False,
+                )
+        return self._storages[variable]
+
+    def stream(self, operation: Operation) -> OpStream:
+        """Return what an operation draws random numbers from, in every run."""
+        stream = self._streams.get(operation)
+        if stream is None:
+            stream = self._streams[operation] = OpStream(operation)
+        return stream
+
+    def count(self, operation: Operation) -> int:
+        """Return how often this was asked for an operation before."""
+        count = self._counts.get(operation, 0)
+        self._counts[operation] = count + 1
+        return count
+
+    def clear(self) -> None:
+        """Let go of all values."""
+        self._storages.clear()
+        self._streams.clear()
+
+
+class Plan:
+    """What computes some fetches from some feeds in a session.
+
+    Args:
+        leaves: The tensors and operations that are fetched.
+        fed: The tensors that are fed.
+        kept: What the session keeps.
+        structure: From the values of the fetches, in a list, to what a run returns.
+
+    Raises:
+        InvalidArgumentError: A placeholder that is needed is not fed.
+    """
+
+    def __init__(
+        self,
+        leaves: Sequence[Any],
+        fed: Sequence[Tensor],
+        kept: Kept,
+        structure: Callable[[list[Any]], Any],
+    ) -> None:
+        self._kept = kept
+        self._fed = list(fed)
+        self._dtypes = [each._dtype for each in fed]
+        self._structure = structure
+        targets = self._take(leaves)
+        self._part = part_between(fed, targets)
+        operations = [operation_of(node) for node in self._part.calls]
+        self._needs, self._gives = _variables(operations)
+        for variable in self._needs | self._gives:
+            kept.storage(variable)
+        # Whether the variables that it needs have values, and whether those that it gives do.
+        self._ready, self._given = not self._needs, not self._gives
+        taken = [each for each in operations if each.type == "Gradients"]
+        self._watched = [each for operation in taken for each in operation.sources]
+        self._once = len(taken) == 1
+        self._by_python = any(each.type in _RUN_BY_PYTHON for each in operations)
+        self._traces = TraceCache(f"The run of {[each.name for each in leaves]}"[:80])
+
+    def _take(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return what is computed for leaves, and note how each takes its value of it."""
+        targets: list[Any] = []
+        self._takes: list[Callable[[Sequence[Any]], Any]] = []
+        self._wanted: list[bool] = []
+        for leaf in leaves:
+            if isinstance(leaf, Operation):
+                targets.append(leaf.node.outputs[0])
+                self._wanted.append(False)
+                self._takes.append(_nothing)
+                continue
+            first = sum(self._wanted)
+            parts = leaf.fetched
+            targets += parts
+            self._wanted += [True] * len(parts)
+            if parts == [leaf]:
+                self._takes.append(itemgetter(first))
+            else:
+                self._takes.append(_part_of(leaf, first, first + len(parts)))
+        return targets
+
+    def __call__(self, values: Iterable[Any]) -> Any:
+        """Run it.
+
+        Args:
+            values: The values of what is fed, in the same order.
+
+        Raises:
+            TypeError: A value has another dtype.
+            ValueError: A value has another shape.
+            FailedPreconditionError: A variable has no value.
+        """
+        sources = [
+            value if type(value) is np.ndarray and value.dtype is dtype else as_fed(tensor, value)
+            for tensor, dtype, value in zip(self._fed, self._dtypes, values, strict=True)
+        ]
+        with variable_writes:
+            if not self._ready:
+                self._check_ready()
+            known = self._traces.find(tuple([each.shape for each in sources]))
+            found = self._first(sources) if known is None else known.fetch(sources)
+            if not self._given:
+                self._kept.initialized.update(self._gives)
+                self._given = True
+        return self._structure([take(found) for take in self._takes])
+
+    def _check_ready(self) -> None:
+        missing = self._needs - self._kept.initialized
+        if missing:
+            first = min(missing, key=lambda each: each.op.number)
+            raise FailedPreconditionError(
+                f"Attempting to use uninitialized value {first.op.name}\n\t "
+                f"[[{{{{node {first.read_op.name}}}}}]]"
+            )
+        self._ready = True
+
+    def _first(self, sources: Sequence[Any]) -> list[Any]:
+        """Return the results for shapes that none was recorded for."""
+        for tensor, array in zip(self._fed, sources, strict=True):
+            _check_shape(tensor, array)
+        if self._by_python:
+            with device(None), only():
+                return [each.numpy() for each in self._compute([from_host(s) for s in sources])]
+        return self._record(sources).fetch(sources)
+
+    def _record(self, sources: Sequence[Any]) -> Trace:
+        inputs = [
+            (TensorSpec(array.shape, array.dtype), self._kept.placement.device_of(each.op), SHARED)
+            for each, array in zip(self._fed, sources, strict=True)
+        ]
+        # A session runs where its graph says, wherever it is called.
+        with device(None), only():
+            made = trace("run", inputs, self._compute, returns=ops.Tensor)
+        made.program()  # Where there is no room for it, it is not kept.
+        return self._traces.keep(tuple([each.shape for each in sources]), made)
+
+    def _compute(self, values: Sequence[Any]) -> list[Any]:
+        run = Run(self._kept, self._watched, self._once)
+        with running(run):
+            if self._watched:
+                with run.tape:
+                    run.watch(self._fed, list(values))
+                    results = self._part.run(values)
+            else:
+                results = self._part.run(values)
+        found = [value for value, wanted in zip(results, self._wanted, strict=True) if wanted]
+        if any(each is None for each in found):
+            raise InvalidArgumentError(
+                "A gradient that is fetched has no way back: a tensor between what is "
+                "differentiated and what it is differentiated by is fed. Feed what it is computed "
+                "from."
+            )
+        return found
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _part_of(leaf: Any, start: int, end: int) -> Callable[[Sequence[Any]], Any]:
+    return lambda found: leaf.made_of(found[start:end])
+
+
+def _variables(operations: Sequence[Operation]) -> tuple[set[Any], set[Any]]:
+    """Return the variables that must have values, and those that have one after a run.
+
+    Raises:
+        InvalidArgumentError: A placeholder is among the operations, and so is not fed.
+        ValueError: A variable of a loop is among them.
+    """
+    needs: set[Any] = set()
+    gives: set[Any] = set()
+    for operation in operations:
+        if operation.type == "Placeholder":
+            raise _not_fed(operation)
+        if operation.type == "LoopVariable":
+            raise ValueError(
+                f"Operation {operation.name!r} has been marked as not fetchable: it is part of a "
+                "loop, and has a value in each of its steps. Fetch what the loop returns."
+            )
+        needs.update(set(operation.reads) - gives)
+        gives.update(operation.writes)
+    return needs, gives
+
+
+def as_fed(tensor: Tensor, value: Any) -> Any:
+    """Return a fed value as an array of the tensor's dtype.
+
+    Args:
+        tensor: What it is fed to.
+        value: The value.
+
+    Raises:
+        TypeError: It is a tensor of a graph, or loses something in that dtype.
+        ValueError: It does not become an array of numbers.
+    """
+    if isinstance(value, Tensor):
+        raise TypeError(
+            "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include "
+            "Python scalars, strings, lists, numpy ndarrays, or TensorHandles. For reference, the "
+            f"tensor object was {value} which was passed to the argument `feed_dict` with key "
+            f"{tensor}."
+        )
+    dtype = tensor._dtype
+    if dtype.kind not in "iu":
+        return np.asarray(value, dtype=dtype)
+    given = np.asarray(value)
+    try:
+        array = np.asarray(value, dtype=dtype)
+        lossy = given.dtype != dtype and (array != given).any()
+    except OverflowError:
+        lossy = True
+    if lossy:
+        raise TypeError(
+            f"Type of feed value {value} with type {type(value)} is not compatible with Tensor "
+            f"type {dtype.name}. Try explicitly setting the type of the feed tensor to a larger "
+            "type (e.g. int64), or convert the value."
+        )
+    return array
+
+
+def _check_shape(tensor: Tensor, array: Any) -> None:
+    """Raise ValueError where an array is of no shape that a tensor can have."""
+    if not TensorShape(tensor._shape).is_compatible_with(array.shape):
+        raise ValueError(
+            f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape "
+            f"{tensor._text}"
+        )
+
+
+def part_between(fed: Sequence[Tensor], targets: Sequence[Any]) -> Part:
+    """Return what leads from tensors to others, in the order in which it was drawn."""
+    nodes, _ = nodes_between(fed, targets)
+    drawn = sorted(nodes, key=lambda node: operation_of(node).number)
+    return Part(fed, list(targets), drawn)
+
+
+def operation_of(node: Any) -> Operation:
+    """Return the operation that a node calls."""
+    operation: Operation = node.callee
+    return operation
+
+
+def _not_fed(operation: Operation) -> InvalidArgumentError:
+    (tensor,) = operation.outputs
+    dtype = {"float32": "float", "float64": "double"}.get(tensor._dtype.name, tensor._dtype.name)
+    shape = ""
+    if tensor._shape:
+        sizes = ",".join("?" if size is None else str(size) for size in tensor._shape)
+        shape = f" and shape [{sizes}]"
+    return InvalidArgumentError(
+        f"You must feed a value for placeholder tensor '{operation.name}' with dtype {dtype}"
+        f"{shape}\n\t [[{{{{node {operation.name}}}}}]]"
+    )

@@ -1,0 +1,306 @@
+"""Shapes as TensorFlow 1 has them: sizes are `Dimension`s, and the number of axes may be unknown.
+
+Inside the library shapes are tuples; these are what programs see.
+"""
+
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+
+class Dimension(int):
+    """The size of an axis: an integer that has a `value`.
+
+    Args:
+        value: The size; None makes one that is not known.
+
+    Raises:
+        TypeError: It is no integer.
+        ValueError: It is below 0.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default():
+        ...     x = tf.placeholder(tf.float32, [None, 3])
+        >>> x.shape[1].value, x.shape[0].value, x.shape[1] * 2
+        (3, None, Dimension(6))
+    """
+
+    def __new__(cls, value: Any) -> Any:
+        """Return the size, checked."""
+        if value is None or value is UNKNOWN:
+            return UNKNOWN
+        try:
+            size = operator.index(value)
+        except TypeError:
+            raise TypeError(
+                f"Dimension value must be integer or None or have an __index__ method, got value "
+                f"{value!r} with type {type(value)!r}"
+            ) from None
+        if size < 0:
+            raise ValueError(f"Dimension {size} must be >= 0")
+        return int.__new__(cls, size)
+
+    @property
+    def value(self) -> int | None:
+        """The size; None: it is not known."""
+        return int(self)
+
+    def __add__(self, other: Any) -> Any:
+        return _computed(operator.add, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _computed(operator.add, other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _computed(operator.sub, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _computed(operator.sub, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _computed(operator.mul, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _computed(operator.mul, other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _computed(operator.floordiv, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _computed(operator.floordiv, other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _computed(operator.mod, self, other)
+
+    def __repr__(self) -> str:
+        return f"Dimension({int(self)})"
+
+    def __str__(self) -> str:
+        return str(int(self))
+
+
+class _UnknownDimension:
+    """The size of an axis that is not known."""
+
+    value = None
+
+    def __index__(self) -> NoReturn:
+        raise TypeError("A Dimension that is not known is no integer: use `tf.shape(x)`.")
+
+    def _unknown(self, _: Any) -> "_UnknownDimension":
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _unknown
+
+    def _undecided(self, _: object) -> None:
+        """Return None, as TensorFlow does: it is not known how it compares."""
+
+    __lt__ = __le__ = __gt__ = __ge__ = _undecided
+
+    def __eq__(self, other: object) -> Any:
+        return True if other is None or other is self else None
+
+    def __ne__(self, other: object) -> Any:
+        return False if other is None or other is self else None
+
+    def __hash__(self) -> int:
+        return hash(None)
+
+    def __repr__(self) -> str:
+        return "Dimension(None)"
+
+    def __str__(self) -> str:
+        return "?"
+
+
+UNKNOWN = _UnknownDimension()
+
+
+def _computed(function: Any, one: Any, other: Any) -> Any:
+    if one is UNKNOWN or other is UNKNOWN:
+        return UNKNOWN
+    try:
+        sizes = operator.index(one), operator.index(other)
+    except TypeError:
+        return NotImplemented
+    found = function(*sizes)
+    return Dimension(found) if found >= 0 else found
+
+
+Sizes = tuple[int | None, ...]
+
+
+def sizes_of(shape: Any) -> Sizes | None:
+    """Return the sizes that a shape has; None: not even their number is known.
+
+    Args:
+        shape: A `TensorShape`, a size, or a list of sizes, with None for those that are not known.
+    """
+    if shape is None:
+        return None
+    if isinstance(shape, TensorShape):
+        return shape.sizes
+    each = shape if hasattr(shape, "__iter__") else [shape]
+    return tuple(None if size in (None, -1) else Dimension(size).value for size in each)
+
+
+class TensorShape:
+    """The sizes of a tensor's axes.
+
+    Args:
+        dims: The sizes, with None for those that are not known; None: not even their number is.
+
+    Attributes:
+        sizes: The sizes as integers and None, or None.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> shape = tf.TensorShape([None, 3])
+        >>> shape.as_list(), shape.ndims, str(shape)
+        ([None, 3], 2, '(?, 3)')
+        >>> tf.TensorShape(None)
+        TensorShape(None)
+    """
+
+    def __init__(self, dims: Any) -> None:
+        self.sizes = sizes_of(dims)
+
+    @property
+    def ndims(self) -> int | None:
+        """The number of axes; None: it is not known."""
+        return None if self.sizes is None else len(self.sizes)
+
+    rank = ndims
+
+    @property
+    def dims(self) -> list[Any] | None:
+        """The sizes, as `Dimension`s; None: their number is not known."""
+        return None if self.sizes is None else [Dimension(each) for each in self.sizes]
+
+    def as_list(self) -> list[int | None]:
+        """Return the sizes as integers and None.
+
+        Raises:
+            ValueError: Their number is not known.
+        """
+        if self.sizes is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape.")
+        return list(self.sizes)
+
+    def num_elements(self) -> int | None:
+        """Return how many elements there are; None: it is not known."""
+        sizes = self.sizes
+        if sizes is None or None in sizes:
+            return None
+        return math.prod(each for each in sizes if each is not None)
+
+    def is_fully_defined(self) -> bool:
+        """Return whether all sizes are known."""
+        return self.sizes is not None and None not in self.sizes
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Return whether a tensor may have both shapes."""
+        mine, its = self.sizes, sizes_of(other)
+        if mine is None or its is None:
+            return True
+        pairs = zip(mine, its, strict=False)
+        return len(mine) == len(its) and all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise ValueError unless a tensor may have both shapes."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
+
+    def merge_with(self, other: Any) -> "TensorShape":
+        """Return the shape with the sizes that either knows.
+
+        Raises:
+            ValueError: They differ.
+        """
+        other = TensorShape(other)
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {other} are not compatible")
+        if self.sizes is None or other.sizes is None:
+            return other if self.sizes is None else self
+        pairs = zip(self.sizes, other.sizes, strict=True)
+        return TensorShape([its if own is None else own for own, its in pairs])
+
+    def concatenate(self, other: Any) -> "TensorShape":
+        """Return the sizes of both shapes, one after the other."""
+        its = sizes_of(other)
+        return TensorShape(None if self.sizes is None or its is None else (*self.sizes, *its))
+
+    def with_rank(self, rank: int) -> "TensorShape":
+        """Return the shape with so many axes.
+
+        Raises:
+            ValueError: It has others.
+        """
+        try:
+            return self.merge_with([None] * rank)
+        except ValueError:
+            raise ValueError(f"Shape {self} must have rank {rank}") from None
+
+    def __len__(self) -> int:
+        if self.sizes is None:
+            raise ValueError("Cannot take the length of shape with unknown rank.")
+        return len(self.sizes)
+
+    def __bool__(self) -> bool:
+        return self.sizes is not None
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.sizes is None:
+            raise ValueError("Cannot iterate over a shape with unknown rank.")
+        return iter([Dimension(each) for each in self.sizes])
+
+    def __getitem__(self, key: Any) -> Any:
+        if self.sizes is None:
+            return TensorShape(None) if isinstance(key, slice) else UNKNOWN
+        found = self.sizes[key]
+        return TensorShape(found) if isinstance(found, tuple) else Dimension(found)
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return self.sizes == sizes_of(other)
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.sizes)
+
+    def __str__(self) -> str:
+        return text_of(self.sizes)
+
+    def __repr__(self) -> str:
+        return f"TensorShape({self.dims})"
+
+
+def check_same(mine: Sizes | None, other: Sizes | None) -> None:
+    """Raise ValueError where sizes that are known differ, as TensorFlow's graphs do."""
+    if mine is None or other is None:
+        return
+    if len(mine) != len(other):
+        raise ValueError(f"Shapes must be equal rank, but are {len(mine)} and {len(other)}")
+    for axis, (one, two) in enumerate(zip(mine, other, strict=True)):
+        if None not in (one, two) and one != two:
+            shapes = " and ".join(_bracketed(each) for each in (mine, other))
+            raise ValueError(
+                f"Dimension {axis} in both shapes must be equal, but are {one} and {two}. Shapes "
+                f"are {shapes}."
+            )
+
+
+def _bracketed(sizes: Sizes) -> str:
+    return f"[{','.join('?' if size is None else str(size) for size in sizes)}]"
+
+
+def text_of(sizes: Sizes | None) -> str:
+    """Return sizes as TensorFlow writes them."""
+    if sizes is None:
+        return "<unknown>"
+    each = ["?" if size is None else str(size) for size in sizes]
+    return f"({each[0]},)" if len(each) == 1 else f"({', '.join(each)})"

@@ -1,0 +1,352 @@
+"""TensorFlow 1's `tf.summary`: operations whose values are summaries, and what writes them.
+
+A session computes the numbers; what it returns for a summary is made of them on the host.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored import ops
+from mirrored._logging import logger
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph import Graph, get_default_graph, graph_of
+from mirrored.compat.v1.sources import converted
+from mirrored.compat.v1.variables import GraphKeys
+from mirrored.errors import InvalidArgumentError
+from mirrored.training.summaries.writer import create_file_writer
+
+_NOT_IN_TAGS = re.compile(r"[^-/\w\.]")
+
+
+class _Part(NamedTuple):
+    """One value of a summary.
+
+    Attributes:
+        tag: What it is called.
+        kind: "scalar", "histogram" or "text".
+        tensor: Its numbers; of a text there are none that matter.
+        text: The text.
+    """
+
+    tag: str
+    kind: str
+    tensor: Tensor
+    text: str = ""
+
+
+class Summary(Tensor):
+    """A result whose value is a summary, as bytes that a `FileWriter` takes."""
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        super().__init__((), np.dtype(object), "")
+        self.parts = list(parts)
+
+    @property
+    def fetched(self) -> list[Tensor]:
+        """The tensors whose values a run computes where it is fetched."""
+        return [each.tensor for each in self.parts]
+
+    def made_of(self, values: Sequence[Any]) -> bytes:
+        """Return the summary of the values of `fetched`, as bytes."""
+        made = [_value(part, value) for part, value in zip(self.parts, values, strict=True)]
+        found: bytes = _messages().Summary(value=made).SerializeToString()
+        return found
+
+    @property
+    def _dtype_name(self) -> str:
+        return "string"
+
+
+def scalar(name: str, tensor: Any, collections: Any = None, family: str | None = None) -> Summary:
+    """Return a summary of a number.
+
+    Args:
+        name: What it is called, behind the name scopes that are open.
+        tensor: The number.
+        collections: The collections that it is put into; None: that which `merge_all` merges.
+        family: What stands before its name.
+    """
+    return _drawn("scalar", "ScalarSummary", name, tensor, collections, family)
+
+
+def histogram(
+    name: str, values: Any, collections: Any = None, family: str | None = None
+) -> Summary:
+    """Return a summary of how numbers are spread.
+
+    Args:
+        name: What it is called, behind the name scopes that are open.
+        values: The numbers.
+        collections: The collections that it is put into; None: that which `merge_all` merges.
+        family: What stands before its name.
+    """
+    return _drawn("histogram", "HistogramSummary", name, values, collections, family)
+
+
+def text(name: str, tensor: str, collections: Any = None) -> Summary:
+    """Return a summary of a text.
+
+    Args:
+        name: What it is called, behind the name scopes that are open.
+        tensor: The text. *Ours*: Python's.
+        collections: The collections that it is put into; None: that which `merge_all` merges.
+
+    Raises:
+        TypeError: It is no text of Python's.
+    """
+    if not isinstance(tensor, str):
+        raise TypeError(f"A text is one of Python's. Received: {tensor!r}")
+    return _drawn("text", "TensorSummaryV2", name, 0, collections, None, tensor)
+
+
+def _drawn(
+    form: str, kind: str, name: str, value: Any, collections: Any, family: Any, text: str = ""
+) -> Summary:
+    graph = graph_of(value)
+    inner = graph.name_scope(_clean(family)) if family else nullcontext()
+    with graph.as_default(), inner:
+        whole = graph.operation_name(_clean(name))
+        tensor = converted(value, name=f"{whole}/values/")
+        tag = f"{_clean(family)}/{whole}" if family else whole
+        drawn = graph.draw(
+            _nothing,
+            (tensor,),
+            kind=kind,
+            name=f"{whole}/",
+            results=Summary([_Part(tag, form, tensor, text)]),
+        )
+    return _collected(graph, drawn, [GraphKeys.SUMMARIES] if collections is None else collections)
+
+
+def _collected(graph: Graph, drawn: Operation, collections: Sequence[str]) -> Summary:
+    summary: Any = drawn.outputs[0]
+    for each in collections:
+        graph.add_to_collection(each, summary)
+    found: Summary = summary
+    return found
+
+
+def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = None) -> Summary:
+    """Return one summary that has all of others.
+
+    Args:
+        inputs: The others.
+        collections: The collections that it is put into; None: none.
+        name: Its name.
+
+    Raises:
+        TypeError: One of them is no summary.
+    """
+    for each in inputs:
+        if not isinstance(each, Summary):
+            raise TypeError(f"Summaries are merged. Received: {each!r}")
+    parts = [part for each in inputs for part in each.parts]
+    graph = graph_of(inputs)
+    drawn = graph.draw(
+        _nothing,
+        (list(inputs),),
+        kind="MergeSummary",
+        name=f"{name or 'Merge'}/MergeSummary",
+        results=Summary(parts),
+    )
+    return _collected(graph, drawn, collections or [])
+
+
+def merge_all(
+    key: str = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None
+) -> Any:
+    """Return one summary that has all that were collected; None: there are none.
+
+    Args:
+        key: The collection.
+        scope: What their names begin with.
+        name: Its name.
+    """
+    found = get_default_graph().get_collection(key, scope)
+    return merge(found, name=name) if found else None
+
+
+def _nothing(*_: Any) -> Any:
+    return ops.constant(False)
+
+
+def _clean(name: str) -> str:
+    """Return a name with what no name of an operation has replaced."""
+    made = _NOT_IN_TAGS.sub("_", name).lstrip("/")
+    if made != name:
+        logger.info("Summary name %s is illegal; using %s instead.", name, made)
+    return made
+
+
+# ---------------------------------------------------------------------------- messages
+
+
+def _messages() -> Any:
+    """Return the module of the messages that summaries are written as."""
+    try:
+        from tensorboardX.proto import summary_pb2
+    except ImportError as error:
+        raise ImportError(
+            "Summaries are written by the package tensorboardX, which is not installed: install "
+            "mirrored's extra `tensorboard`, or run pip install tensorboardX"
+        ) from error
+    return summary_pb2
+
+
+def _value(part: _Part, value: Any) -> Any:
+    messages = _messages()
+    if part.kind == "scalar":
+        if np.size(value) != 1:
+            raise InvalidArgumentError(
+                f"tags and values are not the same shape: [] != {list(np.shape(value))} (tag "
+                f"'{part.tag}')"
+            )
+        return messages.Summary.Value(tag=part.tag, simple_value=float(np.reshape(value, ())))
+    if part.kind == "histogram":
+        return messages.Summary.Value(tag=part.tag, histo=_histogram(part.tag, value))
+    metadata = messages.SummaryMetadata(plugin_data={"plugin_name": "text"})
+    tensor = {"dtype": "DT_STRING", "tensor_shape": {}, "string_val": [part.text.encode()]}
+    return messages.Summary.Value(tag=part.tag, metadata=metadata, tensor=tensor)
+
+
+@cache
+def _limits() -> Any:
+    """Return the upper ends of TensorFlow's buckets: each is a tenth wider than the one before."""
+    ends, end = [], 1e-12
+    while end < 1e20:
+        ends.append(end)
+        end *= 1.1
+    ends.append(sys.float_info.max)
+    return np.array([*(-each for each in reversed(ends)), 0.0, *ends])
+
+
+def _histogram(tag: str, value: Any) -> Any:
+    values = np.asarray(value, np.float64).ravel()
+    if not np.isfinite(values).all():
+        what = "Nan" if np.isnan(values).any() else "Infinity"
+        raise InvalidArgumentError(f"{what} in summary histogram for: {tag}")
+    limits = _limits()
+    counts = np.bincount(np.searchsorted(limits, values, side="right"), minlength=limits.size)
+    # Of empty buckets side by side the last one stays.
+    last = np.append((counts[:-1] > 0) | (counts[1:] > 0), True)
+    return _messages().HistogramProto(
+        min=values.min(initial=sys.float_info.max),
+        max=values.max(initial=-sys.float_info.max),
+        num=values.size,
+        sum=values.sum(),
+        sum_squares=np.square(values).sum(),
+        bucket_limit=limits[last],
+        bucket=counts[last],
+    )
+
+
+class FileWriter:
+    """Writes summaries to a new file of events, which TensorBoard shows.
+
+    The package tensorboardX writes them.
+
+    Args:
+        logdir: The folder; it is made.
+        graph: A graph, which is written too.
+        max_queue: After how many summaries they are in the file.
+        flush_secs: After how many seconds they are there at the latest, when another one comes.
+        graph_def: Not provided.
+        filename_suffix: What the file's name ends with.
+        session: Not provided.
+
+    Raises:
+        ImportError: tensorboardX is not installed.
+        ValueError: What is not provided is given.
+
+    Example:
+        >>> import tempfile
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default() as graph, tf.Session() as session:
+        ...     merged = tf.summary.merge([tf.summary.scalar("loss", tf.constant(0.5))])
+        ...     with tf.summary.FileWriter(tempfile.mkdtemp(), graph) as writer:
+        ...         writer.add_summary(session.run(merged), global_step=1)
+    """
+
+    def __init__(
+        self,
+        logdir: Any,
+        graph: Graph | None = None,
+        max_queue: int = 10,
+        flush_secs: float = 120,
+        graph_def: Any = None,
+        filename_suffix: str | None = None,
+        session: Any = None,
+    ) -> None:
+        if graph_def is not None or session is not None:
+            raise ValueError("`graph_def` and `session` are not provided: give `graph`.")
+        self._logdir = logdir
+        self._made = logdir, max_queue, int(flush_secs * 1000), filename_suffix or ""
+        self._writer = create_file_writer(*self._made)
+        if graph is not None:
+            self.add_graph(graph)
+
+    def get_logdir(self) -> Any:
+        """Return the folder."""
+        return self._logdir
+
+    def add_summary(self, summary: Any, global_step: Any = None) -> None:
+        """Write a summary.
+
+        Args:
+            summary: What a session returned, or a message.
+            global_step: Its step.
+        """
+        if isinstance(summary, bytes):
+            summary = _messages().Summary.FromString(summary)
+        step = {} if global_step is None else {"step": int(global_step)}
+        self._writer.write(summary=summary, **step)
+
+    def add_graph(self, graph: Graph, global_step: Any = None) -> None:
+        """Write a graph: its operations, what they are called and what they are computed from.
+
+        Args:
+            graph: The graph.
+            global_step: Its step.
+        """
+        from tensorboardX.proto import graph_pb2
+
+        made = graph_pb2.GraphDef(node=_nodes(graph), versions={"producer": 22})
+        step = {} if global_step is None else {"step": int(global_step)}
+        self._writer.write(graph_def=made.SerializeToString(), **step)
+
+    def flush(self) -> None:
+        """Bring what was written to the file."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Bring what was written to the file, and take no more."""
+        self._writer.close()
+
+    def reopen(self) -> None:
+        """Go on in a new file."""
+        self._writer.close()
+        self._writer = create_file_writer(*self._made)
+
+    def __enter__(self) -> "FileWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _nodes(graph: Graph) -> Iterator[dict[str, Any]]:
+    for operation in graph.get_operations():
+        inputs = [f"{each.node.callee.name}:{each.index}" for each in operation.inputs]
+        waited = [f"^{each.name}" for each in operation.control_inputs]
+        yield {
+            "name": operation.name,
+            "op": operation.type,
+            "device": operation.device,
+            "input": [*(each.removesuffix(":0") for each in inputs), *waited],
+        }
