@@ -11,6 +11,7 @@ import logging
 import platform
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 
@@ -26,6 +27,9 @@ from mirrored.distribute import CrossDeviceOps, NcclAllReduce, bandwidth
 from mirrored.distribute.cross_device_ops.connections import streamed
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
 from mirrored.version import VERSION
+from mirrored.workers import Workers, connect
+from mirrored.workers.launch import launch
+from mirrored.workers.measuring import Measured, measure
 
 # What an optional part does, and the distributions that bring it.
 _OPTIONAL = (
@@ -49,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The process's exit status.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m mirrored", description="Data-parallel training on one host."
+        prog="python -m mirrored",
+        description="Data-parallel training. Started by mpiexec, it looks at all workers.",
     )
     parser.add_argument("--version", action="version", version=f"mirrored {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
@@ -67,14 +72,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     test.add_argument("--quick", action="store_true", help="three sizes, up to 4M, and few turns")
     parsed = parser.parse_args(arguments)
+    workers = _workers()
     try:
         if parsed.command == "selftest":
+            if workers is not None:
+                return _test_and_measure_workers(workers, parsed.sizes, parsed.quick)
             return _test_and_measure(parsed.sizes, parsed.quick)
         report = "\n".join(describe_machine())
     except ValueError as error:  # The environment asks for something that cannot be had.
         parser.exit(2, f"{error}\n")
-    sys.stdout.write(f"{report}\n")
+    if workers is None:
+        _print(report)
+        return 0
+    for rank, each in enumerate(workers.gather(report, "devices")):
+        if workers.is_chief:
+            _print(f"Worker {rank} of {workers.count}, on host {workers.hosts[rank]}")
+            _print(textwrap.indent(each, "  "))
     return 0
+
+
+def _workers() -> Workers | None:
+    """Return the workers that this program was started as; None: it is alone."""
+    if launch() is None:
+        return None
+    with _quiet():
+        workers = connect()
+    return workers if workers.count > 1 else None
 
 
 def describe_machine() -> Iterable[str]:
@@ -197,6 +220,7 @@ def _libraries() -> Iterable[str]:
 # The sizes of --quick, and how often each is measured with it and without.
 _QUICK_SIZES = (1 << 10, 1 << 16, 1 << 22)
 _QUICK_TURNS, _TURNS = 3, 7
+_LARGEST = 1 << 26  # Bytes that workers add at most, where nobody asks for other sizes.
 # The memory of each half of a GPU that does not say how much it has, in MB.
 _HALF = 256
 
@@ -230,6 +254,40 @@ def _test_and_measure(sizes: Sequence[int] | None, quick: bool) -> int:
     if not right:
         _print("Some sums are wrong: see #wrong. Do not train on these devices.")
     return 0 if passed and right else 1
+
+
+def _test_and_measure_workers(workers: Workers, sizes: Sequence[int] | None, quick: bool) -> int:
+    """Sum between workers, print how fast that is, and return the status; all of them call it."""
+    # Each size has to fit into every worker's memory several times.
+    chosen = sizes or (_QUICK_SIZES if quick else bandwidth.sizes(largest=_LARGEST, factor=4))
+    right = True
+    if workers.is_chief:
+        _print("Workers")
+        for rank, host in enumerate(workers.hosts):
+            _print(f"  worker {rank} on host {host}")
+        _print(f"All-reduces of float32, summed over {workers.count} workers")
+        _print(f"  {bandwidth.HEADING}")
+    for row in measure(workers, chosen, turns=_QUICK_TURNS if quick else _TURNS):
+        right &= not row.wrong
+        if workers.is_chief:
+            _print(f"  {_shown(row, workers.count)}")
+    if workers.is_chief and not right:
+        _print("Some sums are wrong: see #wrong. Do not train on these workers.")
+    if workers.is_chief:
+        _print("The devices of one worker are tested without mpiexec.")
+    return 0 if right else 1
+
+
+def _shown(row: Measured, ranks: int) -> bandwidth.Measurement:
+    return bandwidth.Measurement(
+        collective="Workers",
+        ranks=ranks,
+        nbytes=4 * row.elements,
+        count=row.elements,
+        dtype="float32",
+        seconds=row.seconds,
+        wrong=row.wrong,
+    )
 
 
 def _summing_devices() -> Sequence[Device]:
