@@ -15,3 +15,15 @@ class Moves:
     """
 
     count = 0
+
+
+class Writes:
+    """How often variables were written where recorded programs find them.
+
+    What keeps something computed from them sees by it whether that is still true.
+
+    Attributes:
+        count: That number.
+    """
+
+    count = 0

@@ -25,7 +25,7 @@ from mirrored.ops.spec import DType, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.ops.tensor_shape import TensorShape
 from mirrored.program import register_variable
-from mirrored.program.variable_access import Moves, variable_writes
+from mirrored.program.variable_access import Moves, Writes, variable_writes
 from mirrored.variables.variable import (
     Prepared,
     Variable,
@@ -340,6 +340,8 @@ class DeviceVariable(Variable):
         undone = _undone.get()
         if undone is not None and recorder is None:
             undone.note(self)
+        if recorder is None:
+            Writes.count += 1
         if isinstance(value, np.ndarray):
             copy_from_host(self._device, value, self._tensor._array)
         elif recorder is not None:
@@ -362,6 +364,7 @@ class DeviceVariable(Variable):
         undone = _undone.get()
         if undone is not None:
             undone.note(self)
+        Writes.count += 1
         copy_from_host(self._device, value, self._tensor._array)
         devices.log_placement("AssignVariableOp", self._device)
 
@@ -376,6 +379,7 @@ class DeviceVariable(Variable):
 
     def _give_back(self, value: Tensor) -> None:
         """Take a value that `_kept` returned."""
+        Writes.count += 1
         with variable_writes:
             if self._stays_in is None:
                 self._tensor = value

@@ -27,6 +27,7 @@ from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
 from mirrored.program.schedule import Guard, Launch, make_schedule
 from mirrored.program.stream_memory_planner import plan_stream_memory
 from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
+from mirrored.program.streamed.kept_casts import KeptCasts, with_kept_casts
 from mirrored.program.streamed.staging import Result, Staging, counter_of
 from mirrored.program.thread_pool import ThreadPool
 from mirrored.program.timing import run_timed
@@ -47,8 +48,9 @@ class Planned:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.schedule = make_schedule(graph, Streams(graph))
-        self.plan = plan_stream_memory(graph, self.schedule)
+        self.graph, self.kept_casts = with_kept_casts(graph)
+        self.schedule = make_schedule(self.graph, Streams(self.graph))
+        self.plan = plan_stream_memory(self.graph, self.schedule)
 
 
 class StreamedProgram:
@@ -75,8 +77,9 @@ class StreamedProgram:
     def __init__(
         self, graph: Graph, memory: Arenas | None = None, planned: Planned | None = None
     ) -> None:
-        self.graph = graph
         self.planned = planned or Planned(graph)
+        self.graph = graph = self.planned.graph
+        self._kept_casts = KeptCasts(self.planned.kept_casts)
         schedule = self.planned.schedule
         plan, self._feeds, reports, self._counters = self.planned.plan
         self._arrays = Buffers(plan, memory or Arenas(), graph.purpose)
@@ -217,6 +220,7 @@ class StreamedProgram:
                 undo = self._mark()
                 with self._undone_where_stopped(undo):
                     bring(step)
+                    self._kept_casts.refresh(self._streams)
                     self._step()
                 if report is None:
                     continue
@@ -383,6 +387,8 @@ class StreamedProgram:
             run_timed(steps.stages, steps.backends, self.graph.device, observers[0])
         else:
             self._steps.run()
+        if self.graph.writes:
+            self._kept_casts.written()
         if get_log_device_placement():
             log_placement(self.graph.name, self.graph.device)
 

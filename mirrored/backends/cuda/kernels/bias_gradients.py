@@ -65,7 +65,7 @@ def _source(dtype: np.dtype[Any], sums: np.dtype[Any]) -> Source:
 def _run(
     xp: Launcher, outputs: tuple[Any, ...], inputs: Sequence[tuple[Any, ...]], attrs: Sequence[Any]
 ) -> None:
-    (gradient, out), (g, y) = outputs, inputs[0]
+    (gradient, *_, out), (g, y) = outputs, inputs[0]
     shape = reductions.columns_of(gradient.shape)
     plan = reductions.plan_of_columns(shape)
     sums = out if plan.parts == 1 else attrs[1]["workspace"][0]
@@ -85,6 +85,13 @@ def _run(
         reductions.add_parts(xp, out, sums)
 
 
+def _run_sums(
+    xp: Launcher, outputs: tuple[Any, ...], inputs: Sequence[tuple[Any, ...]], attrs: Sequence[Any]
+) -> None:
+    """Write the sums of columns of narrow floats as the float32 that they are made in."""
+    reductions.sum_columns(xp, outputs[1], inputs[0][0], **attrs[0])
+
+
 def _fits(ops: Sequence[OpSpec]) -> bool:
     """Whether there are columns, of more than one element, and nothing is broadcast."""
     shape = ops[0].output[0]
@@ -92,6 +99,17 @@ def _fits(ops: Sequence[OpSpec]) -> bool:
     return alike and min((*reductions.columns_of(shape), 2)) > 1
 
 
+def _widens(ops: Sequence[OpSpec]) -> bool:
+    """Whether a cast of sums gives what they are made in."""
+    sums, cast = ops[-2:]
+    narrow = sums.inputs[0][1].name in teams.NARROW
+    return narrow and cast.output == (sums.output[0], np.dtype(np.float32))
+
+
 COMBINATIONS: dict[tuple[str, ...], Combination] = {
-    ("ReluGrad", "BiasAddGrad"): Combination(_run, (True, True), _fits)
+    ("ReluGrad", "BiasAddGrad"): Combination(_run, (True, True), _fits),
+    ("ReluGrad", "BiasAddGrad", "Cast"): Combination(
+        _run, (True, False, True), lambda ops: _fits(ops) and _widens(ops)
+    ),
+    ("BiasAddGrad", "Cast"): Combination(_run_sums, (False, True), _widens),
 }

@@ -136,9 +136,11 @@ def _widened(
 
 
 def _is_widened(ops: Sequence[OpSpec]) -> bool:
+    """Whether it is as gradients of weights are: what layers return is rounded in any case."""
     product, cast = ops
     narrow = {dtype.name for _, dtype in product.inputs} <= set(teams.NARROW)
-    return narrow and cast.output == (product.output[0], np.dtype(np.float32))
+    wide = cast.output == (product.output[0], np.dtype(np.float32))
+    return narrow and wide and product.attrs["transpose_a"]
 
 
 COMBINATIONS: dict[tuple[str, ...], Combination] = {

@@ -319,7 +319,8 @@ def plan_of_columns(shape: Shape) -> Plan:
     return _plan(shape, (0,))
 
 
-def _bias_add_grad(xp: Launcher, out: Any, g: Any, *, workspace: tuple[Any, ...] = ()) -> None:
+def sum_columns(xp: Launcher, out: Any, g: Any, *, workspace: tuple[Any, ...] = ()) -> None:
+    """Write the sums of columns, as `BiasAddGrad` has them; of narrow floats also in float32."""
     _reduce(xp, out, g.reshape(columns_of(g.shape)), kind="Sum", axis=(0,), workspace=workspace)
 
 
@@ -353,5 +354,5 @@ KERNELS: dict[str, DeviceKernel] = {
     },
     "Mean": DeviceKernel(partial(_reduce, kind="Sum", mean=True), partial(_workspace, mean=True)),
     **{kind: DeviceKernel(partial(_place, kind=kind)) for kind in _PLACES},
-    "BiasAddGrad": DeviceKernel(_bias_add_grad, _bias_add_grad_workspace),
+    "BiasAddGrad": DeviceKernel(sum_columns, _bias_add_grad_workspace),
 }

@@ -1,0 +1,234 @@
+"""Weights in the narrower dtype that layers compute in: kept from step to step, not cast in each.
+
+The kernel that writes the weights writes these copies too.
+"""
+
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mirrored.backends import Storage
+from mirrored.backends.stream_backend import FusedOp, Fusion, is_streamed
+from mirrored.devices import Device
+from mirrored.ops.spec import TensorSpec
+from mirrored.program.graph import Collective, Graph, Node, Value
+from mirrored.program.variable_access import Writes
+
+
+class CastMemory:
+    """The memory of cast weights; a program takes it, and it is that program's.
+
+    Attributes:
+        device: Where it is.
+        spec: Its shape and dtype.
+    """
+
+    def __init__(self, spec: TensorSpec, device: Device) -> None:
+        self.spec = spec
+        self.device = device
+        self._storage: weakref.ref[Storage] | None = None
+
+    def take(self) -> Storage:
+        """Return new memory, which lasts for as long as the caller keeps it.
+
+        Raises:
+            ResourceExhaustedError: The device has no room for it.
+        """
+        storage = self.device.allocate(*self.spec, "weights in the dtype that layers compute in")
+        self._storage = weakref.ref(storage)
+        return storage
+
+    @property
+    def array(self) -> Any:
+        """All its elements."""
+        storage = None if self._storage is None else self._storage()
+        if storage is None:
+            raise RuntimeError("The memory of cast weights was let go of while a program used it.")
+        return storage.array
+
+
+class KeptCast:
+    """All weights of one memory in another dtype: to a graph, a variable that it writes.
+
+    Args:
+        weights: What is read, as a whole: memory of variables.
+        cast: A cast of some of them.
+    """
+
+    def __init__(self, weights: Value, cast: Node) -> None:
+        self.weights = weights
+        self.cast = cast
+        spec = TensorSpec(weights.spec.shape, cast.output.spec.dtype)
+        self.memory = CastMemory(spec, weights.device)
+        self.value = Value(spec, weights.device)
+        self.value.storage = self.memory
+
+    def pinned(self) -> tuple[CastMemory, int]:
+        """Return the memory that it stays in, and its place there."""
+        return self.memory, 0
+
+    def refresh(self, backend: Any) -> None:
+        """Let a device cast the weights as they are now."""
+        size, read = self.memory.spec.shape, self.weights.spec
+        step = FusedOp("Cast", (0,), size, self.memory.spec.dtype)
+        kernel = backend.fused_kernel(Fusion(((read.shape, read.dtype),), (step,), (0,)))
+        outputs, inputs = (self.memory.array,), (self.weights.storage.array,)
+        backend.run(kernel, backend.xp, outputs, inputs, None)
+
+
+class KeptCasts:
+    """The casts that a program keeps, with their memory.
+
+    Args:
+        casts: The casts.
+    """
+
+    def __init__(self, casts: Sequence[KeptCast]) -> None:
+        self._casts = casts
+        self._storages = [each.memory.take() for each in casts]
+        self._seen = -1
+
+    def refresh(self, streams: Any) -> None:
+        """Cast weights anew that were written by others than the program since it last looked.
+
+        Args:
+            streams: For each memory the backend on whose stream the program begins there.
+        """
+        if self._casts and self._seen != Writes.count:
+            self._seen = Writes.count
+            for each in self._casts:
+                each.refresh(streams[each.memory.device.backend.memory])
+
+    def written(self) -> None:
+        """Note that the program has been asked to write its weights, and these with them."""
+        current = self._seen == Writes.count
+        Writes.count += 1
+        if current:
+            self._seen = Writes.count
+
+
+def with_kept_casts(graph: Graph) -> tuple[Graph, list[KeptCast]]:
+    """Return a graph that reads cast weights instead of casting them; itself where it casts none.
+
+    Args:
+        graph: The graph, which stays as it is.
+    """
+    found: dict[tuple[Value, Any], KeptCast] = {}
+    of_node: dict[Node, KeptCast] = {}
+    for node in graph.nodes:
+        if _casts_weights(node):
+            weights = node.inputs[0].base
+            key = weights, node.output.spec.dtype
+            if key not in found and _new_value(graph, weights) is not None:
+                found[key] = KeptCast(weights, node)
+            if key in found:
+                of_node[node] = found[key]
+    if not found:
+        return graph, []
+    kept = list(found.values())
+    return _Copy(graph, of_node).graph(kept), kept
+
+
+def _casts_weights(node: Node) -> bool:
+    value = node.inputs[0] if node.op.name == "Cast" else None
+    return (
+        value is not None
+        and value.base.storage is not None
+        and is_streamed(node.device.backend)
+        and value.base.device is node.device
+        and value.spec.dtype.kind == "f"
+        and node.output.spec.dtype.itemsize < value.spec.dtype.itemsize
+    )
+
+
+def _new_value(graph: Graph, weights: Value) -> Value | None:
+    """Return what all weights of a memory become in a step; None where that is not one vector."""
+    written: list[tuple[int, Value]] = []
+    for variable, value in graph.writes:
+        storage, place = variable.pinned()
+        if storage is weights.storage:
+            written.append((place - value.offset, value))
+    if not written:
+        return None  # To cast them takes memory for as long as layers compute with them alone.
+    (start, first), *_ = written
+    base = first.base
+    whole = sum(value.size for _, value in written) == base.size == weights.size
+    same = all(place == start and value.base is base for place, value in written)
+    return base if whole and same and start == 0 and base.node is not None else None
+
+
+class _Copy:
+    """A graph made anew, with parts of kept values in the place of casts."""
+
+    def __init__(self, graph: Graph, casts: dict[Node, KeptCast]) -> None:
+        self._graph = graph
+        self._casts = casts
+        self._values: dict[Value, Value] = {}
+        self._inputs: dict[int, tuple[Value, ...]] = {}
+
+    def graph(self, kept: Iterable[KeptCast]) -> Graph:
+        """Return the graph, which writes what is kept with the weights that it is cast from."""
+        graph, of = self._graph, self._of
+        nodes: dict[Node, Node] = {}
+        for node in graph.nodes:  # Each after what it reads.
+            if node in self._casts:
+                self._replace(node)
+            else:
+                nodes[node] = self._node(node)
+        writes = [(variable, of(value)) for variable, value in graph.writes]
+        more: list[Node] = []
+        for each in kept:
+            new = _new_value(graph, each.weights)
+            if new is not None:  # As for all of them.
+                more.append(_cast_of(of(new), each))
+                writes.append((each, more[-1].output))
+        return replace(
+            graph,
+            nodes=[*nodes.values(), *more],
+            outputs=[of(value) for value in graph.outputs],
+            writes=writes,
+            guards=[of(value) for value in graph.guards],
+            collectives=[
+                Collective(each.connection, each.what, each.timeout, [nodes[n] for n in each.nodes])
+                for each in graph.collectives
+            ],
+        )
+
+    def _replace(self, node: Node) -> None:
+        read = node.inputs[0]
+        part = self._casts[node].value.part(TensorSpec(*node.output.spec), read.offset)
+        part.replica = node.output.replica
+        self._values[node.output] = part
+
+    def _node(self, node: Node) -> Node:
+        inputs = self._inputs.get(id(node.inputs))
+        if inputs is None:  # Those of an all-reduce are the same for all its nodes.
+            inputs = self._inputs[id(node.inputs)] = tuple([self._of(v) for v in node.inputs])
+        output = Value(node.output.spec, node.output.device, node.output.replica)
+        self._values[node.output] = output
+        made = Node(node.op, inputs, node.attrs, output, node.replica, node.updates)
+        output.made_by = weakref.ref(made)
+        return made
+
+    def _of(self, value: Value) -> Value:
+        known = self._values.get(value)
+        if known is None:
+            known = value
+            if value.base is not value:
+                base = self._of(value.base)
+                if base is not value.base:
+                    known = base.part(value.spec, value.offset)
+                    known.replica = value.replica
+            self._values[value] = known
+        return known
+
+
+def _cast_of(new: Value, kept: KeptCast) -> Node:
+    """Return the node that computes what is kept from the new value of the weights."""
+    replica = new.replica
+    output = Value(kept.memory.spec, kept.memory.device, replica)
+    vector = new if new.spec.shape == kept.memory.spec.shape else new.part(kept.weights.spec)
+    node = Node(kept.cast.op, (vector,), kept.cast.attrs, output, replica, updates=True)
+    output.made_by = weakref.ref(node)
+    return node
