@@ -7,11 +7,14 @@ memory longer than computing them.
 
 import functools
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.graph import Node, Value
 from mirrored.program.schedule import FusedGroup, Kernels
-from mirrored.program.together import Readers, units
+
+if TYPE_CHECKING:  # Most machines never need it.
+    from mirrored.program.together import Readers
 
 # Elements that a piece of a group has: a few vectors of 64k floats fit a core's own cache.
 # Shorter vectors are not cut: the calls would cost more than the cache saves.
@@ -127,13 +130,15 @@ def register_numbers(group: FusedGroup, local: set[Value]) -> dict[Value, int]:
 # ------------------------------------------------------------------ groups of one kernel
 
 
-def group(nodes: Iterable[Node], readers: Readers | None = None) -> list[Kernels | FusedGroup]:
+def group(nodes: Iterable[Node], readers: "Readers | None" = None) -> list[Kernels | FusedGroup]:
     """Return one replica's nodes as groups that one kernel computes, others as `units` does.
 
     Args:
         nodes: The nodes, in an order in which they can be computed.
         readers: Who reads each value of their graph.
     """
+    from mirrored.program.together import units
+
     return _Groups(units(list(nodes), readers)).phases
 
 

@@ -7,12 +7,15 @@ small products takes two streams.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
+from typing import TYPE_CHECKING
 
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.fusion import cut, group
 from mirrored.program.graph import SHARED, Graph, Node, is_between, product_operations
 from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
-from mirrored.program.together import Readers
+
+if TYPE_CHECKING:  # Most machines never need it.
+    from mirrored.program.together import Readers
 
 # Whose replica 0's second stream is, and whose what all replicas share is where it has something
 # beside it; no replicas have such numbers.
@@ -51,6 +54,8 @@ class Streams:
     replicas_first = False  # All-reduces start as soon as what they sum is there.
 
     def __init__(self, graph: Graph) -> None:
+        from mirrored.program.together import Readers
+
         self._readers = Readers(graph)
 
     def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
@@ -87,7 +92,7 @@ class Streams:
                     yield [launch]
 
 
-def _launches(nodes: Iterable[Node], replica: int, readers: Readers) -> list[Launch]:
+def _launches(nodes: Iterable[Node], replica: int, readers: "Readers") -> list[Launch]:
     """Return nodes as launches: a new one wherever the memory changes."""
     launches = []
     for (_, between), phases in groupby(
@@ -121,7 +126,7 @@ def _may_branch(nodes: list[Node]) -> bool:
     return max(map(product_operations, nodes)) <= _SHORT
 
 
-def _branches(nodes: list[Node], replica: int, readers: Readers) -> Iterator[Stage]:
+def _branches(nodes: list[Node], replica: int, readers: "Readers") -> Iterator[Stage]:
     """Yield nodes of one replica on two streams of its device.
 
     Of what is ready, that with the longest way ahead goes first, and the next beside it (Graham,
