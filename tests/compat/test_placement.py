@@ -12,7 +12,7 @@ import mirrored.compat.v1 as tf
 from mirrored import errors
 
 FULL = "/job:localhost/replica:0/task:0/device:"
-Simulate = Callable[..., list[Any]]
+MakeGpus = Callable[..., list[str]]
 
 
 @pytest.fixture(autouse=True)
@@ -41,21 +41,19 @@ def logging_session() -> tf.Session:
     ],
 )
 def test_the_sum_of_two_constants(
-    simulate: Simulate,
+    make_gpus: MakeGpus,
     caplog: pytest.LogCaptureFixture,
     gpus: int,
     scopes: tuple[str | None, str | None],
     devices: tuple[str, str],
 ) -> None:
-    if gpus:
-        simulate(gpus)
+    cards = [f"GPU:{i} -> device: {i}, {card}" for i, card in enumerate(make_gpus(gpus))]
     with tf.device(scopes[0]):
         a = tf.constant([1.0, 2.0, 3.0], name="a")
         b = tf.constant([1.0, 2.0, 3.0], name="b")
     with tf.device(scopes[1]):
         c = a + b
     with logging_session() as session:
-        cards = [f"GPU:{i} -> device: {i}, simulated" for i in range(gpus)]
         head = ["Device mapping:", *cards] if gpus else ["Device mapping: no known devices."]
         assert lines_of(caplog) == head
         assert str(session.run(c)) == "[2. 4. 6.]"
@@ -71,47 +69,96 @@ def test_the_sum_of_two_constants(
         assert lines_of(caplog) == [f"{each}: {'GPU:0' if gpus else 'CPU:0'}" for each in kinds]
 
 
-def _missing() -> Any:
-    with tf.device("GPU:9"):
-        return tf.constant(1, name="a_gpu")
+def _constant(device: str) -> Callable[[], Any]:
+    def draw() -> Any:
+        with tf.device(device):
+            return tf.constant(1, name="a_gpu")
+
+    return draw
 
 
-def _without_kernel() -> Any:
+def _variable() -> Any:
     with tf.device("/gpu:0"):
         return tf.Variable(1, name="a_gpu")
 
 
-@pytest.mark.parametrize(
-    ("draw", "text"),
-    [
-        (
-            _missing,
-            "Cannot assign a device for operation a_gpu: {{node a_gpu}} was explicitly assigned to "
-            f"/device:GPU:9 but available devices are [ {FULL}CPU:0, {FULL}GPU:0 ]. Make sure the "
-            "device specification refers to a valid device.",
-        ),
-        (
-            _without_kernel,
-            "Cannot assign a device for operation a_gpu: Could not satisfy explicit device "
-            "specification '/device:GPU:0' because no supported kernel for GPU devices is "
-            "available.\nColocated operations:\n  a_gpu (VariableV2)\n  a_gpu/Assign (Assign)",
-        ),
-    ],
+def _host_function() -> Any:
+    with tf.device("/gpu:0"):
+        one = tf.get_default_graph().draw(lambda: mr.constant(1), kind="PyFunc", name="a_gpu")
+    return one.outputs[0]
+
+
+START = "Cannot assign a device for operation a_gpu: "
+NOT_THERE = (
+    f"{START}{{{{node a_gpu}}}} was explicitly assigned to %s but available devices are [ "
+    f"{FULL}CPU:0, {FULL}GPU:0 ]. Make sure the device specification refers to a valid device.\n\t "
+    "[[{{node a_gpu}}]]"
 )
-def test_placements_that_cannot_be(simulate: Simulate, draw: Any, text: str) -> None:
+NO_KERNEL = (
+    f"{START}Could not satisfy explicit device specification '/device:GPU:0' because no supported "
+    "kernel for GPU devices is available.\nColocation Debug Info:\nColocation group had the "
+    "following types and supported devices: \n%s\nColocation members, user-requested devices, and "
+    "framework assigned devices, if any:\n%s\n\t [[{{node a_gpu}}]]"
+)
+# What is drawn, the error, and with soft placement the log: the device of each node.
+WRONG: list[tuple[Callable[[], Any], str, dict[str, str]]] = [
+    (_constant("GPU:9"), NOT_THERE % "/device:GPU:9", {"a_gpu: (Const)": "GPU:0"}),
+    (_constant("/device:TPU:0"), NOT_THERE % "/device:TPU:0", {"a_gpu: (Const)": "GPU:0"}),
+    (_constant("/cpu:3"), NOT_THERE % "/device:CPU:3", {"a_gpu: (Const)": "GPU:0"}),
+    (_constant("/job:worker/cpu:0"), NOT_THERE % "/job:worker/device:CPU:0", {}),
+    (
+        _variable,
+        NO_KERNEL
+        % (
+            "VariableV2: CPU \nAssign: CPU \nIdentity: CPU \n",
+            "  a_gpu (VariableV2) /device:GPU:0\n  a_gpu/Assign (Assign) /device:GPU:0\n"
+            "  a_gpu/read (Identity) /device:GPU:0",
+        ),
+        {
+            "a_gpu/initial_value: (Const)": "GPU:0",
+            "a_gpu: (VariableV2)": "CPU:0",
+            "a_gpu/Assign: (Assign)": "CPU:0",
+            "a_gpu/read: (Identity)": "CPU:0",
+        },
+    ),
+    (
+        _host_function,
+        NO_KERNEL % ("PyFunc: CPU \n", "  a_gpu (PyFunc) /device:GPU:0"),
+        {"a_gpu: (PyFunc)": "CPU:0"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("draw", "text", "soft"), WRONG)
+def test_placements_that_cannot_be(
+    make_gpus: MakeGpus,
+    caplog: pytest.LogCaptureFixture,
+    draw: Callable[[], Any],
+    text: str,
+    soft: dict[str, str],
+) -> None:
     """All of the graph is placed, also what is not fetched; soft placement finds another device."""
-    simulate(1)
-    drawn, other = draw(), tf.constant(2.0)
+    make_gpus(1)
+    drawn, other = draw(), tf.constant(2.0, name="other")
     init = tf.global_variables_initializer()
-    with pytest.raises(errors.InvalidArgumentError, match=re.escape(text)):
+    with pytest.raises(errors.InvalidArgumentError, match=f"^{re.escape(text)}$"):
         tf.Session().run(other)
-    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+    config = tf.ConfigProto(allow_soft_placement=True, log_device_placement=True)
+    with tf.Session(config=config) as session:
+        lines_of(caplog)
+        if not soft:  # It is for another process, which no other device is.
+            with pytest.raises(errors.InvalidArgumentError, match=f"^{re.escape(text)}$"):
+                session.run(other)
+            return
         session.run(init)
         assert session.run(drawn) == 1
+        placed = {**soft, "other: (Const)": "GPU:0", "init: (NoOp)": "GPU:0"}
+        assert lines_of(caplog) == [f"{node}: {device}" for node, device in placed.items()]
 
 
-def test_a_variable_lies_on_the_device_of_its_scope(simulate: Simulate) -> None:
-    gpus = simulate(2)
+def test_a_variable_lies_on_the_device_of_its_scope(make_gpus: MakeGpus) -> None:
+    make_gpus(2)
+    gpus = mr.config.list_logical_devices("GPU")
     used = [mr.config.experimental.get_memory_info(each.name)["current"] for each in gpus]
     with tf.device("/gpu:1"):
         v = tf.Variable(np.zeros(1000, np.float32))
@@ -121,9 +168,9 @@ def test_a_variable_lies_on_the_device_of_its_scope(simulate: Simulate) -> None:
         assert now[0] - used[0] < 4000 <= now[1] - used[1]
 
 
-def test_towers_are_one_device(simulate: Simulate) -> None:
+def test_towers_are_one_device(make_gpus: MakeGpus) -> None:
     """Variables on the CPU, a quarter of the batch on each GPU, gradients averaged on the CPU."""
-    simulate(4)
+    make_gpus(4)
     rng = np.random.default_rng(5)
     # Numbers that float32 holds, which `fit` hands to models.
     xs, ys = (np.float64(np.float32(rng.normal(size=(16, size)))) for size in (3, 2))

@@ -1,8 +1,9 @@
 """What the options of sessions make of the devices, and what is said where they come too late."""
 
+import copy
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,13 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         errors.InvalidArgumentError,
         "visible_device_list contained a duplicate entry: 1,1",
     ),
-    ({"visible_device_list": 1}, TypeError, "`visible_device_list` must be a text such as '0,1'."),
+    (
+        {"visible_device_list": 1},
+        TypeError,
+        "The field `visible_device_list` of GPUOptions takes a str. Received: 1",
+    ),
+    ({"per_process_gpu_memory_fraction": "1"}, TypeError, "takes a float. Received: '1'"),
+    ({"allow_growth": "yes"}, TypeError, "takes a bool. Received: 'yes'"),
     (
         {"per_process_gpu_memory_fraction": 1.5},
         errors.InvalidArgumentError,
@@ -129,8 +136,16 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ),
     ({"device_count": {"GPU": -1}}, errors.InvalidArgumentError, "must have 0 or more GPUs"),
     ({"device_count": {"CPU": 0}}, errors.InvalidArgumentError, "and a CPU, through which"),
-    ({"device_count": ["GPU"]}, TypeError, "`device_count` must be a dict of numbers"),
-    ({"gpu_options": None}, TypeError, "`gpu_options` must be a tf.GPUOptions. Received: None"),
+    (
+        {"device_count": ["GPU"]},
+        TypeError,
+        "`device_count` of ConfigProto takes a dict. Received: [",
+    ),
+    ({"device_count": {"GPU": 1.5}}, TypeError, "`device_count` has whole numbers. Received: devi"),
+    ({"gpu_options": None}, TypeError, "takes a GPUOptions. Received: None"),
+    ({"gpu_options": {"allow": 1}}, ValueError, 'message GPUOptions has no "allow" field.'),
+    ({"soft": True}, AttributeError, 'not allowed (no field "soft" in protocol message object).'),
+    ({"graph_options": 1}, AttributeError, "object): it is not provided here. Leave it out."),
 ]
 
 
@@ -141,6 +156,16 @@ def test_options_that_are_wrong(given: Any, kind: type[Exception], text: str) ->
         tf.Session(config=options(**given))
     assert not registry.initialised
     mr.config.experimental.set_simulated_gpus(1)
+
+
+def test_fields_that_are_not_there() -> None:
+    with pytest.raises(ValueError, match='Protocol message ConfigProto has no "soft" field'):
+        tf.ConfigProto(soft=True)
+    with pytest.raises(AttributeError, match='ConfigProto has no "graph_options" field: it is not'):
+        _ = tf.ConfigProto().graph_options
+    config = tf.ConfigProto(gpu_options={"allow_growth": True}, device_count={"GPU": 0})
+    assert config.gpu_options.allow_growth is True
+    assert copy.deepcopy(config).device_count == {"GPU": 0}
 
 
 def test_a_part_of_the_memory_of_a_split_gpu() -> None:
@@ -179,3 +204,30 @@ def test_a_run_that_takes_more_than_its_part(card: str, request: pytest.FixtureR
         text = str(raised.value)
         assert re.search(r"device:GPU:0: .* asked for, .* in use, limit 1\.0 MB \(1048576 b", text)
         assert session.run(total, {x: np.zeros(1000, np.float32)}) == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("given", "least", "most"),
+    [
+        ({}, 0.9, 0.9),
+        ({"per_process_gpu_memory_fraction": 0.5}, 0.5, 0.5),
+        ({"allow_growth": True}, 0.0, 0.01),
+        ({"allow_growth": True, "per_process_gpu_memory_fraction": 0.5}, 0.0, 0.01),
+    ],
+)
+def test_what_a_session_takes_of_a_card(
+    given: dict[str, Any],
+    least: float,
+    most: float,
+    emulated_cuda: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    emulator = emulated_cuda(memory=MB, growth=False)
+    variable = tf.Variable([1.0, 2.0])
+    with tf.Session(config=options(**given)) as session:
+        assert emulator.live_bytes() == 0
+        session.run(variable.initializer)
+        assert session.run(variable).tolist() == [1.0, 2.0]
+        assert least * MB - 512 <= emulator.live_bytes() <= most * MB
+    tf.Session(config=options(allow_growth=True)).close()
+    assert (f"{LATE}allow_growth=True. " in caplog.text) is ("allow_growth" not in given)

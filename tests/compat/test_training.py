@@ -12,6 +12,8 @@ import mirrored.compat.v1 as tf
 RNG = np.random.RandomState(0)
 X, Y, LABELS = RNG.randn(8, 3), RNG.randn(8, 2), RNG.randint(0, 2, 8)
 
+pytestmark = pytest.mark.usefixtures("hardware")
+
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[tf.Graph]:

@@ -1,9 +1,20 @@
 """What a session is made with: messages of TensorFlow 1 as plain objects with their fields."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, NoReturn
 
 from mirrored.devices.registry import checked_fraction
 from mirrored.errors import InvalidArgumentError
+
+# By the type of a field's default what it takes.
+_TAKEN: dict[type, type] = {
+    bool: Integral,
+    int: Integral,
+    float: Real,
+    str: str,
+    dict: Mapping,
+}
 
 
 class _Message:
@@ -11,15 +22,40 @@ class _Message:
 
     __slots__ = ()
     FIELDS: ClassVar[dict[str, Any]] = {}
+    # TensorFlow's fields that are not provided.
+    ABSENT: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, **fields: Any) -> None:
         for name in fields:
             if name not in self.FIELDS:
-                kind = type(self).__name__
-                raise ValueError(f'Protocol message {kind} has no "{name}" field.')
+                raise ValueError(self._unknown(name, "Protocol message {kind} has no {name} field"))
         for name, default in self.FIELDS.items():
             made = default() if isinstance(default, type) else default
             setattr(self, name, fields.get(name, made))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.FIELDS:
+            text = "Assignment not allowed (no field {name} in protocol message object)"
+            raise AttributeError(self._unknown(name, text))
+        default = self.FIELDS[name]
+        kind = default if isinstance(default, type) else type(default)
+        if issubclass(kind, _Message) and isinstance(value, dict):
+            value = kind(**value)
+        if not isinstance(value, _TAKEN.get(kind, kind)):
+            raise TypeError(
+                f"The field `{name}` of {type(self).__name__} takes a {kind.__name__}. Received: "
+                f"{value!r}"
+            )
+        object.__setattr__(self, name, kind(value) if kind in _TAKEN else value)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(self._unknown(name, "Protocol message {kind} has no {name} field"))
+
+    def _unknown(self, name: str, text: str) -> str:
+        said = text.format(kind=type(self).__name__, name=f'"{name}"')
+        return (
+            f"{said}: it is not provided here. Leave it out." if name in self.ABSENT else f"{said}."
+        )
 
     def __repr__(self) -> str:
         given = {name: getattr(self, name) for name in self.FIELDS}
@@ -35,7 +71,7 @@ class GPUOptions(_Message):
         per_process_gpu_memory_fraction: The part of each GPU's memory that the process may have, at
             most 1.0; 0: all. Of a simulated GPU without a memory limit it is a part of the host's.
         visible_device_list: Which GPUs are seen and in which order, as in '1,0'; empty: all.
-        allocator_type: Accepted for compatibility.
+        allocator_type: Accepted for compatibility, like those below.
 
     Example:
         >>> import mirrored as mr
@@ -53,7 +89,12 @@ class GPUOptions(_Message):
         "per_process_gpu_memory_fraction": 0.0,
         "visible_device_list": "",
         "allocator_type": "",
+        "deferred_deletion_bytes": 0,
+        "polling_active_delay_usecs": 0,
+        "polling_inactive_delay_msecs": 0,
+        "force_gpu_compatible": False,
     }
+    ABSENT = frozenset(("experimental",))
     __slots__ = tuple(FIELDS)
     allow_growth: bool
     per_process_gpu_memory_fraction: float
@@ -66,11 +107,10 @@ class ConfigProto(_Message):
     Attributes:
         log_device_placement: Whether it says where each operation is placed.
         allow_soft_placement: Whether what cannot run where it is to be is placed elsewhere.
-        gpu_options: A `GPUOptions`.
+        gpu_options: A `GPUOptions`, or a dict of its fields.
         device_count: How many logical devices of a type there are, 'GPU' or 'CPU': the first of
             those that are visible, or parts of the CPU. It holds for the process too.
-        intra_op_parallelism_threads: Accepted for compatibility, like the one below.
-        inter_op_parallelism_threads: Accepted for compatibility.
+        intra_op_parallelism_threads: Accepted for compatibility, like those below.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -85,7 +125,23 @@ class ConfigProto(_Message):
         "device_count": dict,
         "intra_op_parallelism_threads": 0,
         "inter_op_parallelism_threads": 0,
+        "use_per_session_threads": False,
+        "placement_period": 0,
+        "isolate_session_state": False,
+        "share_cluster_devices_in_session": False,
     }
+    ABSENT = frozenset(
+        (
+            "session_inter_op_thread_pool",
+            "device_filters",
+            "pluggable_device_options",
+            "graph_options",
+            "operation_timeout_in_ms",
+            "rpc_options",
+            "cluster_def",
+            "experimental",
+        )
+    )
     __slots__ = tuple(FIELDS)
     log_device_placement: bool
     allow_soft_placement: bool
@@ -97,7 +153,7 @@ def checked_config(config: Any) -> ConfigProto:
     """Return what a session goes by.
 
     Raises:
-        TypeError: It is no `ConfigProto`, or a field of it has another type than it must have.
+        TypeError: It is no `ConfigProto`, or counts no devices with whole numbers.
         InvalidArgumentError: It asks for what is not provided.
     """
     if config is None:
@@ -106,22 +162,14 @@ def checked_config(config: Any) -> ConfigProto:
         raise TypeError(
             f'Argument `config` must be a tf.ConfigProto, but got "{type(config).__name__}"'
         )
-    options: Any = config.gpu_options
-    counts: Any = config.device_count
-    if not isinstance(options, GPUOptions):
-        raise TypeError(f"`gpu_options` must be a tf.GPUOptions. Received: {options!r}")
-    listed: Any = options.visible_device_list
-    if not isinstance(listed, str):
-        raise TypeError(f"`visible_device_list` must be a text such as '0,1'. Received: {listed!r}")
-    if not isinstance(counts, dict) or not all(type(each) is int for each in counts.values()):
-        raise TypeError(
-            "`device_count` must be a dict of numbers by types of device. Received: "
-            f"device_count={counts!r}"
-        )
-    checked_fraction(options.per_process_gpu_memory_fraction, "per_process_gpu_memory_fraction")
+    counts: dict[Any, Any] = config.device_count
+    if not all(isinstance(each, int) for each in counts.values()):
+        raise TypeError(f"`device_count` has whole numbers. Received: device_count={counts!r}")
     if any(each < 0 for each in counts.values()) or counts.get("CPU") == 0:
         raise InvalidArgumentError(
             "`device_count` must have 0 or more GPUs, and a CPU, through which data enters and "
             f"leaves. Received: device_count={counts!r}"
         )
+    fraction = config.gpu_options.per_process_gpu_memory_fraction
+    checked_fraction(fraction, "per_process_gpu_memory_fraction")
     return config

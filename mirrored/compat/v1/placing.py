@@ -12,7 +12,7 @@ from mirrored.ops.op import OPS
 
 _ANY = ("GPU", "CPU")
 # What runs on the CPU alone.
-_ON_HOST = frozenset(("PyFunc", "Print"))
+_ON_HOST = frozenset(("PyFunc", "PyFuncStateless", "Print"))
 
 
 class Placement:
@@ -61,7 +61,8 @@ class Placement:
         matching = [each for each in able if _matches(spec, each)]
         if matching:
             return matching[0]
-        if self._soft:
+        # Another type or number will do, another process would not.
+        if self._soft and spec.is_local:
             return able[0]
         start = f"Cannot assign a device for operation {operation.name}: "
         asked = spec.to_string()
@@ -72,11 +73,10 @@ class Placement:
                 f"available devices are [ {names} ]. Make sure the device specification refers to "
                 f"a valid device.\n\t [[{{{{node {operation.name}}}}}]]"
             )
-        lines = [f"  {each.name} ({each.type})" for each in _colocated(operation)]
         raise InvalidArgumentError(
             f"{start}Could not satisfy explicit device specification '{asked}' because no "
             f"supported kernel for {spec.device_type} devices is available.\n"
-            "Colocated operations:\n" + "\n".join(lines)
+            f"{_colocation(operation)}\n\t [[{{{{node {operation.name}}}}}]]"
         )
 
 
@@ -108,6 +108,26 @@ def _colocated(operation: Operation) -> list[Operation]:
     return [each for each in everywhere if variables & _variables_of(each)]
 
 
+def _colocation(operation: Operation) -> str:
+    """Return what TensorFlow tells of the operations that have to be where one is."""
+    members = _colocated(operation)
+    types = {each.type: " ".join(_types_of(each)) for each in members}
+    asked = {each: each.node.device for each in members}
+    return "\n".join(
+        [
+            "Colocation Debug Info:",
+            "Colocation group had the following types and supported devices: ",
+            *(f"{kind}: {able} " for kind, able in types.items()),
+            "",
+            "Colocation members, user-requested devices, and framework assigned devices, if any:",
+            *(
+                f"  {each.name} ({each.type}) {'' if spec is None else spec.to_string()}".rstrip()
+                for each, spec in asked.items()
+            ),
+        ]
+    )
+
+
 def _variables_of(operation: Operation) -> set[Any]:
     return {*operation.keeps, *operation.reads, *operation.writes}
 
@@ -123,5 +143,6 @@ def _tell_devices() -> None:
         details = get_device_details(gpu.physical)
         card = "simulated"
         if not gpu.simulated:
-            card = f"name: {details.get('device_name')}, pci bus id: {details.get('pci_bus_id')}"
-        logger.info("%s -> device: %s, %s", gpu.full_name, gpu.index, card)
+            card = f"name: {details['device_name']}, pci bus id: {details['pci_bus_id']}"
+        number = gpu.physical.name.rpartition(":")[2]
+        logger.info("%s -> device: %s, %s", gpu.full_name, number, card)
