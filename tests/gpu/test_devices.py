@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import stand_ins
 
 
 def test_listing_and_configuring_touch_nothing(scenario: Any) -> None:
@@ -19,6 +20,20 @@ def test_details(scenario: Any) -> None:
     major, _ = found["capability"]
     assert major >= 7
     assert "simulated" not in str(found["name"])
+
+
+@pytest.mark.cuda
+def test_a_thread_that_is_new_to_cuda_asks_the_card(scenario: Any) -> None:
+    assert scenario("devices.asked_by_a_thread")["told"].tolist() == [True]
+
+
+@pytest.mark.cuda
+def test_a_card_that_nobody_uses_gets_no_context(scenario: Any, cards: int) -> None:
+    if cards < 2:
+        pytest.skip("needs several cards")
+    found = scenario("devices.alone", {stand_ins.CARDS: str(cards)})
+    assert found["answers"].tolist() == [1000.0] * 4
+    assert not found["context"]
 
 
 def test_a_child_that_is_forked_after_listing_computes(scenario: Any) -> None:

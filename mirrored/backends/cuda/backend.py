@@ -18,7 +18,7 @@ from mirrored.backends import precision
 from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 from mirrored.backends.communication.watch import WATCH
 from mirrored.backends.cuda import blas, copies, driver, graphs, kernels, nccl, toolkit
-from mirrored.backends.cuda.context import Entered, lock_of, made_once
+from mirrored.backends.cuda.context import CurrentCard, Entered, lock_of, made_once
 from mirrored.backends.cuda.events import Events
 from mirrored.backends.cuda.faults import translated
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
@@ -75,11 +75,11 @@ class CudaBackend:
         return toolkit.toolkit()
 
     @made_once
-    def device(self) -> Any:
-        """CuPy's object for the card."""
+    def device(self) -> CurrentCard:
+        """The card, to be made the current one."""
+        runtime = self._cupy.cuda.runtime
         with translated(self.where):
-            ordinal = self._cupy.cuda.runtime.deviceGetByPCIBusId(self._card.pci_bus_id)
-            return self._cupy.cuda.Device(ordinal)
+            return CurrentCard(runtime, runtime.deviceGetByPCIBusId(self._card.pci_bus_id))
 
     @made_once
     def stream(self) -> Any:
@@ -282,6 +282,8 @@ class CudaBackend:
 
     def is_done(self, event: Any) -> bool:
         """Return whether the device has come to an event; see `StreamBackend`."""
+        with translated(self.where):
+            self.device.bind()
         status = driver.query(event.ptr)  # Without a lock: others may ask for work meanwhile.
         if status not in (driver.DONE, driver.NOT_READY):
             with translated(self.where):
@@ -298,6 +300,7 @@ class CudaBackend:
             WATCH.wait(lambda: self.is_done(event))
             return
         with translated(self.where):  # Without the lock, as above.
+            self.device.bind()
             event.synchronize()
 
     def wait(self, event: Any) -> None:

@@ -4,8 +4,10 @@ A graph is captured from the stream that all work of a device goes to, so other 
 until it is.
 """
 
+import contextlib
 import functools
 import threading
+import weakref
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -41,12 +43,69 @@ class made_once(functools.cached_property[T]):
             return super().__get__(instance, owner)
 
 
+class _Thread(threading.local):
+    """What one thread has set.
+
+    Attributes:
+        cards: The cards that it is in, the innermost one last.
+        runtime: A reference to CuPy's runtime, once it has set a card there.
+    """
+
+    def __init__(self) -> None:
+        self.cards: list[int] = []
+        self.runtime: Callable[[], Any] = lambda: None
+
+
+_thread = _Thread()
+
+
+class CurrentCard:
+    """A card, which is the thread's current one in its context, and stays so behind it.
+
+    To set the card that was current before, as CuPy's own context does, makes a context there from
+    CUDA 12 on: in a new thread on card 0, whoever uses that.
+
+    Args:
+        runtime: CuPy's.
+        number: CUDA's number of the card.
+
+    Attributes:
+        id: The number.
+    """
+
+    def __init__(self, runtime: Any, number: int) -> None:
+        self.id = number
+        self._runtime = runtime
+
+    def __enter__(self) -> None:
+        runtime = self._runtime
+        # A new thread's current card is 0 by name, and it has no context yet. Other libraries may
+        # have set another card since.
+        if _thread.runtime() is not runtime or runtime.getDevice() != self.id:
+            runtime.setDevice(self.id)
+            _thread.runtime = weakref.ref(runtime)
+        _thread.cards.append(self.id)
+
+    def __exit__(self, *_: object) -> None:
+        cards = _thread.cards
+        cards.pop()
+        if cards and cards[-1] != self.id:  # What is around this goes on with its own card.
+            with contextlib.suppress(RuntimeError):  # It says itself that it is lost.
+                self._runtime.setDevice(cards[-1])
+
+    def bind(self) -> None:
+        """Let the thread ask for events, for which it needs a card, whichever."""
+        if _thread.runtime() is not self._runtime:
+            with self:
+                pass
+
+
 class Entered:
     """A context on a card. It is entered several times in a step, so it does the least it can.
 
     Args:
         where: What to call the card in messages.
-        device: CuPy's object for it.
+        device: What makes it current.
         lock: What `lock_of` returns for it.
 
     Raises:
@@ -56,7 +115,7 @@ class Entered:
 
     __slots__ = ("_device", "_lock", "_where")
 
-    def __init__(self, where: str, device: Any, lock: threading.RLock) -> None:
+    def __init__(self, where: str, device: CurrentCard, lock: threading.RLock) -> None:
         self._where = where
         self._device = device
         self._lock = lock

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from mirrored.backends.cuda import libraries, nccl_settings, toolkit
-from mirrored.backends.cuda.context import Entered, lock_of
+from mirrored.backends.cuda.context import CurrentCard, Entered, lock_of
 from mirrored.backends.cuda.nccl_settings import set_deterministic as set_deterministic
 from mirrored.errors import CollectiveError, DeviceUnavailableError
 
@@ -57,8 +57,8 @@ class RankDevice(Protocol):
     memory: str
 
     @property
-    def device(self) -> Any:
-        """CuPy's object for the card."""
+    def device(self) -> CurrentCard:
+        """The card, to be made the current one."""
 
     @property
     def stream(self) -> Any:
@@ -197,9 +197,13 @@ class NcclCommunicator:
         handles = self._take()
         if not handles:
             return
-        # A rank that is aborted alone may wait for the others for ever:
-        # https://github.com/NVIDIA/nccl/issues/1013.
-        with self._group() if self._grouped_aborts else contextlib.nullcontext():
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(RuntimeError):  # A card that is lost is aborted too.
+                held.enter_context(self._ranks[0].device)  # As in `close`.
+            # A rank that is aborted alone may wait for the others for ever:
+            # https://github.com/NVIDIA/nccl/issues/1013.
+            if self._grouped_aborts:
+                held.enter_context(self._group())
             self._ask_each("ncclCommAbort", handles)
 
     def close(self) -> None:

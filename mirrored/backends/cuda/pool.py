@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from mirrored.backends.backend import OutOfPoolMemory
+from mirrored.backends.cuda.context import CurrentCard
 from mirrored.backends.cuda.faults import translated
 
 # Without growth and without a limit: the share of the card's free memory that is taken at once. The
@@ -99,7 +100,8 @@ class CudaPool:
                 pool.set_limit(size=self.limit)
             if not self._growth:
                 self._take_all(cupy, pool)
-            self._device = cupy.cuda.Device()
+            runtime = cupy.cuda.runtime
+            self._device = CurrentCard(runtime, runtime.getDevice())
             self._pool = pool
 
     def _take_all(self, cupy: Any, pool: Any) -> None:

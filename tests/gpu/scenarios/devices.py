@@ -6,18 +6,23 @@ A context of CUDA is looked for through the driver's own library, which CuPy is 
 import ctypes
 import os
 import sys
+import threading
 import warnings
 from typing import Any
 
 import stand_ins
 
 import mirrored as mr
+from mirrored.backends.cuda import nvml
+from mirrored.backends.cuda.backend import CudaBackend
 
 _NOT_INITIALISED = 3  # CUDA_ERROR_NOT_INITIALIZED: nobody has so much as started the driver.
 
 
 def has_context() -> bool:
     """Return whether this process has a context on the first card."""
+    if stand_ins.machine() is not None:
+        return 0 in stand_ins.machine().contexts
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -48,6 +53,36 @@ def listed() -> dict[str, Any]:
         # Emulated CUDA is made of CuPy's own arrays.
         "cupy": "cupy" in sys.modules and stand_ins.wanted() != "emulated",
     }
+
+
+def alone() -> dict[str, Any]:
+    """Compute on the last card, in two threads; return whether the first one got a context."""
+    last = len(mr.config.list_physical_devices("GPU")) - 1
+    answers = []
+
+    def compute() -> None:
+        with mr.device(f"GPU:{last}"):
+            answers.append(float(mr.reduce_sum(mr.ones((1000,))).numpy()))
+        mr.config.experimental.get_memory_info(f"GPU:{last}")
+
+    for _ in range(2):
+        compute()
+        thread = threading.Thread(target=compute)
+        thread.start()
+        thread.join()
+    return {"answers": answers, "context": has_context()}
+
+
+def asked_by_a_thread() -> dict[str, Any]:
+    """Let a thread that never used CUDA ask whether the card is done; return what it was told."""
+    backend = CudaBackend(nvml.cards()[0])
+    event = backend.record()
+    backend.synchronize()
+    told: list[bool] = []
+    thread = threading.Thread(target=lambda: told.append(backend.is_done(event)))
+    thread.start()
+    thread.join()
+    return {"told": told}
 
 
 def forked() -> dict[str, Any]:

@@ -59,7 +59,7 @@ class EmulatedDevice:
         machine = self._api.machine
         before = machine.current.device
         self._api.current.devices.append(before)
-        if before != self.id or not machine.is_entered(before):
+        if before != self.id:
             self._api.runtime.setDevice(self.id)
         return self
 
@@ -69,8 +69,10 @@ class EmulatedDevice:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Without a call that fails on a lost card: it would hide why the block was left.
-        self._api.machine.current.device = self._api.current.devices.pop()
+        # CuPy sets it always, which makes a context. It would fail on a lost card too; here that
+        # would hide why the block was left.
+        machine = self._api.machine
+        machine.current.device = machine.use(self._api.current.devices.pop())
 
     def use(self) -> None:
         """Let the thread work with it."""

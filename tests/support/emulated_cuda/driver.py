@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import c_void_p
 
-from emulated_cuda.faults import INVALID_VALUE, EmulatorError
+from emulated_cuda.faults import INVALID_CONTEXT, INVALID_VALUE, EmulatorError
 from emulated_cuda.foreign import Library
 from emulated_cuda.machine import Machine
 from emulated_cuda.runtime import Runtime
@@ -15,6 +15,8 @@ def emulated_driver(machine: Machine) -> Library:
     runtime = Runtime(machine)
 
     def query(event: int | None) -> int:
+        if not machine.current.bound:  # The driver makes no context of its own accord.
+            return INVALID_CONTEXT
         try:
             return runtime.eventQuery(event or 0)
         except EmulatorError as error:  # Nothing is raised through C.

@@ -32,8 +32,11 @@ _GLOBAL, _RELAXED = 0, 2
 
 
 class _Current(threading.local):
+    """What a thread has set: its card, and whether it is bound to a context of any."""
+
     def __init__(self) -> None:
         self.device = 0
+        self.bound = False
 
 
 class Machine:
@@ -134,10 +137,6 @@ class Machine:
                 self.enter(function, card)
         return self.lock
 
-    def is_entered(self, card: int) -> bool:
-        """Whether nothing comes of setting the device to a card that it is: it is done often."""
-        return card in self.contexts and not (self.freed or self._lost or self._injected)
-
     def enter(self, function: str, card: int | None) -> None:
         """Raise what a call of a function gives; see `call`."""
         self.settle()
@@ -150,6 +149,7 @@ class Machine:
 
     def use(self, card: int) -> int:
         """Note that a card is used: CUDA makes a context there."""
+        self.current.bound = True
         if card not in self.contexts:
             self.contexts.add(card)
             self.counts["contexts"] += 1

@@ -54,6 +54,9 @@ _TEXTS = (
     "unknown result code",
 )
 _LONGEST_TEXT = 1024
+# What sets the card that was current before again, which makes a context there.
+_SET_CARDS = frozenset({"ncclCommInitAll", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy"})
+_SET_CARDS |= {"ncclCommAbort"}
 # What has its effect even where it gives an error: it may not be asked again.
 _DONE_ANYWAY = frozenset({"ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy", "ncclCommAbort"})
 
@@ -136,6 +139,8 @@ class _Nccl:
                 group.result = group.result or result
             if not result or name in _DONE_ANYWAY:
                 result = self._done(function, args) or result
+            if name in _SET_CARDS:
+                machine.use(machine.current.device)
             if group is not None:
                 group.result = group.result or result
             return result
