@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from launching import launch, needs_mpi
 from replica_cases import Case, check_alike, train
+from worker_loops import WAYS, run
+
+import mirrored as mr
 
 TOLERANCES = {"float64": 1e-12, "float32": 1e-5}
 # Uneven, tiny and empty shards: with 4 replicas, a batch of 1 leaves most workers without examples.
@@ -46,15 +49,20 @@ def cases(count: int) -> list[tuple[Case, str]]:
     return chosen
 
 
+def check_same(found: Sequence[dict[str, Any]]) -> None:
+    """Fail unless all workers have the same bits."""
+    for worker in found[1:]:
+        for name, value in found[0].items():
+            np.testing.assert_array_equal(worker[name], value, err_msg=name)
+
+
 def check(layout: Sequence[int], chosen: Sequence[tuple[Case, str]], folder: Path) -> None:
     """Fail unless every worker of a layout has the same bits, and they are what one replica has."""
     found: list[list[dict[str, Any]]] = launch("trained", layout, chosen, folder)
     for i, (case, floatx) in enumerate(chosen):
         one = train(case, 1, floatx)
         check_alike(one, found[0][i], TOLERANCES[floatx])
-        for worker in found[1:]:
-            for name, value in found[0][i].items():
-                np.testing.assert_array_equal(worker[i][name], value, err_msg=name)
+        check_same([each[i] for each in found])
 
 
 @needs_mpi
@@ -67,3 +75,23 @@ def test_workers_equal_one_replica(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", [(4,), (2, 2), (1, 1, 1, 1), (1, 2, 1)], ids=str)
 def test_any_layout_of_workers_equals_one_replica(layout: tuple[int, ...], tmp_path: Path) -> None:
     check(layout, cases(48), tmp_path)
+
+
+def check_ways(layout: Sequence[int], names: Sequence[str], folder: Path) -> None:
+    """Fail unless each way of training leaves the same on all workers, and what it does on one."""
+    found: list[dict[str, Any]] = launch("looped", layout, list(names), folder)
+    for name in names:
+        check_same([each[name] for each in found])
+        check_alike(run(WAYS[name], 1, mr.MirroredStrategy), found[0][name], 1e-12)
+
+
+@needs_mpi
+def test_ways_of_training(tmp_path: Path) -> None:
+    check_ways((2, 1), ["own step", "loop"], tmp_path)
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [(2, 2), (1, 1, 1, 1), (1, 2, 1)], ids=str)
+def test_every_way_of_training(layout: tuple[int, ...], tmp_path: Path) -> None:
+    check_ways(layout, list(WAYS), tmp_path)

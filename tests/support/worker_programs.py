@@ -7,29 +7,40 @@ from pathlib import Path
 from typing import Any
 
 from replica_cases import Case, train
+from worker_loops import WAYS, run
 
 import mirrored as mr
 from mirrored.workers import connect
 
-OWN_DEVICES: list[int] = []
+DEVICES: list[int] = []
 
 
 def trained(cases: Sequence[tuple[Case, str]]) -> list[dict[str, Any]]:
     """Return what each case leaves, given with the dtype of its floats."""
-    rank = connect().rank
+    return [train(case, own_devices(), floatx, strategy_of) for case, floatx in cases]
 
-    def made() -> mr.distribute.Strategy:
-        strategy = mr.distribute.MultiWorkerMirroredStrategy()
-        assert strategy.num_replicas_in_sync == sum(OWN_DEVICES)
-        return strategy
 
-    return [train(case, OWN_DEVICES[rank], floatx, made) for case, floatx in cases]
+def looped(names: Sequence[str]) -> dict[str, Any]:
+    """Return what each way of training leaves."""
+    return {name: run(WAYS[name], own_devices(), strategy_of) for name in names}
+
+
+def own_devices() -> int:
+    """Return how many devices this worker is to have."""
+    return DEVICES[connect().rank]
+
+
+def strategy_of() -> mr.distribute.Strategy:
+    """Return the strategy of all workers."""
+    strategy = mr.distribute.MultiWorkerMirroredStrategy()
+    assert strategy.num_replicas_in_sync == sum(DEVICES)
+    return strategy
 
 
 def main(folder: Path) -> None:
     """Run what a folder says, and leave there what it returns."""
     program, devices, given = pickle.loads((folder / "task").read_bytes())
-    OWN_DEVICES[:] = devices
+    DEVICES[:] = devices
     rank = connect().rank
     (folder / str(rank)).write_bytes(pickle.dumps(globals()[program](given)))
 

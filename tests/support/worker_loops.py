@@ -1,0 +1,187 @@
+"""Training in each way that there is, the same on any number of replicas and of workers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import mirrored as mr
+from mirrored import devices, layers, ops
+
+FEATURES, CLASSES, EXAMPLES, BATCH = 4, 3, 17, 8
+Left = dict[str, Any]
+Way = Callable[[mr.distribute.Strategy], Left]
+
+
+def run(way: Way, replicas: int, strategy_of: Callable[[], mr.distribute.Strategy]) -> Left:
+    """Return what a way of training leaves, in float64, with so many simulated GPUs."""
+    devices.reset_devices()
+    layers.reset_names()
+    mr.keras.backend.set_floatx("float64")
+    mr.random.set_seed(5)
+    mr.config.experimental.set_simulated_gpus(replicas)
+    strategy = strategy_of()
+    return {name: np.asarray(value) for name, value in way(strategy).items()}
+
+
+def data() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(EXAMPLES, FEATURES)), rng.integers(0, CLASSES, size=EXAMPLES)
+
+
+def dataset() -> Any:
+    return mr.data.Dataset.from_tensor_slices(data()).shuffle(EXAMPLES, seed=2).batch(BATCH)
+
+
+def network(kind: type[mr.Model] = mr.Model) -> mr.Model:
+    x = mr.layers.Input(shape=(FEATURES,))
+    hidden = mr.layers.Dense(6, activation="tanh")(x)
+    hidden = mr.layers.BatchNormalization(synchronized=True)(hidden)
+    hidden = mr.layers.Dropout(0.3)(hidden)
+    return kind(x, mr.layers.Dense(CLASSES, activation="softmax")(hidden))
+
+
+def weights(model: mr.Model) -> Left:
+    return {each.name: each.numpy() for each in model.variables}
+
+
+def compiled(strategy: mr.distribute.Strategy, kind: type[mr.Model], **options: Any) -> mr.Model:
+    with strategy.scope():
+        model = network(kind)
+        optimizer = mr.optim.LossScaleOptimizer(mr.optim.Adam(0.01, epsilon=0.1), initial_scale=8.0)
+        model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"], **options)
+    return model
+
+
+def fitted(strategy: mr.distribute.Strategy, kind: type[mr.Model] = mr.Model, **how: Any) -> Left:
+    model = compiled(strategy, kind, **how)
+    history = model.fit(
+        dataset(), epochs=2, validation_data=data(), validation_batch_size=5, verbose=0
+    )
+    logs = {f"history {name}": each for name, each in history.history.items()}
+    outputs = model.predict(dataset().map(lambda x, y: x), verbose=0)
+    return {**weights(model), **logs, "outputs": outputs}
+
+
+def eagerly(strategy: mr.distribute.Strategy) -> Left:
+    return fitted(strategy, run_eagerly=True)
+
+
+class Own(mr.Model):
+    """Has a step of its own, with metrics, and a number that is the same on all replicas."""
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        x, y = data
+        with mr.GradientTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(x, y, y_pred)
+            scaled = self.optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {**self.compute_metrics(x, y, y_pred), "own": loss * 2.0, "seven": ops.constant(7)}
+
+
+def own_step(strategy: mr.distribute.Strategy) -> Left:
+    return fitted(strategy, Own)
+
+
+def own_step_eagerly(strategy: mr.distribute.Strategy) -> Left:
+    return fitted(strategy, Own, run_eagerly=True)
+
+
+def looped(strategy: mr.distribute.Strategy, *, recorded: bool = True) -> Left:
+    """Return what a loop of one's own leaves: weights, losses, metrics, and values reduced."""
+    with strategy.scope():
+        model = network()
+        optimizer = mr.optim.SGD(0.1, momentum=0.5)
+        accuracy = mr.metrics.SparseCategoricalAccuracy()
+        seen = mr.Variable(
+            0,
+            trainable=False,
+            synchronization=mr.VariableSynchronization.ON_READ,
+            aggregation=mr.VariableAggregation.SUM,
+        )
+        mean = mr.Variable(
+            0.0, dtype="float64", trainable=False, aggregation=mr.VariableAggregation.MEAN
+        )
+        first = mr.Variable(
+            0.0,
+            dtype="float64",
+            trainable=False,
+            aggregation=mr.VariableAggregation.ONLY_FIRST_REPLICA,
+        )
+        loss_of = mr.losses.SparseCategoricalCrossentropy(reduction="none")
+
+    def step(x: Any, y: Any) -> Any:
+        context = mr.distribute.get_replica_context()
+        with mr.GradientTape() as tape:
+            y_pred = model(x, training=True)
+            loss = mr.nn.compute_average_loss(loss_of(y, y_pred), global_batch_size=BATCH)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        accuracy.update_state(y, y_pred)
+        seen.assign_add(x.shape[0])
+        largest = context.all_reduce("sum", mr.reduce_sum(x))
+        mean.assign(largest * 0.5)
+        first.assign(largest)
+        return loss, loss_of(y, y_pred)
+
+    def whole(x: Any, y: Any) -> Any:
+        losses, each = strategy.run(step, args=(x, y))
+        return strategy.reduce("sum", losses, axis=None), strategy.reduce("mean", each, axis=0)
+
+    taken = mr.function(whole) if recorded else whole
+    left: Left = {}
+    batches = strategy.experimental_distribute_dataset(dataset())
+    for i, (x, y) in enumerate(batches):
+        total, average = taken(x, y)
+        left |= {f"loss {i}": float(total), f"mean {i}": float(average)}
+    left["gathered"] = strategy.gather(x, axis=0).numpy()
+    left |= {"accuracy": float(accuracy.result()), "seen": int(seen)}
+    return left | weights(model) | {"averaged": float(mean), "first": float(first)}
+
+
+def looped_eagerly(strategy: mr.distribute.Strategy) -> Left:
+    return looped(strategy, recorded=False)
+
+
+def attending(strategy: mr.distribute.Strategy) -> Left:
+    """Return what a network with attention leaves, with weights of examples and penalties."""
+    rng = np.random.default_rng(8)
+    rows, sample_weight = rng.normal(size=(EXAMPLES, 5, 4)), rng.uniform(0.5, 2.0, EXAMPLES)
+    with strategy.scope():
+        x = mr.layers.Input(shape=(5, 4))
+        hidden = mr.layers.MultiHeadAttention(2, 3, dropout=0.2, use_bias=False)(x, x)
+        hidden = mr.layers.LayerNormalization()(hidden)
+        hidden = mr.layers.Dense(CLASSES, kernel_regularizer="l2")(mr.layers.Flatten()(hidden))
+        model = mr.Model(x, mr.layers.Activation("softmax")(hidden))
+        optimizer = mr.optim.RMSprop(0.01, epsilon=0.1, global_clipnorm=0.5)
+        model.compile(optimizer, "sparse_categorical_crossentropy", weighted_metrics=["accuracy"])
+    given = {"batch_size": BATCH, "sample_weight": sample_weight, "verbose": 0}
+    history = model.fit(rows, data()[1], epochs=2, **given)
+    return {**weights(model), **history.history}
+
+
+def compared(strategy: mr.distribute.Strategy) -> Left:
+    """Return what a network leaves that reads rows of words, by a loss of pairs of examples."""
+    words = np.random.default_rng(9).integers(0, 9, size=(EXAMPLES, 5))
+    with strategy.scope():
+        x = mr.layers.Input(shape=(5,), dtype="int32")
+        hidden = mr.layers.Embedding(9, 6, mask_zero=True)(x)
+        hidden = mr.layers.GlobalAveragePooling1D()(hidden)
+        model = mr.Model(x, mr.layers.UnitNormalization()(mr.layers.Dense(4)(hidden)))
+        model.compile("sgd", mr.losses.Circle())
+    history = model.fit(words, data()[1], batch_size=BATCH, epochs=2, verbose=0)
+    return {**weights(model), **history.history}
+
+
+WAYS: dict[str, Way] = {
+    "fit": fitted,
+    "fit eagerly": eagerly,
+    "own step": own_step,
+    "own step eagerly": own_step_eagerly,
+    "attention": attending,
+    "pairs": compared,
+    "loop": looped,
+    "loop eagerly": looped_eagerly,
+}
