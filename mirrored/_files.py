@@ -12,11 +12,14 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from contextlib import AbstractContextManager
+from typing import IO, Any, Protocol, TypeVar
 
 from mirrored._logging import logger
 
 PathName = str | os.PathLike[str]
+
+_Value = TypeVar("_Value")
 
 _TEMPORARY = re.compile(r"(?P<name>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 _NEW = 3600.0  # Seconds for which an empty temporary file may be one whose writer just made it.
@@ -107,6 +110,88 @@ def check_replaceable(path: PathName, what: str) -> str:
     if not os.access(folder, os.W_OK):
         raise PermissionError(errno.EACCES, f"The folder for the {what} is read-only", folder)
     return target
+
+
+class Company(Protocol):
+    """Processes that train together, of which one writes what is written once.
+
+    All of them call what is here, in the same order.
+
+    Attributes:
+        writes: Whether this is the one.
+    """
+
+    writes: bool
+
+    def agree(self, what: str, error: BaseException | None) -> None:
+        """Return when all have come here; raises where another one had an error."""
+
+    def of_writer(self, value: Any, what: str) -> Any:
+        """Return the small object that the process has that writes."""
+
+
+_company: list[Company] = []
+
+
+def keep_company(company: Company) -> None:
+    """Write from now on together with others.
+
+    Args:
+        company: They.
+    """
+    _company[:] = [company]
+
+
+def writes() -> bool:
+    """Return whether this process writes what processes that train together write once."""
+    return not _company or _company[0].writes
+
+
+def of_writer(value: _Value, what: str) -> _Value:
+    """Return what the process has that writes; all that train together call it.
+
+    Args:
+        value: What this process has, a small object.
+        what: What errors call it.
+    """
+    return _company[0].of_writer(value, what) if _company else value
+
+
+def agree(what: str, error: BaseException | None = None) -> None:
+    """Return when all processes that train together have come here.
+
+    Args:
+        what: What is done then, for errors.
+        error: What went wrong in this one, which the others hear of.
+    """
+    if _company:
+        _company[0].agree(what, error)
+
+
+def saving(path: PathName, what: str) -> AbstractContextManager[IO[bytes]]:
+    """Open a file as `replacing` does; of processes that train together the first one alone does.
+
+    The others write what goes nowhere, and all wait until the file is there: what follows may read
+    it, or it is there on none.
+
+    Args:
+        path: The file.
+        what: What messages call it.
+    """
+    return _saving_together(path, what) if _company else replacing(path, what)
+
+
+@contextlib.contextmanager
+def _saving_together(path: PathName, what: str) -> Iterator[IO[bytes]]:
+    import tempfile  # Few programs have several processes.
+
+    try:
+        with replacing(path, what) if writes() else tempfile.TemporaryFile() as file:
+            yield file
+    except BaseException as error:
+        agree(what, error)
+        raise
+    agree(what)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ goes over the workers as well.
 """
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from mirrored import devices, ops
 from mirrored._arguments import explained
+from mirrored._files import keep_company
 from mirrored._logging import logger
 from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops import CommunicationOptions
@@ -29,6 +31,7 @@ from mirrored.distribute.mirrored_strategy import MirroredStrategy
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, select
+from mirrored.distribute.worker_files import WorkerFiles
 from mirrored.distribute.worker_input import WorkerDataset, is_own
 from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
@@ -80,6 +83,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if communication_options is not None:
             workers.deadline = communication_options.timeout
         check_resolver(cluster_resolver, workers)
+        if not workers.is_chief and logger.level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)  # The first one tells what is alike on all.
         self._given_resolver = cluster_resolver
         self._unsent: list[Variable] = []
         super().__init__(_own_devices(workers), communication_options=communication_options)
@@ -89,16 +94,18 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         self._replicas = sum(self._replica_counts)
         if workers.count > 1:
             self._cross_device_ops = AcrossWorkers(self._cross_device_ops, workers, self._replicas)
+            keep_company(WorkerFiles(workers))
             _draw_alike(workers)
-            logger.info(
-                "Worker %d of %d, on %s, has replicas %d to %d of %d.",
-                workers.rank,
-                workers.count,
-                workers.hosts[workers.rank],
-                self.first_replica,
-                self.first_replica + len(self._devices) - 1,
-                self._replicas,
-            )
+            logger.info("%d replicas: %s.", self._replicas, self._described())
+
+    def _described(self) -> str:
+        """Return which worker has which replicas."""
+        first, parts = 0, []
+        for rank, count in enumerate(self._replica_counts):
+            numbers = f"{first}" if count == 1 else f"{first} to {first + count - 1}"
+            parts.append(f"{numbers} on worker {rank} ({self._workers.hosts[rank]})")
+            first += count
+        return ", ".join(parts)
 
     # ------------------------------------------------------------------ who there is
 

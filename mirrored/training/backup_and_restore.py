@@ -8,7 +8,7 @@ import os
 
 from mirrored import devices
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path
+from mirrored._files import PathName, agree, as_path, of_writer, writes
 from mirrored._numbers import as_integer
 from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
@@ -93,7 +93,8 @@ class BackupAndRestore(Callback):
         with devices.device("CPU:0"):  # It is the program's, not a strategy's.
             self._epochs = DeviceVariable(0, False, "epochs", int64)
         self._checkpoint = Checkpoint(model=self.model, epochs=self._epochs)
-        there = [each for each in self._paths if os.path.exists(each)]
+        found = [each for each in self._paths if os.path.exists(each)]
+        there = of_writer(found, "backups")
         try:
             self._checkpoint.restore(there[-1] if there else None)
         except WeightsFileError:
@@ -121,12 +122,13 @@ class BackupAndRestore(Callback):
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         """Delete what was saved."""
-        if self.delete_checkpoint:
+        if self.delete_checkpoint and writes():
             for path in self._paths:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
             with contextlib.suppress(OSError):  # It is not there, or has files of others.
                 os.rmdir(self.backup_dir)
+        agree("the end of a fit with backups")
 
     @property
     def _paths(self) -> list[str]:
@@ -141,6 +143,6 @@ class BackupAndRestore(Callback):
         if self._checkpoint is None:
             return
         previous, latest = self._paths
-        if self.double_checkpoint and os.path.exists(latest):
+        if self.double_checkpoint and writes() and os.path.exists(latest):
             os.replace(latest, previous)
         self._checkpoint.write(latest)

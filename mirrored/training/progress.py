@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirrored._files import writes
 from mirrored._logging import beside_bars, room_for_a_line
 
 if TYPE_CHECKING:  # Drawing is imported when something is drawn: importing us stays fast.
@@ -46,7 +47,7 @@ def _format_value(value: Any) -> str:
 
 def can_draw() -> bool:
     """Return whether standard output shows bars: a terminal does, and a notebook."""
-    return sys.stdout is not None and (sys.stdout.isatty() or in_notebook())
+    return sys.stdout is not None and (sys.stdout.isatty() or in_notebook()) and writes()
 
 
 class Bar:
@@ -72,8 +73,11 @@ class Bar:
 
 
 def write_line(text: str) -> None:
-    """Print a line on standard output, above the bars that are on the screen."""
-    if sys.stdout is not None:
+    """Print a line on standard output, above the bars that are on the screen.
+
+    Of several workers the first one does.
+    """
+    if sys.stdout is not None and writes():
         with room_for_a_line():
             print(text, flush=True)
 

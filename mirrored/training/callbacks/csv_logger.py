@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path
+from mirrored._files import PathName, as_path, writes
 from mirrored.training.callbacks.callback import Callback, Logs
 
 
@@ -57,6 +57,8 @@ class CSVLogger(Callback):
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Make the file."""
+        if not writes():
+            return
         # The folder that the process is in may be another one at the end of an epoch.
         self._path = os.path.abspath(self.filename)
         self.keys = None
@@ -68,6 +70,8 @@ class CSVLogger(Callback):
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Write the epoch's row, and before the first one the names."""
+        if not writes():
+            return
         import csv
         import io
 

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
-from mirrored._files import PathName
+from mirrored._files import PathName, writes
 from mirrored._numbers import check_count
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.summaries import values as summaries
-from mirrored.training.summaries.writer import SummaryWriter, create_file_writer
+from mirrored.training.summaries.writer import (
+    SummaryWriter,
+    create_file_writer,
+    create_noop_writer,
+)
 
 
 @explained
@@ -158,7 +162,8 @@ class TensorBoard(Callback):
 
     def _writer(self, name: str) -> SummaryWriter:
         if name not in self._writers:
-            self._writers[name] = create_file_writer(os.path.join(self.log_dir, name))
+            path = os.path.join(self.log_dir, name)
+            self._writers[name] = create_file_writer(path) if writes() else create_noop_writer()
         return self._writers[name]
 
     def _write(self, name: str, values: Logs, step: int) -> None:

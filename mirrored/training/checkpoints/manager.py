@@ -9,7 +9,7 @@ from typing import Any
 
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path, remove_leftovers
+from mirrored._files import PathName, as_path, remove_leftovers, writes
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.training.checkpoints.checkpoint import Checkpoint
@@ -104,7 +104,8 @@ class CheckpointManager:
         prefix = os.path.join(self._directory, self._name)
         path = self._checkpoint.save(prefix, number=checkpoint_number)
         try:
-            self._delete_old()
+            if writes():
+                self._delete_old()
         except OSError as error:
             logger.warning("The checkpoint %r is written, but old files stay: %s", path, error)
         return path

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from mirrored._arguments import explained_only
-from mirrored._files import PathName, as_path, replacing
+from mirrored._files import PathName, agree, as_path, saving, writes
 from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.program.variable_creation import within_room
@@ -87,7 +87,7 @@ def save_model(
     if zipped is False:
         _write_folder(model, path, texts)
         return
-    with replacing(path, "model file") as file:
+    with saving(path, "model file") as file:
         _write_archive(model, file, texts)
 
 
@@ -220,13 +220,15 @@ def _write_archive(model: CompiledNetwork, file: IO[bytes], texts: Mapping[str, 
 def _write_folder(model: CompiledNetwork, path: str, texts: Mapping[str, bytes]) -> None:
     """Write the files of a folder, each wholly or not at all."""
     os.makedirs(path, exist_ok=True)
-    with replacing(os.path.join(path, WEIGHTS), "model file") as file, writing(file) as writer:
+    with saving(os.path.join(path, WEIGHTS), "model file") as file, writing(file) as writer:
         save_state(model, writer, with_streams=True)
     for name, text in texts.items():
-        with replacing(os.path.join(path, name), "model file") as file:
+        with saving(os.path.join(path, name), "model file") as file:
             file.write(text)
     if keeps_assets(model, "save_assets"):
-        save_assets(model, os.path.join(path, "assets"))
+        if writes():
+            save_assets(model, os.path.join(path, "assets"))
+        agree("assets of a model")
 
 
 # ---------------------------------------------------------------------------- loading

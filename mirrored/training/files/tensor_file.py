@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from mirrored._files import PathName, as_path, replacing, special_kind
+from mirrored._files import PathName, as_path, saving, special_kind
 from mirrored.errors import WeightsFileError
 from mirrored.variables import Variable
 
@@ -233,7 +233,7 @@ def save_tensors(
     specs = {name: checked_spec(name, each) for name, each in tensors.items()}
     texts = checked_texts(metadata or {}, kind)
     checksums = dict.fromkeys(specs, NO_CHECKSUM)
-    with replacing(path, kind.noun) as file:
+    with saving(path, kind.noun) as file:
         file.write(header_bytes(specs, texts, checksums))
         for name in in_file_order(specs):
             checksums[name] = _write(file, tensors[name])

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 from mirrored._arguments import explained_only
-from mirrored._files import PathName, as_path, replacing, special_kind
+from mirrored._files import PathName, as_path, of_writer, saving, special_kind
 from mirrored.errors import WeightsFileError
 from mirrored.layers.building import unbuilt
 from mirrored.training.files.hdf5_file import Hdf5Reader, hdf5, reading, writing
@@ -70,7 +70,7 @@ def save_weights(
         save_tensors(path, named_weights(model))
         return
     hdf5()  # Before there is a file.
-    with replacing(path, "weights file") as file, writing(file) as writer:
+    with saving(path, "weights file") as file, writing(file) as writer:
         save_state(model, writer, with_streams=False)
 
 
@@ -160,7 +160,7 @@ def check_overwrite(path: str, overwrite: bool) -> None:
         path: The file.
         overwrite: Whether it is replaced. Keras asks on the terminal where it is not.
     """
-    if not overwrite and os.path.exists(path):
+    if not overwrite and of_writer(os.path.exists(path), "whether a file is there"):
         raise FileExistsError(
             f"There is a file at {path!r} already. Pass overwrite=True to replace it."
         )

@@ -1,0 +1,32 @@
+"""Files of several workers: the first one writes them, and all read them."""
+
+from pathlib import Path
+
+import numpy as np
+from launching import launch, needs_mpi
+
+import mirrored as mr
+
+
+@needs_mpi
+def test_the_first_worker_writes_for_all(tmp_path: Path) -> None:
+    folder = tmp_path / "written"
+    folder.mkdir()
+    first, second = launch("filed", (1, 2), folder, tmp_path)
+    assert first["said"].count("Epoch") == 2
+    assert second["said"] == ""
+    assert first["files"] == second["files"]
+    assert first["files"] == ["1.keras", "2.keras", "checkpoints", "checkpoints/ckpt-2", "log.csv"]
+    assert (first["failure"], second["failure"]) == ("FileNotFoundError", "WorkerError")
+    for worker in (first, second):
+        for name, value in worker["kept"].items():
+            np.testing.assert_array_equal(worker["restored"][name], value)
+            np.testing.assert_array_equal(first["kept"][name], value)
+
+    mr.config.experimental.set_simulated_gpus(2)  # Restored on another number of replicas.
+    with mr.MirroredStrategy().scope():
+        model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1)])
+        model.compile("adam", "mse", metrics=["mae"])
+    mr.train.Checkpoint(model=model).restore(first["path"]).expect_partial()
+    for variable, value in zip(model.variables, first["kept"].values(), strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
