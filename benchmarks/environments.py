@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.processes import clean_environment
 
 ROOT = Path(__file__).resolve().parents[1]
+_NOT_COUNTED = ("pip", "setuptools", "mpi4py", "mpich")  # One process needs no MPI.
 IMPORTS = 3  # The least of so many counts.
 SCRIPTS = Path(__file__).resolve().parent / "contenders"
 
@@ -67,6 +68,20 @@ SHORT_FITS = Contender(
     "mirrored",
     options=("--steps-a-fit", "64"),
 )
+WORKERS = Contender(
+    "mirrored-workers",
+    "mirrored, two workers",
+    "mirrored",
+    "mirrored",
+    options=("--workers", "2"),
+)
+APART = Contender(
+    "mirrored-apart",
+    "mirrored, two workers that send messages",
+    "mirrored",
+    "mirrored",
+    options=("--workers", "2", "--apart"),
+)
 TENSORFLOW = Contender(
     "tensorflow", "TensorFlow", "tensorflow, keras", "tensorflow", ("tensorflow-cpu==2.21.*",)
 )
@@ -82,7 +97,8 @@ TORCH = Contender("torch", "PyTorch", "torch", "torch", ("torch==2.13.0", "numpy
 JAX = Contender("jax", "JAX", "jax", "jax", ("jax==0.10.*",))
 PRODUCTS = Contender("products", "products alone", "numpy", "mirrored")
 FORMS = (LOOP, LOOP_16, SHORT_FITS)  # What is measured of mirrored beside one long `fit`.
-ALL = (MIRRORED, *FORMS, TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX, PRODUCTS)
+IN_WORKERS = (WORKERS, APART)  # What is measured of mirrored in two processes.
+ALL = (MIRRORED, *FORMS, *IN_WORKERS, TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX, PRODUCTS)
 PEERS = (TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX)
 BY_NAME = {each.name: each for each in ALL}
 
@@ -113,7 +129,7 @@ def make(contender: Contender, environment: Path, pip_options: Sequence[str] = (
 
 
 def install_checkout(environment: Path, pip_options: Sequence[str] = (), *more: str) -> None:
-    """Install this checkout as it is now, and further packages.
+    """Install this checkout as it is now, with MPI for several workers, and further packages.
 
     It is installed from a copy, so that nothing is built in it.
     """
@@ -121,12 +137,12 @@ def install_checkout(environment: Path, pip_options: Sequence[str] = (), *more: 
         copy = Path(folder) / "mirrored"
         ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
         shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
-        _pip_install(environment, [*pip_options, str(copy), *more])
+        _pip_install(environment, [*pip_options, f"{copy}[mpich]", *more])
         _pip_install(environment, [*pip_options, "--force-reinstall", "--no-deps", str(copy)])
 
 
 def installed_size(environment: Path) -> int | None:
-    """Return the bytes of what is installed, without pip, setuptools and compiled Python."""
+    """Return the bytes of what is installed, without pip, setuptools, MPI and compiled Python."""
     folders = list(environment.glob("lib/python*/site-packages"))
     if not folders:
         return None
@@ -135,7 +151,7 @@ def installed_size(environment: Path) -> int | None:
         for path in folders[0].rglob("*")
         if path.is_file()
         and "__pycache__" not in path.parts
-        and not path.relative_to(folders[0]).parts[0].startswith(("pip", "setuptools"))
+        and not path.relative_to(folders[0]).parts[0].startswith(_NOT_COUNTED)
     )
 
 

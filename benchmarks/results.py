@@ -17,6 +17,8 @@ from benchmarks.environments import (
     SHORT_FITS,
     TENSORFLOW,
     TENSORFLOW_ARRAYS,
+    TORCH,
+    WORKERS,
     Contender,
 )
 
@@ -190,6 +192,17 @@ FORM_TARGETS = {
     for form, limits in _FORM_LIMITS.items()
     for where, count in (("one device", 1), ("two replicas", TARGET_REPLICAS))
 }
+WORKERS_TARGETS = {
+    Target("two workers / two replicas of one process", True, {"mnist": 1.15, "wide": 1.15}): (
+        WORKERS,
+        MIRRORED,
+    ),
+    Target(
+        "two processes: PyTorch / two workers",
+        False,
+        dict.fromkeys(("line", "digits", "mnist", "wide"), 1.0),
+    ): (TORCH, WORKERS),
+}
 _TENSORFLOW_LIMITS = {"line": 200, "digits": 45, "mnist": 3.2, "wide": 2.3}
 TO_PRODUCTS, TO_ONE, PEER_ONE, TENSORFLOW_SEVERAL, ARRAYS_SEVERAL, PEER_SEVERAL = (
     Target(
@@ -226,6 +239,7 @@ TARGETS = (
     TENSORFLOW_SEVERAL,
     ARRAYS_SEVERAL,
     PEER_SEVERAL,
+    *WORKERS_TARGETS,
 )
 
 
@@ -239,6 +253,9 @@ def value_of(target: Target, report: Report, workload: str) -> float | None:
         form, replicas = FORM_TARGETS[target]
         fit = report.median(workload, MIRRORED.name, replicas)
         return ratio(report.median(workload, form.name, replicas), fit)
+    if target in WORKERS_TARGETS:
+        above, below = WORKERS_TARGETS[target]
+        return ratio(several(above), several(below))
     one = report.median(workload, MIRRORED.name, 1)
     if target is TO_PRODUCTS:
         return ratio(one, report.median(workload, PRODUCTS.name, 1))

@@ -18,6 +18,7 @@ from benchmarks.environments import (
     ALL,
     BY_NAME,
     FORMS,
+    IN_WORKERS,
     MIRRORED,
     PEERS,
     PRODUCTS,
@@ -165,6 +166,8 @@ def speed_entries(name: str, settings: Settings) -> list[tuple[Contender, int]]:
     forms = FORMS if name in IN_EVERY_FORM else ()
     contenders = settings.present([MIRRORED, *forms, *PEERS])
     entries = [(each, replicas) for replicas in (1, settings.replicas) for each in contenders]
+    if name in IN_EVERY_FORM and settings.replicas % 2 == 0:
+        entries += [(each, settings.replicas) for each in settings.present(IN_WORKERS)]
     return entries + [(each, 1) for each in settings.present([PRODUCTS])]
 
 

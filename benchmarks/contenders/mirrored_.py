@@ -4,6 +4,7 @@ It also measures the all-reduce of the strategy against a copy of the same bytes
 """
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,19 +14,27 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 import numpy as np
 
 import mirrored as mr
-from benchmarks.contenders import protocol
+from benchmarks.contenders import protocol, workers
 from benchmarks.contenders.blas import blas_facts
 from benchmarks.workloads import Array, Workload, initial_weights
 
 
 class Mirrored:
-    """A compiled model in the scope of a strategy."""
+    """A compiled model in the scope of a strategy.
 
-    def __init__(self, workload: Workload, replicas: int) -> None:
+    Args:
+        workload: What is trained.
+        replicas: On how many replicas.
+        workers: Over how many processes these are spread evenly.
+    """
+
+    def __init__(self, workload: Workload, replicas: int, workers: int = 1) -> None:
         """Build it, with the initial weights."""
         self.workload = workload
-        mr.config.experimental.set_simulated_gpus(replicas)
-        self.strategy = mr.MirroredStrategy()
+        mr.config.experimental.set_simulated_gpus(replicas // workers)
+        self.strategy: Any = (
+            mr.MirroredStrategy() if workers == 1 else mr.distribute.MultiWorkerMirroredStrategy()
+        )
         if self.strategy.num_replicas_in_sync != replicas:
             raise RuntimeError(f"there are {self.strategy.num_replicas_in_sync} replicas")
         with self.strategy.scope():
@@ -194,9 +203,34 @@ def facts() -> dict[str, Any]:
     return {"version": mr.__version__, "numpy": np.__version__, "blas": blas_facts()}
 
 
+def run_workers(count: int, *, apart: bool) -> None:
+    """Answer the driver with several workers, each of which does what is asked for.
+
+    Args:
+        count: How many there are.
+        apart: Whether sums between them go as messages.
+    """
+    if not workers.is_worker():
+        workers.start(count, apart=apart)
+    connected = workers.connect()
+    requests = workers.Requests(connected)
+
+    def serve(contender: Any, answers: Any) -> None:
+        if connected.is_chief:
+            protocol.serve(contender, answers, requests.send)
+            return
+        with open(os.devnull, "w") as nowhere:
+            protocol.serve(contender, nowhere, requests=requests)
+
+    protocol.run(functools.partial(Mirrored, workers=count), facts, serve)
+
+
 if __name__ == "__main__":
     arguments = protocol.parse_arguments()
     make: Callable[[Workload, int], Mirrored] = Mirrored
+    if arguments.workers > 1:
+        run_workers(arguments.workers, apart=arguments.apart)
+        sys.exit()
     if arguments.steps_a_call:
         make = functools.partial(Loop, steps=arguments.steps_a_call)
     elif arguments.steps_a_fit:

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TextIO
 
 from benchmarks.workloads import (
@@ -118,6 +118,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--arrays", action="store_true")
     parser.add_argument("--steps-a-call", type=int, default=0)
     parser.add_argument("--steps-a-fit", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--apart", action="store_true")
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--rendezvous", default="")
     return parser.parse_args()
@@ -134,16 +136,19 @@ def serve(
     contender: Any,
     answers: TextIO,
     forward: Callable[[str], None] = lambda line: None,
+    requests: Iterable[str] = sys.stdin,
 ) -> None:
     """Answer requests until there are no more.
 
     Args:
         contender: Its public methods are the requests.
         answers: Where answers are written.
-        forward: Is given each line before it is done, for the processes of other replicas.
+        forward: Is given each line before it is done, for the processes of other replicas, and an
+            empty one when there are no more.
+        requests: Lines of JSON.
     """
     print(json.dumps({"ready": True}), file=answers)
-    for line in sys.stdin:
+    for line in requests:
         forward(line)
         request = json.loads(line)
         try:
@@ -152,18 +157,24 @@ def serve(
             text = " ".join(str(error).split())
             answer = {"error": f"{type(error).__name__}: {text}"[:2000]}
         print(json.dumps(answer), file=answers)
+    forward("")
     # Frameworks' threads may not end by themselves.
     if threading.active_count() > 1:
         answers.flush()
         os._exit(0)
 
 
-def run(make: Callable[[Workload, int], Session], facts: Callable[[], dict[str, Any]]) -> None:
-    """Answer the driver for a contender of one process.
+def run(
+    make: Callable[[Workload, int], Session],
+    facts: Callable[[], dict[str, Any]],
+    serve: Callable[[Contender, TextIO], None] = serve,
+) -> None:
+    """Answer the driver for a contender.
 
     Args:
         make: Makes the session of a workload on so many replicas.
         facts: Versions, threads and the like, for the report.
+        serve: Answers requests for the contender, into a stream.
     """
     arguments = parse_arguments()
     answers = keep_stdout()

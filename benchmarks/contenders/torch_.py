@@ -169,7 +169,7 @@ def main() -> None:
         return Torch(workload, replicas, arguments.rank, rendezvous)
 
     def forward(line: str) -> None:
-        for other in others:
+        for other in others if line else ():  # They hear of the end when this process has ended.
             print(line, end="", file=other.stdin, flush=True)
 
     workload = WORKLOADS[arguments.workload]

@@ -10,6 +10,7 @@ from benchmarks.results import (
     TENSORFLOW_SEVERAL,
     TO_ONE,
     TO_PRODUCTS,
+    WORKERS_TARGETS,
     Report,
     Series,
     Target,
@@ -40,7 +41,7 @@ FULL = make_report(
     torch_2=1500.0,
     jax_1=75.0,
     jax_2=240.0,
-    **{"tensorflow-arrays_1": 1000.0, "tensorflow-arrays_2": 3600.0},
+    **{"tensorflow-arrays_1": 1000.0, "tensorflow-arrays_2": 3600.0, "mirrored-workers_2": 75.0},
 )
 
 
@@ -58,6 +59,11 @@ FULL = make_report(
 def test_ratios(target: Target, value: float) -> None:
     assert value_of(target, FULL, "digits") == pytest.approx(value)
     assert target.met("digits", value)
+
+
+@pytest.mark.parametrize(("target", "value"), [*zip(WORKERS_TARGETS, [1.25, 20.0], strict=True)])
+def test_ratios_of_workers(target: Target, value: float) -> None:
+    assert value_of(target, FULL, "digits") == pytest.approx(value)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import environments, run
-from benchmarks.environments import ALL, BY_NAME, MIRRORED, PRODUCTS
+from benchmarks.environments import ALL, BY_NAME, IN_WORKERS, MIRRORED, PRODUCTS
 from benchmarks.processes import Process
 from benchmarks.results import Series
 from benchmarks.workloads import TIMED, Workload
@@ -57,6 +57,15 @@ def test_those_not_asked_for_are_not_named(
 def test_present_are_those_asked_for_with_an_environment() -> None:
     settings = run.Settings(["products", "jax"], {"mirrored": Path("here")}, 2, 3, 0.1, 9.0)
     assert settings.present(ALL) == [PRODUCTS]
+
+
+@pytest.mark.parametrize(
+    ("name", "replicas", "some"), [("wide", 2, 2), ("adam", 2, 0), ("wide", 3, 0)]
+)
+def test_two_workers_are_measured_on_as_many_replicas(name: str, replicas: int, some: int) -> None:
+    asked = [each.name for each in IN_WORKERS]
+    settings = run.Settings(asked, {"mirrored": Path("here")}, replicas, 3, 0.1, 9.0)
+    assert [count for _, count in run.speed_entries(name, settings)] == [replicas] * some
 
 
 def test_turns(stub: Stub) -> None:
@@ -108,7 +117,7 @@ def test_quick_is_only_printed() -> None:
 
 def test_contenders_have_their_scripts() -> None:
     folder = {path.name for path in environments.SCRIPTS.glob("*.py")}
-    others = {"__init__.py", "protocol.py", "blas.py", "files.py", "optimizers.py"}
+    others = {"__init__.py", "protocol.py", "workers.py", "blas.py", "files.py", "optimizers.py"}
     assert {each.script.name for each in ALL} == folder - others
 
 
@@ -122,6 +131,7 @@ def test_pairs() -> None:
 def test_installed_size(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "python3.12" / "site-packages"
     sizes = {"numpy/a.py": 10, "numpy/__pycache__/a.pyc": 100, "pip/b.py": 1000, "c.py": 5}
+    sizes["mpi4py/MPI.so"] = 50
     for name, size in sizes.items():
         path = packages / name
         path.parent.mkdir(parents=True, exist_ok=True)
