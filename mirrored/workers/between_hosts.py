@@ -83,6 +83,10 @@ class BetweenHosts:
             self._moving.send(mine, other, _ADDED)
         wait(self._moving.over, self._moving.ranks)
 
+    def is_idle(self) -> bool:
+        """Return whether all messages have arrived."""
+        return self._saying.over() and self._moving.over()
+
     def _received(self, host: int, values: NDArray[Any]) -> NDArray[Any]:
         begin, end = bounds(values.size, self.count)[self.host]
         nbytes = (end - begin) * values.itemsize

@@ -19,10 +19,9 @@ from mirrored.workers.layout import Layout
 from mirrored.workers.sums import add_in_order, bounds
 from mirrored.workers.waiting import Waiting
 
-# Bytes of a vector that are added up at a time. What several workers write and read soon after each
-# other is best where it still is in a cache; messages are best long. docs/several-hosts.md has the
-# figures.
-_ON_ONE_HOST, _ON_SEVERAL = 1 << 20, 1 << 22
+# Bytes of a vector that are added up at a time. With fewer workers wait for each other more often,
+# which costs most where other programs use the cores too; docs/several-hosts.md has the figures.
+_AT_A_TIME = 1 << 22
 # Up to so many bytes each worker of a host adds up all of a vector, and not a part of it, which the
 # others would have to wait for.
 _SMALL = 1 << 14
@@ -41,8 +40,7 @@ class Meeting:
         self._layout = layout
         self._waiting = waiting
         self._stage = 0
-        several = len(layout.neighbours) < len(layout.hosts)
-        capacity = _ON_SEVERAL if several else _ON_ONE_HOST
+        capacity = _AT_A_TIME
         self._memory: HostMemory | None = None
         if len(layout.neighbours) > 1:
             self._memory = HostMemory(mpi, layout.local, capacity)
@@ -82,6 +80,10 @@ class Meeting:
             else:
                 self._sum_on_host(self._memory, call, said, given, added)
             said = None  # Once is enough.
+
+    def is_anything_under_way(self) -> bool:
+        """Return whether there are messages that did not arrive, of a call that failed."""
+        return self._between is not None and not self._between.is_idle()
 
     def close(self) -> None:
         """Give the memory back; all workers do so."""

@@ -204,33 +204,38 @@ class MPIWorkers(Workers):
             return
         atexit.unregister(self._at_exit)
         try:
-            if self._broken is None:
-                with suppress(WorkerError):  # Which makes this worker one that failed.
-                    self._background.drain()
+            with suppress(Exception):  # Which makes this worker one that failed.
+                self._background.drain()
             self._background.close()
             self._is_closed = True
             self._notices.look()
-            if self._end_together():
+            if self._end_together() and not self._is_anything_under_way():
                 self._meeting.close()
                 self._layout.close()
-                return
-            if self._broken is None:
-                logger.error("After worker %d had ended: %s", self.rank, self._notices.failure)
-            self._all_end(PATIENCE)
+            else:
+                self._abort_at_exit(_status(self._broken))
         except BaseException:
             self._abort_at_exit(1)
             raise
-        self._abort_at_exit(_status(self._broken))
 
     def _end_together(self) -> bool:
-        """Say that this worker has come to its end; return whether all others do, and well."""
+        """Say that this worker has come to its end; return whether all others do."""
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError, ValueError, OSError):
                 stream.flush()  # The launcher may end this process as soon as others have heard.
         self._notices.tell(self._notice(ENDED))
-        if self._broken is not None or self._notices.failure is not None:
-            return False
-        return self._all_end(math.inf)
+        # Where one has failed, others are not waited for as long as they like.
+        if self._broken is None and self._notices.failure is None:
+            if self._all_end(math.inf):
+                return True
+            self._log_failure()
+        return self._all_end(PATIENCE)
+
+    def _log_failure(self) -> None:
+        failure = self._notices.failure
+        if failure is not None:
+            told = (self.rank, failure.worker, failure.host, failure.reason)
+            logger.error("After worker %d had ended worker %d on host %s failed: %s", *told)
 
     def _all_end(self, seconds: float) -> bool:
         """Return whether all others come to their end within so many seconds."""
@@ -256,8 +261,12 @@ class MPIWorkers(Workers):
     def _notice(self, kind: str, reason: str = "", step: str | None = None) -> Notice:
         return Notice(kind, self.rank, self.hosts[self.rank], self._calls, step, reason)
 
+    def _is_anything_under_way(self) -> bool:
+        """Return whether MPI still works for this worker, which it then may do for ever."""
+        return bool(self._under_way) or self._meeting.is_anything_under_way()
+
     def _abort_at_exit(self, status: int) -> None:
-        """Let MPI end all processes when Python has ended this one: some requests never end."""
+        """Let MPI end all processes when Python has ended this one, rather than wait for them."""
         from mpi4py.run import set_abort_status
 
         set_abort_status(status)
