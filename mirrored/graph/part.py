@@ -55,6 +55,7 @@ class Part:
         inputs: The placeholders whose values are given, as a list.
         outputs: Those whose values are computed, in nested lists, tuples and dicts.
         nodes: The nodes to run, in order, where somebody else says it; None: Keras' order.
+        device_of: From a node to the device that it runs on; None: what it was drawn for.
 
     Raises:
         ValueError: An output depends on more than the inputs, or two callees have one name.
@@ -72,6 +73,7 @@ class Part:
         inputs: Sequence[SymbolicTensor],
         outputs: Any,
         nodes: Sequence[Node] | None = None,
+        device_of: Callable[[Node], Any] | None = None,
     ) -> None:
         self.inputs = list(inputs)
         self.outputs: list[SymbolicTensor] = _nest.flatten(outputs)
@@ -83,7 +85,8 @@ class Part:
         self._steps: list[_Step] = []
         for node in self.order.nodes:
             if not all(tensor in places for tensor in node.outputs):
-                self._steps.append(_step(node, places, free))
+                where = node.device if device_of is None else device_of(node)
+                self._steps.append(_step(node, places, free, where))
         self._size = next(free)
         self._results = [places[each] for each in self.outputs]
 
@@ -136,8 +139,8 @@ class Part:
         return [there[place] for place in self._results]
 
 
-def _step(node: Node, places: dict[SymbolicTensor, int], free: Iterator[int]) -> _Step:
-    """Return a node's step, and give its results places among those that are free."""
+def _step(node: Node, places: dict[SymbolicTensor, int], free: Iterator[int], where: Any) -> _Step:
+    """Return a node's step on a device, and give its results places among those that are free."""
 
     def placed(leaf: Any) -> Any:
         return _Place(places[leaf]) if isinstance(leaf, SymbolicTensor) else leaf
@@ -148,7 +151,7 @@ def _step(node: Node, places: dict[SymbolicTensor, int], free: Iterator[int]) ->
     targets = tuple([next(free) for _ in node.outputs])
     for target, tensor in zip(targets, node.outputs, strict=True):
         places.setdefault(tensor, target)
-    scope = _ANYWHERE if node.device is None else device(node.device)
+    scope = _ANYWHERE if where is None else device(where)
     return _Step(node.callee, args[0].place if single else -1, args, kwargs, targets, scope, node)
 
 

@@ -8,6 +8,8 @@ import pytest
 import mirrored.compat.v1 as tf
 from mirrored import errors
 
+pytestmark = pytest.mark.usefixtures("hardware")
+
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[tf.Graph]:

@@ -84,8 +84,13 @@ def _variable() -> Any:
 
 def _host_function() -> Any:
     with tf.device("/gpu:0"):
-        one = tf.get_default_graph().draw(lambda: mr.constant(1), kind="PyFunc", name="a_gpu")
-    return one.outputs[0]
+        return tf.py_func(lambda: np.int32(1), [], tf.int32, name="a_gpu")
+
+
+def _printed() -> Any:
+    one = tf.constant(1, name="one")
+    with tf.device("/gpu:0"):
+        return tf.Print(one, [one], name="a_gpu")
 
 
 START = "Cannot assign a device for operation a_gpu: "
@@ -126,6 +131,11 @@ WRONG: list[tuple[Callable[[], Any], str, dict[str, str]]] = [
         NO_KERNEL % ("PyFunc: CPU \n", "  a_gpu (PyFunc) /device:GPU:0"),
         {"a_gpu: (PyFunc)": "CPU:0"},
     ),
+    (
+        _printed,
+        NO_KERNEL % ("Print: CPU \n", "  a_gpu (Print) /device:GPU:0"),
+        {"one: (Const)": "GPU:0", "a_gpu: (Print)": "CPU:0"},
+    ),
 ]
 
 
@@ -154,6 +164,32 @@ def test_placements_that_cannot_be(
         assert session.run(drawn) == 1
         placed = {**soft, "other: (Const)": "GPU:0", "init: (NoOp)": "GPU:0"}
         assert lines_of(caplog) == [f"{node}: {device}" for node, device in placed.items()]
+
+
+def test_operations_run_where_the_session_says(
+    make_gpus: MakeGpus, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Soft placement is the session's, whatever it is outside."""
+    make_gpus(2)
+    with tf.device("/gpu:7"):
+        a = tf.constant([1.0, 2.0], name="a")
+    with tf.device("/gpu:1"):
+        v = tf.Variable([3.0, 4.0], name="v")
+        total = tf.add(a, v, name="total")
+    with tf.device("/cpu:0"):
+        mean = tf.reduce_mean(total, name="mean")
+    mr.config.set_soft_device_placement(False)
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+        session.run(v.initializer)
+        lines_of(caplog)
+        mr.debugging.set_log_device_placement(True)
+        assert session.run(mean) == 5.0
+        placed = [each for each in lines_of(caplog) if "(" in each and "Const" not in each]
+        assert placed == [
+            "ReadVariableOp: (ReadVariableOp): GPU:1",
+            "AddV2: (AddV2): GPU:1",
+            "Mean: (Mean): CPU:0",
+        ]
 
 
 def test_a_variable_lies_on_the_device_of_its_scope(make_gpus: MakeGpus) -> None:

@@ -34,6 +34,9 @@ def _training() -> Any:
     outputs = tf.layers.dense(tf.nn.relu(x * [1.0, 2.0, 3.0]), 2)
     loss = tf.losses.mean_squared_error(tf.constant([[1.0, 2.0]] * 5), outputs[:5])
     tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step())
+    tf.Print(loss, [loss, tf.py_func(lambda x: x, [x], tf.float32)])
+    tf.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])
+    tf.cond(loss > 1.0, lambda: loss, lambda: 2.0 * loss)
     return tf.random_normal([2], seed=3), tf.global_variables_initializer()
 
 

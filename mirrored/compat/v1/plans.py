@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.running import OpStream, Run, running
@@ -108,7 +109,7 @@ class Plan:
         self._dtypes = [each._dtype for each in fed]
         self._structure = structure
         targets = self._take(leaves)
-        self._part = part_between(fed, targets)
+        self._part = part_between(fed, targets, kept.placement.device_of)
         operations = [operation_of(node) for node in self._part.calls]
         self._needs, self._gives = _variables(operations)
         for variable in self._needs | self._gives:
@@ -118,7 +119,7 @@ class Plan:
         taken = [each for each in operations if each.type == "Gradients"]
         self._watched = [each for operation in taken for each in operation.sources]
         self._once = len(taken) == 1
-        self._by_python = any(each.type in _RUN_BY_PYTHON for each in operations)
+        self._by_python = _is_run_by_python(operations, kept.placement)
         self._traces = TraceCache(f"The run of {[each.name for each in leaves]}"[:80])
 
     def _take(self, leaves: Sequence[Any]) -> list[Any]:
@@ -216,6 +217,16 @@ class Plan:
         return found
 
 
+def _is_run_by_python(operations: Sequence[Operation], placement: Placement) -> bool:
+    """Return whether a run computes one operation after the other, and is not recorded."""
+    types = {each.type for each in operations}
+    if "Print" not in types:
+        return not types.isdisjoint(_RUN_BY_PYTHON)
+    # What is recorded for cards does not wait until the host has looked at values.
+    on_cards = any(is_streamed(placement.device_of(each).backend) for each in operations)
+    return on_cards or not types.isdisjoint(_RUN_BY_PYTHON)
+
+
 def _nothing(_: Any) -> None:
     return None
 
@@ -291,11 +302,23 @@ def _check_shape(tensor: Tensor, array: Any) -> None:
         )
 
 
-def part_between(fed: Sequence[Tensor], targets: Sequence[Any]) -> Part:
-    """Return what leads from tensors to others, in the order in which it was drawn."""
+def part_between(
+    fed: Sequence[Tensor],
+    targets: Sequence[Any],
+    device_of: Callable[[Operation], Any] | None = None,
+) -> Part:
+    """Return what leads from tensors to others, in the order in which it was drawn.
+
+    Args:
+        fed: Those that it leads from.
+        targets: Those that it leads to.
+        device_of: From an operation to the device that it runs on; None: what it was drawn for.
+    """
     nodes, _ = nodes_between(fed, targets)
     drawn = sorted(nodes, key=lambda node: operation_of(node).number)
-    return Part(fed, list(targets), drawn)
+    if device_of is None:
+        return Part(fed, list(targets), drawn)
+    return Part(fed, list(targets), drawn, lambda node: device_of(operation_of(node)))
 
 
 def operation_of(node: Any) -> Operation:
