@@ -8,6 +8,7 @@ import pytest
 
 import mirrored.compat.v1 as tf
 from mirrored import errors
+from mirrored.compat.v1.names import ROWS
 
 pytestmark = pytest.mark.usefixtures("hardware")
 
@@ -61,6 +62,17 @@ def test_names_and_types(expression: str, name: str, kind: str) -> None:
     }
     tensor = eval(expression, values)
     assert (tensor.name, tensor.op.type) == (name, kind)
+
+
+def test_each_name_is_there() -> None:
+    for name in ROWS:
+        found: Any = tf
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert callable(found)
+    assert tf.math.add(1.0, 2.0).op.type == "AddV2"
+    assert tf.linalg.inv([[2.0]]).op.type == "MatrixInverse"
+    assert tf.random.normal([2]).op.type == "RandomStandardNormal"
 
 
 def test_names_in_a_graph(graph: tf.Graph) -> None:
@@ -196,6 +208,9 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("tf.constant([1.5], dtype=tf.int32)", TypeError, "1.5"),
     ("tf.Session('grpc://x')", errors.InvalidArgumentError, "A session runs in this process."),
     ("session.partial_run(1, z)", NotImplementedError, "`partial_run` is not provided"),
+    ("tf.train.Coordinator", AttributeError, "There are no queues: feed batches"),
+    ("tf.train.Supervisor", AttributeError, "Use `tf.Session`, with a `tf.train.Saver`"),
+    ("tf.math.no_such_name", AttributeError, "docs/from-tensorflow-1.md lists what is there."),
     ("tf.FIFOQueue", AttributeError, "There are no queues: feed batches"),
     ("tf.no_such_name", AttributeError, "docs/from-tensorflow-1.md lists what is there."),
     ("tf.Session(graph=tf.Graph()).run([])", RuntimeError, "The Session graph is empty."),

@@ -165,6 +165,24 @@ def test_a_rate_decays_by_the_step(staircase: bool, value: float) -> None:
         assert session.run(rate, {step: 250}) == pytest.approx(value, rel=1e-6)
 
 
+# Rates in step 5, as TensorFlow 2.21 computes them.
+RATES = [
+    ("piecewise_constant(step, [3, 7], [1.0, 0.5, 0.1])", 0.5),
+    ("polynomial_decay(0.1, step, 10)", 0.05005),
+    ("polynomial_decay(0.1, step, 2, 0.01, 2.0, cycle=True)", 0.0125),
+    ("inverse_time_decay(0.1, step, 10, 0.5)", 0.08),
+    ("natural_exp_decay(0.1, step, 10, 0.5)", 0.07788008),
+]
+
+
+@pytest.mark.parametrize(("made", "value"), RATES)
+def test_other_rates(made: str, value: float) -> None:
+    step = tf.train.create_global_step()
+    rate = eval(f"tf.train.{made}", {"tf": tf, "step": step})
+    with tf.Session() as session:
+        assert session.run(rate, {step: 5}) == pytest.approx(value, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("code", "text"),
     [

@@ -11,8 +11,12 @@ from mirrored import errors as errors
 from mirrored.compat.v1 import app as app
 from mirrored.compat.v1 import flags as flags
 from mirrored.compat.v1 import layers as layers
+from mirrored.compat.v1 import linalg as linalg
+from mirrored.compat.v1 import logging as logging
 from mirrored.compat.v1 import losses as losses
+from mirrored.compat.v1 import math as math
 from mirrored.compat.v1 import nn as nn
+from mirrored.compat.v1 import random as random
 from mirrored.compat.v1 import summary as summary
 from mirrored.compat.v1 import train as train
 from mirrored.compat.v1.calls import ROWS as _ROWS
@@ -27,6 +31,16 @@ from mirrored.compat.v1.gradients import gradients as gradients
 from mirrored.compat.v1.graph import Graph as Graph
 from mirrored.compat.v1.graph import get_default_graph as get_default_graph
 from mirrored.compat.v1.graph import reset_default_graph as reset_default_graph
+from mirrored.compat.v1.groups import global_variables as global_variables
+from mirrored.compat.v1.groups import global_variables_initializer as global_variables_initializer
+from mirrored.compat.v1.groups import group as group
+from mirrored.compat.v1.groups import is_variable_initialized as is_variable_initialized
+from mirrored.compat.v1.groups import local_variables as local_variables
+from mirrored.compat.v1.groups import local_variables_initializer as local_variables_initializer
+from mirrored.compat.v1.groups import no_op as no_op
+from mirrored.compat.v1.groups import trainable_variables as trainable_variables
+from mirrored.compat.v1.groups import tuple_ as _tuple
+from mirrored.compat.v1.groups import variables_initializer as variables_initializer
 from mirrored.compat.v1.host_calls import Print as Print
 from mirrored.compat.v1.host_calls import py_func as py_func
 from mirrored.compat.v1.initializers import constant_initializer as constant_initializer
@@ -60,6 +74,7 @@ from mirrored.compat.v1.special import disable_v2_behavior as disable_v2_behavio
 from mirrored.compat.v1.special import div as div
 from mirrored.compat.v1.special import get_collection as get_collection
 from mirrored.compat.v1.special import name_scope as name_scope
+from mirrored.compat.v1.special import random_poisson as random_poisson
 from mirrored.compat.v1.special import set_random_seed as set_random_seed
 from mirrored.compat.v1.special import to_double as to_double
 from mirrored.compat.v1.special import to_float as to_float
@@ -71,16 +86,6 @@ from mirrored.compat.v1.variables import Variable as Variable
 from mirrored.compat.v1.variables import assign as assign
 from mirrored.compat.v1.variables import assign_add as assign_add
 from mirrored.compat.v1.variables import assign_sub as assign_sub
-from mirrored.compat.v1.variables import global_variables as global_variables
-from mirrored.compat.v1.variables import (
-    global_variables_initializer as global_variables_initializer,
-)
-from mirrored.compat.v1.variables import group as group
-from mirrored.compat.v1.variables import local_variables as local_variables
-from mirrored.compat.v1.variables import local_variables_initializer as local_variables_initializer
-from mirrored.compat.v1.variables import no_op as no_op
-from mirrored.compat.v1.variables import trainable_variables as trainable_variables
-from mirrored.compat.v1.variables import variables_initializer as variables_initializer
 from mirrored.dtypes import bool as bool
 from mirrored.dtypes import float16 as float16
 from mirrored.dtypes import float32 as float32
@@ -90,15 +95,19 @@ from mirrored.dtypes import int16 as int16
 from mirrored.dtypes import int32 as int32
 from mirrored.dtypes import int64 as int64
 from mirrored.dtypes import uint8 as uint8
+from mirrored.version import VERSION as VERSION
 
 initialize_all_variables = global_variables_initializer
 all_variables = global_variables
 newaxis = None
+__version__ = VERSION
+tuple = _tuple
 
 
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
     "case": "Use `tf.cond`, one in another.",
+    "report_uninitialized_variables": "Run `tf.is_variable_initialized` of each.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",
     **dict.fromkeys(
         ("FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "QueueBase"),

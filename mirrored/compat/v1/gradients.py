@@ -115,7 +115,13 @@ def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
     inner = [each for node in part.calls for each in _operation(node).sources]
     followed = [each for each in (*xs, *inner) if each._dtype in FLOATS]
 
-    def attempt(*values: Any) -> Any:
+    # Sizes that are known of some results may be those of others.
+    sizes = [each for node in nodes for tensor in node.outputs for each in tensor._shape or ()]
+    known = Tensor(
+        tuple(dict.fromkeys(each for each in sizes if each is not None)), ops.float32, ""
+    )
+
+    def attempt(values: Any, _: Any) -> Any:
         run = Run(_NoSession(), followed, once=False)
         with running(run), run.tape:
             run.watch(given, list(values))
@@ -125,7 +131,7 @@ def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
         return ops.zeros(())
 
     with device(None):
-        results_for(attempt, tuple(given), {}, "gradients")
+        results_for(attempt, (list(given), known), {}, "gradients")
     return found
 
 

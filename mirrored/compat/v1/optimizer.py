@@ -7,8 +7,9 @@ import numpy as np
 
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.gradients import gradients
+from mirrored.compat.v1.groups import group, trainable_variables
 from mirrored.compat.v1.sources import converted
-from mirrored.compat.v1.variables import Variable, group, trainable_variables, update
+from mirrored.compat.v1.variables import Variable, update
 
 Pairs = Sequence[tuple[Any, Variable]]
 

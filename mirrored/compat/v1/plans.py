@@ -29,8 +29,8 @@ from mirrored.program.tracing import trace
 from mirrored.program.variable_access import variable_writes
 from mirrored.variables import Variable as Storage
 
-# What has results whose shapes only a run knows: such runs compute one operation after the other.
-_RUN_BY_PYTHON = frozenset(("If", "PyFunc", "While"))
+# Of what these compute only a run knows enough: it computes one operation after the other.
+_RUN_BY_PYTHON = frozenset(("If", "InitializedValue", "IsVariableInitialized", "PyFunc", "While"))
 
 
 class Kept:

@@ -6,15 +6,17 @@ Files are this library's own: those that TensorFlow wrote are not read.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirrored.compat.v1.variables import Variable, global_variables
+from mirrored.compat.v1.groups import global_variables
+from mirrored.compat.v1.variables import Variable
 from mirrored.errors import InvalidArgumentError
 from mirrored.training.files.tensor_file import Kind, open_tensors, save_tensors
 
 _VARIABLES = Kind("variables", "checkpoint", "`tf.train.Saver.save`", "graph")
+_ALL = re.compile(r'^all_model_checkpoint_paths: "(.*)"$', re.MULTILINE)
 _LATEST = re.compile(r'^model_checkpoint_path: "(.*)"$', re.MULTILINE)
 
 
@@ -143,6 +145,36 @@ class Saver:
         sess.set_values({self._variables[name]: value for name, value in values.items()})
 
 
+class CheckpointState(NamedTuple):
+    """What the file that names the files says.
+
+    Attributes:
+        model_checkpoint_path: The one that was written last.
+        all_model_checkpoint_paths: Those that stay, the latest last.
+    """
+
+    model_checkpoint_path: str
+    all_model_checkpoint_paths: list[str]
+
+
+def get_checkpoint_state(
+    checkpoint_dir: str, latest_filename: str | None = None
+) -> CheckpointState | None:
+    """Return which files a folder has; None: there is none.
+
+    Args:
+        checkpoint_dir: The folder.
+        latest_filename: The file in it that names them; None: "checkpoint".
+    """
+    state = Path(checkpoint_dir) / (latest_filename or "checkpoint")
+    text = state.read_text() if state.is_file() else ""
+    found = _LATEST.search(text)
+    if found is None:
+        return None
+    others = [str(state.with_name(each)) for each in _ALL.findall(text)]
+    return CheckpointState(str(state.with_name(found[1])), others)
+
+
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
     """Return the file that was written last in a folder; None: there is none.
 
@@ -150,9 +182,6 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
         checkpoint_dir: The folder.
         latest_filename: The file in it that names the latest one; None: "checkpoint".
     """
-    state = Path(checkpoint_dir) / (latest_filename or "checkpoint")
-    found = _LATEST.search(state.read_text()) if state.is_file() else None
-    if found is None:
-        return None
-    path = state.with_name(found[1])
-    return str(path) if path.is_file() else None
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    path = None if state is None else Path(state.model_checkpoint_path)
+    return str(path) if path is not None and path.is_file() else None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mirrored import nn, ops
+from mirrored import nn, ops, random
 from mirrored.compat.v1.calls import drawn, drawn_with_constants
 from mirrored.compat.v1.graph import get_default_graph
 from mirrored.compat.v1.operands import Given
@@ -147,6 +147,32 @@ def sigmoid_cross_entropy_with_logits(
     _named_only(_sentinel, "sigmoid_cross_entropy_with_logits")
     function = nn.sigmoid_cross_entropy_with_logits
     return drawn(function, (labels, logits), {}, "SigmoidCrossEntropyWithLogits", name)
+
+
+def random_poisson(
+    lam: Any,
+    shape: Any,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    name: str = "random_poisson",
+) -> Any:
+    """Return Poisson numbers: as many of the shape as there are rates."""
+    given = (shape, lam, dtype, seed)
+    return drawn(random.poisson, given, {}, "RandomPoissonV2", f"{name}/RandomPoissonV2")
+
+
+def xw_plus_b(x: Any, weights: Any, biases: Any, name: str = "xw_plus_b") -> Any:
+    """Return a product with a bias added."""
+    return drawn(lambda x, w, b: ops.matmul(x, w) + b, (x, weights, biases), {}, "BiasAdd", name)
+
+
+def relu_layer(x: Any, weights: Any, biases: Any, name: str = "relu_layer") -> Any:
+    """Return a product with a bias added, and zeros for what is below 0."""
+
+    def layer(x: Any, weights: Any, biases: Any) -> Any:
+        return nn.relu(ops.matmul(x, weights) + biases)
+
+    return drawn(layer, (x, weights, biases), {}, "Relu", name)
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, name: str = "Const") -> Any:

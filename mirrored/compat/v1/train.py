@@ -2,8 +2,11 @@
 
 from typing import Any
 
-from mirrored import ops
-from mirrored.compat.v1.calls import drawn
+from mirrored.compat.v1.decays import exponential_decay as exponential_decay
+from mirrored.compat.v1.decays import inverse_time_decay as inverse_time_decay
+from mirrored.compat.v1.decays import natural_exp_decay as natural_exp_decay
+from mirrored.compat.v1.decays import piecewise_constant as piecewise_constant
+from mirrored.compat.v1.decays import polynomial_decay as polynomial_decay
 from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.optimizer import Optimizer as Optimizer
 from mirrored.compat.v1.optimizers import AdagradOptimizer as AdagradOptimizer
@@ -12,6 +15,7 @@ from mirrored.compat.v1.optimizers import GradientDescentOptimizer as GradientDe
 from mirrored.compat.v1.optimizers import MomentumOptimizer as MomentumOptimizer
 from mirrored.compat.v1.optimizers import RMSPropOptimizer as RMSPropOptimizer
 from mirrored.compat.v1.saver import Saver as Saver
+from mirrored.compat.v1.saver import get_checkpoint_state as get_checkpoint_state
 from mirrored.compat.v1.saver import latest_checkpoint as latest_checkpoint
 from mirrored.compat.v1.variables import GraphKeys, Variable
 
@@ -40,40 +44,6 @@ def get_or_create_global_step(graph: Graph | None = None) -> Variable:
     """Return the variable that counts the steps."""
     step = get_global_step(graph)
     return create_global_step(graph) if step is None else step
-
-
-def exponential_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    decay_rate: Any,
-    staircase: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Return a rate that is multiplied by a number every so many steps.
-
-    Args:
-        learning_rate: The rate at first.
-        global_step: The number of the step.
-        decay_steps: After how many steps it is multiplied.
-        decay_rate: By what.
-        staircase: Whether it stays the same in between.
-        name: Its name.
-
-    Raises:
-        ValueError: There is no number of the step.
-    """
-    if global_step is None:
-        raise ValueError("global_step is required for exponential_decay.")
-
-    def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
-        rate = ops.convert_to_tensor(rate)
-        part = ops.cast(step, rate.dtype) / ops.cast(steps, rate.dtype)
-        part = ops.floor(part) if staircase else part
-        return rate * ops.pow(ops.cast(factor, rate.dtype), part)
-
-    given = (learning_rate, global_step, decay_steps, decay_rate)
-    return drawn(decayed, given, {}, "Mul", name or "ExponentialDecay")
 
 
 _QUEUES = "There are no queues: feed batches, of a `mirrored.data.Dataset` for example."

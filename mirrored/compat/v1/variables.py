@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from mirrored import _nest
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import Graph, get_default_graph
-from mirrored.compat.v1.running import default_session, storage_of
+from mirrored.compat.v1.running import current_run, default_session, storage_of
 from mirrored.compat.v1.shapes import check_same
 from mirrored.compat.v1.sources import converted
 from mirrored.devices import device
@@ -123,6 +122,25 @@ class Variable(Tensor):
         """Return its value as a tensor, read after the operations that are waited for here."""
         with self.graph.name_scope(f"{self.op.name}/"):
             return _read(self, "read", Tensor(self._shape, self._dtype, "")).outputs[0]
+
+    def initialized_value(self) -> Tensor:
+        """Return its value, or the initial one where it has none in the session.
+
+        A run with it in it is not recorded.
+        """
+
+        def value(initial: Any) -> Any:
+            run: Any = current_run()
+            has_one = run is not None and self in run.kept.initialized
+            return storage_of(self).read_value() if has_one else initial
+
+        return self.graph.draw(
+            value,
+            (self.initial_value,),
+            kind="InitializedValue",
+            name=f"{self.op.name}/cond/Merge",
+            results=Tensor(self._shape, self._dtype, ""),
+        ).outputs[0]
 
     def assign(
         self,
@@ -300,51 +318,3 @@ def assign_sub(
     """Return a tensor that subtracts from a variable's value, and is the new one."""
     result: Tensor = ref.assign_sub(value, name=name)
     return result
-
-
-def no_op(name: str | None = None) -> Operation:
-    """Return an operation that does nothing but to run after those that it waits for."""
-    return get_default_graph().draw(_nothing, kind="NoOp", name=name or "NoOp", runs_only=True)
-
-
-def group(*inputs: Any, name: str | None = None) -> Operation:
-    """Return an operation that runs others.
-
-    Args:
-        *inputs: Tensors and operations, in nested structures.
-        name: Its name.
-    """
-    waited = [each for each in _nest.flatten(inputs) if each is not None]
-    graph = waited[0].graph if waited else get_default_graph()
-    with graph.control_dependencies(waited):
-        return graph.draw(_nothing, kind="NoOp", name=name or "group_deps", runs_only=True)
-
-
-def global_variables(scope: str | None = None) -> list[Any]:
-    """Return the variables of the default graph."""
-    return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
-
-
-def local_variables(scope: str | None = None) -> list[Any]:
-    """Return the variables that no checkpoint has."""
-    return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
-
-
-def trainable_variables(scope: str | None = None) -> list[Any]:
-    """Return the variables of the default graph that optimizers change."""
-    return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
-
-
-def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
-    """Return an operation that gives variables their initial values."""
-    return group(*(each.initializer for each in var_list), name=name)
-
-
-def global_variables_initializer() -> Operation:
-    """Return an operation that gives the variables of the default graph their initial values."""
-    return variables_initializer(global_variables())
-
-
-def local_variables_initializer() -> Operation:
-    """Return an operation that gives local variables their initial values."""
-    return variables_initializer(local_variables())

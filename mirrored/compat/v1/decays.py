@@ -1,0 +1,154 @@
+"""Learning rates that follow from the number of the step, as TensorFlow 1's `tf.train` has them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored import ops
+from mirrored.compat.v1.calls import drawn
+
+
+def _drawn(function: Callable[..., Any], given: Sequence[Any], kind: str, name: str) -> Any:
+    """Draw a rate as one operation: of floats, the number of the step among them.
+
+    Raises:
+        ValueError: There is no number of the step.
+    """
+    if given[1] is None:
+        raise ValueError(f"global_step is required for {kind}.")
+
+    def decayed(rate: Any, step: Any, *others: Any) -> Any:
+        rate = ops.convert_to_tensor(rate)
+        return function(
+            rate, ops.cast(step, rate.dtype), *(ops.cast(o, rate.dtype) for o in others)
+        )
+
+    return drawn(decayed, tuple(given), {}, "Mul", name)
+
+
+def exponential_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return a rate that is multiplied by a number every so many steps.
+
+    Args:
+        learning_rate: The rate at first.
+        global_step: The number of the step.
+        decay_steps: After how many steps it is multiplied.
+        decay_rate: By what.
+        staircase: Whether it stays the same in between.
+        name: Its name.
+
+    Raises:
+        ValueError: There is no number of the step.
+    """
+
+    def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
+        return rate * ops.pow(factor, _part(step, steps, staircase))
+
+    given = (learning_rate, global_step, decay_steps, decay_rate)
+    return _drawn(decayed, given, "exponential_decay", name or "ExponentialDecay")
+
+
+def natural_exp_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return the rate times exp(-decay_rate * global_step / decay_steps)."""
+
+    def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
+        return rate * ops.exp(-factor * _part(step, steps, staircase))
+
+    given = (learning_rate, global_step, decay_steps, decay_rate)
+    return _drawn(decayed, given, "natural_exp_decay", name or "ExponentialTimeDecay")
+
+
+def inverse_time_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return the rate divided by 1 + decay_rate * global_step / decay_steps."""
+
+    def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
+        return rate / (1.0 + factor * _part(step, steps, staircase))
+
+    given = (learning_rate, global_step, decay_steps, decay_rate)
+    return _drawn(decayed, given, "inverse_time_decay", name or "InverseTimeDecay")
+
+
+def polynomial_decay(
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    end_learning_rate: Any = 0.0001,
+    power: Any = 1.0,
+    cycle: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return a rate that goes to another one within so many steps, by a power of what is left.
+
+    Args:
+        learning_rate: The rate at first.
+        global_step: The number of the step.
+        decay_steps: After how many steps it is the last one.
+        end_learning_rate: The last one.
+        power: The power.
+        cycle: Whether it begins again then, for the next multiple of these steps.
+        name: Its name.
+
+    Raises:
+        ValueError: There is no number of the step.
+    """
+
+    def decayed(rate: Any, step: Any, steps: Any, end: Any, power: Any) -> Any:
+        if cycle:
+            steps = steps * ops.maximum(ops.ceil(step / steps), ops.ones_like(step))
+        else:
+            step = ops.minimum(step, steps)
+        return (rate - end) * ops.pow(1.0 - step / steps, power) + end
+
+    given = (learning_rate, global_step, decay_steps, end_learning_rate, power)
+    return _drawn(decayed, given, "polynomial_decay", name or "PolynomialDecay")
+
+
+def piecewise_constant(
+    x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
+) -> Any:
+    """Return one of several values, by the boundaries that a number is between.
+
+    Args:
+        x: The number: the first value is for those up to the first boundary.
+        boundaries: The boundaries, in order.
+        values: One more.
+        name: Its name.
+
+    Raises:
+        ValueError: There are more or fewer values.
+    """
+    if len(boundaries) != len(values) - 1:
+        raise ValueError("The length of boundaries should be 1 less than the length of values")
+
+    def chosen(x: Any) -> Any:
+        found = ops.convert_to_tensor(values[0])
+        for boundary, value in zip(boundaries, values[1:], strict=True):
+            found = ops.where(ops.greater(x, boundary), ops.cast(value, found.dtype), found)
+        return found
+
+    return drawn(chosen, (x,), {}, "Select", name or "PiecewiseConstant")
+
+
+def _part(step: Any, steps: Any, staircase: bool) -> Any:
+    part = step / steps
+    return ops.floor(part) if staircase else part

@@ -1,0 +1,102 @@
+"""Operations that run others, and the variables of a graph as lists of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored import _nest, ops
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.running import current_run
+from mirrored.compat.v1.variables import GraphKeys, Variable
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def no_op(name: str | None = None) -> Operation:
+    """Return an operation that does nothing but to run after those that it waits for."""
+    return get_default_graph().draw(nothing, kind="NoOp", name=name or "NoOp", runs_only=True)
+
+
+def group(*inputs: Any, name: str | None = None) -> Operation:
+    """Return an operation that runs others.
+
+    Args:
+        *inputs: Tensors and operations, in nested structures.
+        name: Its name.
+    """
+    waited = [each for each in _nest.flatten(inputs) if each is not None]
+    graph = waited[0].graph if waited else get_default_graph()
+    with graph.control_dependencies(waited):
+        return graph.draw(nothing, kind="NoOp", name=name or "group_deps", runs_only=True)
+
+
+def global_variables(scope: str | None = None) -> list[Any]:
+    """Return the variables of the default graph."""
+    return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+def local_variables(scope: str | None = None) -> list[Any]:
+    """Return the variables that no checkpoint has."""
+    return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+def trainable_variables(scope: str | None = None) -> list[Any]:
+    """Return the variables of the default graph that optimizers change."""
+    return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
+    """Return an operation that gives variables their initial values."""
+    return group(*(each.initializer for each in var_list), name=name)
+
+
+def global_variables_initializer() -> Operation:
+    """Return an operation that gives the variables of the default graph their initial values."""
+    return variables_initializer(global_variables())
+
+
+def is_variable_initialized(variable: Variable) -> Tensor:
+    """Return whether a variable has a value in the session. A run with it is not recorded."""
+
+    def told() -> Any:
+        run: Any = current_run()
+        return ops.constant(run is not None and variable in run.kept.initialized)
+
+    return variable.graph.draw(
+        told,
+        kind="IsVariableInitialized",
+        name="IsVariableInitialized",
+        results=Tensor((), ops.bool_, ""),
+    ).outputs[0]
+
+
+def tuple_(
+    tensors: Sequence[Any], name: str | None = None, control_inputs: Any = None
+) -> list[Any]:
+    """Return tensors that have values once all of them, and some operations, were run.
+
+    Args:
+        tensors: The tensors; None stays None.
+        name: Its name.
+        control_inputs: What is run before, too.
+    """
+    there = [each for each in tensors if each is not None]
+    graph = there[0].graph
+    with graph.name_scope(name or "tuple"):
+        waited = group(*there, *(control_inputs or ()), name="group_deps")
+        with graph.control_dependencies([waited]):
+            return [
+                None
+                if each is None
+                else graph.draw(
+                    ops.identity, (each,), kind="Identity", name="control_dependency"
+                ).outputs[0]
+                for each in tensors
+            ]
+
+
+def local_variables_initializer() -> Operation:
+    """Return an operation that gives local variables their initial values."""
+    return variables_initializer(local_variables())

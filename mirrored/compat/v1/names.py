@@ -1,0 +1,237 @@
+"""Which functions of this library TensorFlow 1's names are, as operations of a graph.
+
+Others than these have modules of their own.
+"""
+
+from typing import NamedTuple
+
+# A name of TensorFlow 1's, what it is here where that is another, its type, and what it is called
+# in a graph where that is not its type.
+_TABLE = """
+abs math.abs Abs
+add . AddV2 Add
+subtract . Sub
+multiply . Mul
+divide . RealDiv truediv
+truediv math.truediv RealDiv truediv
+floordiv math.floordiv FloorDiv floordiv
+floor_div math.floordiv FloorDiv FloorDiv
+mod math.mod FloorMod
+floormod math.floormod FloorMod
+pow math.pow Pow
+negative . Neg
+matmul . MatMul
+reduce_sum . Sum
+reduce_mean . Mean
+reduce_max . Max
+reduce_min . Min
+reduce_prod . Prod
+reduce_all . All
+reduce_any . Any
+reduce_logsumexp . ReduceLogSumExp
+argmax . ArgMax
+argmin . ArgMin
+square . Square
+sqrt . Sqrt
+rsqrt math.rsqrt Rsqrt
+exp . Exp
+expm1 math.expm1 Expm1
+log math.log Log
+log1p math.log1p Log1p
+reciprocal math.reciprocal Reciprocal
+tanh . Tanh
+sigmoid . Sigmoid
+sin . Sin
+cos . Cos
+tan . Tan
+asin . Asin
+acos . Acos
+atan . Atan
+atan2 . Atan2
+sinh . Sinh
+cosh . Cosh
+erf math.erf Erf
+floor . Floor
+ceil math.ceil Ceil
+round math.round Round
+rint math.rint Rint
+sign . Sign
+maximum . Maximum
+minimum . Minimum
+equal . Equal
+not_equal . NotEqual
+less . Less
+less_equal . LessEqual
+greater . Greater
+greater_equal . GreaterEqual
+logical_and . LogicalAnd
+logical_or . LogicalOr
+logical_not . LogicalNot
+logical_xor math.logical_xor LogicalXor
+is_nan math.is_nan IsNan
+is_inf math.is_inf IsInf
+is_finite math.is_finite IsFinite
+squared_difference math.squared_difference SquaredDifference
+cast . Cast
+reshape . Reshape
+transpose . Transpose transpose
+expand_dims . ExpandDims
+squeeze . Squeeze
+concat . ConcatV2 concat
+stack . Pack stack
+unstack . Unpack unstack
+split . Split split
+slice . Slice
+tile . Tile
+pad . Pad
+reverse . ReverseV2
+gather . GatherV2
+one_hot . OneHot one_hot
+zeros . Const zeros
+ones . Const ones
+zeros_like . ZerosLike zeros_like
+ones_like . OnesLike ones_like
+fill . Fill
+range . Range range
+linspace . LinSpace linspace
+lin_space linspace LinSpace linspace
+eye . Eye eye
+diag linalg.tensor_diag Diag
+trace linalg.trace Trace trace
+shape . Shape
+size . Size
+rank . Rank
+identity . Identity
+stop_gradient . StopGradient
+clip_by_value . ClipByValue clip_by_value
+clip_by_norm . ClipByNorm clip_by_norm
+add_n . AddN
+cumsum math.cumsum Cumsum
+cumprod math.cumprod Cumprod
+norm . Norm norm
+tensordot . Tensordot
+einsum . Einsum einsum
+matrix_inverse linalg.inv MatrixInverse
+matrix_determinant linalg.det MatrixDeterminant
+matrix_transpose linalg.matrix_transpose Transpose matrix_transpose
+cholesky linalg.cholesky Cholesky
+nn.relu . Relu
+nn.relu6 . Relu6
+nn.leaky_relu . LeakyRelu
+nn.elu . Elu
+nn.selu . Selu
+nn.softplus . Softplus
+nn.softsign . Softsign
+nn.softmax . Softmax
+nn.log_softmax . LogSoftmax
+nn.sigmoid . Sigmoid
+nn.tanh . Tanh
+nn.bias_add . BiasAdd
+nn.l2_loss . L2Loss
+nn.l2_normalize . L2Normalize l2_normalize
+nn.top_k . TopKV2
+nn.moments . Moments moments
+nn.embedding_lookup . EmbeddingLookup embedding_lookup
+nn.softmax_cross_entropy_with_logits_v2 nn.softmax_cross_entropy_with_logits \
+ SoftmaxCrossEntropyWithLogits softmax_cross_entropy_with_logits
+random_uniform random.uniform RandomUniform random_uniform
+random_normal random.normal RandomStandardNormal random_normal
+truncated_normal random.truncated_normal TruncatedNormal truncated_normal
+random_shuffle random.shuffle RandomShuffle
+random_gamma random.gamma RandomGamma random_gamma
+multinomial random.categorical Multinomial multinomial
+acosh . Acosh
+asinh . Asinh
+atanh . Atanh
+accumulate_n math.accumulate_n AccumulateNV2
+argsort . ArgSort argsort
+bincount math.bincount Bincount bincount
+broadcast_to . BroadcastTo
+clip_by_global_norm . ClipByGlobalNorm clip_by_global_norm
+confusion_matrix math.confusion_matrix ConfusionMatrix confusion_matrix
+count_nonzero math.count_nonzero CountNonzero count_nonzero
+cross linalg.cross Cross
+diag_part linalg.tensor_diag_part DiagPart
+digamma math.digamma Digamma
+divide_no_nan math.divide_no_nan DivNoNan div_no_nan
+dynamic_stitch . DynamicStitch
+ensure_shape . EnsureShape
+erfc math.erfc Erfc
+foldl . Foldl foldl
+foldr . Foldr foldr
+gather_nd . GatherNd
+global_norm linalg.global_norm GlobalNorm global_norm
+identity_n . IdentityN
+invert_permutation math.invert_permutation InvertPermutation
+lbeta math.lbeta Lbeta lbeta
+lgamma math.lgamma Lgamma
+log_sigmoid math.log_sigmoid LogSigmoid LogSigmoid
+map_fn . MapFn map
+matrix_band_part linalg.band_part MatrixBandPart
+matrix_diag linalg.diag MatrixDiag
+matrix_diag_part linalg.diag_part MatrixDiagPart
+matrix_set_diag linalg.set_diag MatrixSetDiag
+matrix_solve linalg.solve MatrixSolve
+matrix_triangular_solve linalg.triangular_solve MatrixTriangularSolve
+meshgrid . Meshgrid meshgrid
+qr linalg.qr Qr
+repeat . Repeat Repeat
+reverse_sequence . ReverseSequence
+roll . Roll
+scalar_mul . Mul
+scan . Scan scan
+scatter_nd . ScatterNd
+searchsorted . SearchSorted searchsorted
+segment_max math.segment_max SegmentMax
+segment_mean math.segment_mean SegmentMean
+segment_min math.segment_min SegmentMin
+segment_prod math.segment_prod SegmentProd
+segment_sum math.segment_sum SegmentSum
+self_adjoint_eig linalg.eigh SelfAdjointEigV2
+sequence_mask . SequenceMask SequenceMask
+sort . Sort sort
+strided_slice . StridedSlice
+svd linalg.svd Svd
+tensor_scatter_nd_add . TensorScatterAdd
+tensor_scatter_nd_sub . TensorScatterSub
+tensor_scatter_nd_update . TensorScatterUpdate
+unsorted_segment_max math.unsorted_segment_max UnsortedSegmentMax
+unsorted_segment_mean math.unsorted_segment_mean UnsortedSegmentMean
+unsorted_segment_min math.unsorted_segment_min UnsortedSegmentMin
+unsorted_segment_prod math.unsorted_segment_prod UnsortedSegmentProd
+unsorted_segment_sum math.unsorted_segment_sum UnsortedSegmentSum
+nn.batch_normalization . BatchNormalization batchnorm
+nn.crelu . CRelu CRelu
+nn.log_poisson_loss . LogPoissonLoss log_poisson_loss
+nn.normalize_moments . NormalizeMoments normalize
+nn.sufficient_statistics . SufficientStatistics sufficient_statistics
+nn.swish . Swish swish
+nn.weighted_cross_entropy_with_logits . WeightedCrossEntropyWithLogits logistic_loss
+nn.weighted_moments . WeightedMoments weighted_moments
+nn.zero_fraction . ZeroFraction zero_fraction
+"""
+
+
+class Row(NamedTuple):
+    """One line of the table.
+
+    Attributes:
+        target: Where the function is, from the package on.
+        kind: The type of its operations.
+        called: What they are called.
+    """
+
+    target: str
+    kind: str
+    called: str
+
+
+def _rows() -> dict[str, Row]:
+    found = {}
+    for line in _TABLE.strip().replace("\\\n", "").splitlines():
+        name, target, kind, *called = line.split()
+        found[name] = Row(name if target == "." else target, kind, called[0] if called else kind)
+    return found
+
+
+ROWS = _rows()

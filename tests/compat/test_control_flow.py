@@ -1,0 +1,109 @@
+"""Loops, branches and functions of functions: what is expected is what TensorFlow 2.21 computes."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored.compat.v1 as tf
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[tf.Graph]:
+    with tf.Graph().as_default() as made:
+        yield made
+
+
+def test_a_loop_goes_on_by_values() -> None:
+    limit = tf.placeholder(tf.int32, [])
+    v = tf.Variable(2.0)
+    count, power = tf.while_loop(
+        lambda i, p: tf.less(i, limit), lambda i, p: (i + 1, p * v), (0, tf.constant(1.0))
+    )
+    (by_v,) = tf.gradients(power, v)
+    assert (count.op.type, count.dtype) == ("While", np.dtype("int32"))
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run([count, power, by_v], {limit: 3}) == [3, 8.0, 12.0]
+        assert session.run([count, power], {limit: 0}) == [0, 1.0]
+
+
+def test_a_loop_is_as_its_steps_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    w = tf.Variable(rng.normal(size=(3, 3)))
+    x = tf.placeholder(tf.float64, [None, 4, 3])
+    state = tf.zeros([2, 3], tf.float64)
+    unrolled = state
+    for step in tf.unstack(x, axis=1):
+        unrolled = tf.tanh(tf.matmul(step + unrolled, w))
+    steps = tf.transpose(x, [1, 0, 2])
+    looped = tf.while_loop(
+        lambda i, _: i < 4,
+        lambda i, s: [i + 1, tf.tanh(tf.matmul(tf.gather(steps, i) + s, w))],
+        [0, state],
+    )[1]
+    found = [tf.gradients(tf.reduce_sum(each * each), w)[0] for each in (unrolled, looped)]
+    with tf.Session() as session:
+        session.run(w.initializer)
+        one, two = session.run(found, {x: rng.normal(size=(2, 4, 3))})
+    np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_one_of_two_branches_is_computed() -> None:
+    x = tf.placeholder(tf.float32, [])
+    v = tf.Variable(1.0)
+    chosen = tf.cond(x > 1.0, lambda: v.assign_add(x), lambda: tf.constant(-1.0))
+    (by_x,) = tf.gradients(tf.cond(x > 1.0, lambda: x * x, lambda: 3.0 * x), x)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run([chosen, by_x], {x: 0.5}) == [-1.0, 3.0]
+        assert session.run(v) == 1.0
+        assert session.run([chosen, by_x], {x: 2.0}) == [3.0, 4.0]
+        assert session.run(v) == 3.0
+
+
+def test_functions_of_functions() -> None:
+    x = tf.constant([1.0, 2.0, 3.0])
+    squares = tf.map_fn(lambda each: tf.square(each) + 1.0, x)
+    sums = tf.scan(lambda total, each: tf.add(total, each), x)
+    with tf.Session() as session:
+        found = session.run([squares, sums, tf.foldl(lambda a, b: a * b, x)])
+    assert [each.tolist() for each in found] == [[2.0, 5.0, 10.0], [1.0, 3.0, 6.0], 6.0]
+
+
+def test_whether_a_variable_has_a_value() -> None:
+    v = tf.Variable(tf.random_normal([2]))
+    w = tf.Variable(v.initialized_value() * 2.0)
+    both = tf.tuple([v, w[0]])
+    with tf.Session() as session:
+        assert not session.run(tf.is_variable_initialized(v))
+        session.run([v.initializer, w.initializer])
+        assert session.run(tf.is_variable_initialized(v))
+        first, second = session.run([v, w])
+        assert (first * 2.0).tolist() == second.tolist()
+        assert session.run(both)[1] == second[0]
+
+
+WRONG: list[tuple[Any, type[Exception], str]] = [
+    ("tf.while_loop(1, lambda i: i, [x])", TypeError, "'cond' must be callable."),
+    ("tf.while_loop(lambda i: i, lambda i: i, [])", ValueError, "'loop_vars' must be provided."),
+    (
+        "tf.while_loop(lambda i: b, lambda i: [i, i], [x])",
+        ValueError,
+        "inputs and outputs of the",
+    ),
+    ("tf.cond(True, lambda: x, lambda: x)", TypeError, "pred must not be a Python bool"),
+    ("tf.cond(b, lambda: x)", TypeError, "cond(): 'false_fn' argument required"),
+    ("tf.cond(b, lambda: x, lambda: b)", ValueError, "must have the same type: float32, bool"),
+    ("tf.Session().run('while/Identity:0')", ValueError, "marked as not fetchable"),
+]
+
+
+@pytest.mark.parametrize(("code", "kind", "text"), WRONG)
+def test_what_is_wrong(code: str, kind: type[Exception], text: str) -> None:
+    tf.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])
+    names = {"tf": tf, "x": tf.constant(1.0), "b": tf.constant(True)}
+    with pytest.raises(kind, match=re.escape(text)):
+        eval(code, names)
