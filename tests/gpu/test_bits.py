@@ -52,3 +52,12 @@ def test_graphs_compute_what_kernels_one_by_one_do(gpus: int, scenario: Any) -> 
     again = scenario("training.train", **arguments)
     assert all_bits(graphs) == all_bits(kernels)
     assert all_bits(graphs) == all_bits(again)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_steps_are_captured(gpus: int, scenario: Any) -> None:
+    """Three epochs of five steps, of which the first run of each program is kernel by kernel."""
+    found = scenario("training.captured", cases=CASES, gpus=gpus)
+    assert found["refused"].tolist() == []
+    assert min(found["launched"]) >= 3 * 5 - 4

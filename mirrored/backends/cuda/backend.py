@@ -282,11 +282,10 @@ class CudaBackend:
 
     def is_done(self, event: Any) -> bool:
         """Return whether the device has come to an event; see `StreamBackend`."""
-        with translated(self.where):
+        with translated(self.where):  # Without a lock: others may ask for work meanwhile.
             self.device.bind()
-        status = driver.query(event.ptr)  # Without a lock: others may ask for work meanwhile.
-        if status not in (driver.DONE, driver.NOT_READY):
-            with translated(self.where):
+            status = driver.query(event.ptr)
+            if status not in (driver.DONE, driver.NOT_READY):
                 raise self._cupy.cuda.runtime.CUDARuntimeError(status)
         return status == driver.DONE
 
@@ -333,7 +332,7 @@ class CudaBackend:
 
     def capture(self, work: Callable[[], object]) -> Launchable | None:
         """Return what a function launches, captured as a CUDA graph; see `StreamBackend`."""
-        return graphs.capture(self, work, self._cupy.cuda.runtime.streamCaptureModeThreadLocal)
+        return graphs.capture(self, work, self._cupy)
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array of pinned host memory."""

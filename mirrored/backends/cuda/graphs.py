@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from mirrored._logging import logger
 from mirrored.backends.cuda.context import Entered
+from mirrored.errors import DeviceLostError, ResourceExhaustedError
 
 
 class Capturing(Protocol):
@@ -71,10 +72,12 @@ class CapturedGraph:
             self._graph.launch(self._backend.stream)
 
 
-def capture(backend: Capturing, work: Callable[[], object], mode: int) -> CapturedGraph | None:
+def capture(backend: Capturing, work: Callable[[], object], cupy: Any) -> CapturedGraph | None:
     """Return what a function launches on a backend's stream, None where it cannot be captured.
 
-    The mode is CUDA's number of what other threads may do meanwhile.
+    Raises:
+        DeviceLostError: The card cannot go on.
+        ResourceExhaustedError: It has no memory for the graph, or for what the function needs.
     """
     if os.environ.get("MIRRORED_CUDA_GRAPHS", "1") == "0":
         _say_that_graphs_are_off()
@@ -84,13 +87,14 @@ def capture(backend: Capturing, work: Callable[[], object], mode: int) -> Captur
     gc.disable()  # What it would destroy meanwhile, such as another graph, may end the capture.
     try:
         with backend.entered(), backend.stream:
-            backend.stream.begin_capture(mode)
-            try:
-                work()
-            finally:
-                graph = backend.stream.end_capture()
+            # At a thread's first launch CuPy makes a call that a capture may refuse; here too.
+            cupy.cuda.function.LinkState()
+            mode = cupy.cuda.runtime.streamCaptureModeThreadLocal
+            graph = _captured(backend.stream, work, mode)
+    except (DeviceLostError, ResourceExhaustedError):
+        raise
     except (RuntimeError, NotImplementedError) as error:
-        # What cannot be captured can still be launched; what is wrong with the card shows then.
+        # What cannot be captured can still be launched.
         logger.info(
             "%s: a program could not be captured as a CUDA graph, and is replayed kernel by "
             "kernel. The reason: %s",
@@ -102,6 +106,18 @@ def capture(backend: Capturing, work: Callable[[], object], mode: int) -> Captur
         if collects:
             gc.enable()
     return CapturedGraph(backend, graph)
+
+
+def _captured(stream: Any, work: Callable[[], object], mode: int) -> Any:
+    """Return CuPy's graph of what a function launches on a stream that is the current one."""
+    stream.begin_capture(mode)
+    try:
+        work()
+    except BaseException:
+        with contextlib.suppress(RuntimeError):  # It follows from what was raised, which is told.
+            stream.end_capture()
+        raise
+    return stream.end_capture()
 
 
 @cache

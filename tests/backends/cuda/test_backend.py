@@ -7,6 +7,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import mirrored as mr
 from mirrored.backends import HostBackend
 from mirrored.backends.cuda import graphs
 from mirrored.backends.stream_backend import is_streamed
+from mirrored.errors import DeviceLostError, ResourceExhaustedError
 
 SEEDS = range(12)
 
@@ -321,6 +323,54 @@ def test_a_capture_that_fails(
     if call == "streamEndCapture":
         return  # The stream of the emulated card is still in its capture.
     device.add(x, x, x)
+    assert device.read(x).tolist() == [4] * N
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "error"),
+    [
+        ("launchKernel", 700, DeviceLostError),
+        ("streamBeginCapture", 719, DeviceLostError),
+        ("streamEndCapture", 2, ResourceExhaustedError),
+        ("launchKernel", 2, ResourceExhaustedError),
+    ],
+)
+def test_a_capture_on_a_card_that_cannot_go_on(
+    call: str, status: int, error: type[Exception], emulated_cuda: Emulate
+) -> None:
+    """It is told, and not only that the program is replayed kernel by kernel."""
+    emulator = emulated_cuda()
+    device = Device()
+    x = device.array(np.ones(N, np.float32))
+    device.add(x, x, x)
+    device.backend.synchronize()
+    emulator.fail(call, status)
+    with pytest.raises(error):
+        device.backend.capture(lambda: device.add(x, x, x))
+
+
+def test_the_first_error_of_a_capture_is_told(emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda()
+    device = Device()
+    x = device.array(np.ones(N, np.float32))
+    device.add(x, x, x)
+    emulator.fail("launchKernel", 2)
+    emulator.fail("streamEndCapture", 901)
+    with pytest.raises(ResourceExhaustedError):
+        device.backend.capture(lambda: device.add(x, x, x))
+
+
+def test_a_capture_by_a_thread_that_never_launched(emulated_cuda: Emulate) -> None:
+    emulated_cuda()
+    device = Device()
+    x = device.array(np.ones(N, np.float32))
+    device.add(x, x, x)
+    found: list[Any] = []
+    capture = partial(device.backend.capture, lambda: device.add(x, x, x))
+    thread = threading.Thread(target=lambda: found.append(capture()))
+    thread.start()
+    thread.join()
+    found.pop().launch()
     assert device.read(x).tolist() == [4] * N
 
 

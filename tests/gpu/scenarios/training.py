@@ -4,6 +4,7 @@ What they leave, weights and losses, is what the tests compare.
 """
 
 import itertools
+import logging.handlers
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import mirrored as mr
+from mirrored.backends.cuda import graphs
 
 Array = np.ndarray[Any, Any]
 SEED = 20
@@ -122,6 +124,33 @@ def train(cases: list[dict[str, Any]], gpus: int, megabytes: int = 1024) -> dict
         found = train_one(strategy, **case)
         results.update({f"{number}/{name}": value for name, value in found.items()})
     return results
+
+
+def captured(cases: list[dict[str, Any]], gpus: int) -> dict[str, Any]:
+    """Train each case; return how often a graph was launched in it, and why others were not made.
+
+    What cannot be captured is replayed kernel by kernel, and only a line of the log says so.
+    """
+    launched, told = 0, logging.handlers.BufferingHandler(1 << 20)
+    launch = graphs.CapturedGraph.launch
+
+    def counted(graph: graphs.CapturedGraph) -> None:
+        nonlocal launched
+        launched += 1
+        launch(graph)
+
+    vars(graphs)["CapturedGraph"].launch = counted
+    log = logging.getLogger("mirrored")
+    log.setLevel(logging.INFO)
+    log.addHandler(told)
+    strategy = mr.MirroredStrategy(split(gpus, 512))
+    counts = []
+    for case in cases:
+        launched = 0
+        train_one(strategy, **case)
+        counts.append(launched)
+    lines = [each.getMessage() for each in told.buffer]
+    return {"launched": counts, "refused": [each for each in lines if "not be captured" in each]}
 
 
 def trace(gpus: int) -> dict[str, Any]:

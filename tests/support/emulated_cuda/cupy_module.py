@@ -276,7 +276,10 @@ def module(machine: Machine) -> Any:
             compile_using_nvrtc=compile_using_nvrtc,
         ),
         driver=SimpleNamespace(CUDADriverError=cupy.cuda.driver.CUDADriverError),
-        function=SimpleNamespace(Module=partial(Module, machine, api.current_queue)),
+        function=SimpleNamespace(
+            LinkState=machine.ensure_context,
+            Module=partial(Module, machine, api.current_queue),
+        ),
         get_elapsed_time=partial(get_elapsed_time, api),
         nvrtc=SimpleNamespace(getVersion=lambda: (12, 9)),
         memory=SimpleNamespace(OutOfMemoryError=cupy.cuda.memory.OutOfMemoryError),

@@ -66,6 +66,7 @@ class Module:
         """Load what `compile_using_nvrtc` returned on the current card."""
         machine = self._machine
         with machine.call("moduleLoad"):
+            machine.ensure_context()
             machine.unsafe()
             self._card = machine.use(machine.current.device)
         source, options = json.loads(cubin)
@@ -83,6 +84,7 @@ class Module:
         with machine.call("launchKernel"):
             if not _launchable(launch):
                 raise faults.error(faults.INVALID_VALUE, launch=True)
+            machine.ensure_context()
             queue = self._current_queue()
             if machine.use(queue.card) != self._card:
                 raise faults.error(faults.INVALID_RESOURCE_HANDLE, launch=True)

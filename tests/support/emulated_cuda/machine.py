@@ -32,11 +32,12 @@ _GLOBAL, _RELAXED = 0, 2
 
 
 class _Current(threading.local):
-    """What a thread has set: its card, and whether it is bound to a context of any."""
+    """What a thread has set: its card, whether it is bound to a context, and CuPy's cards in it."""
 
     def __init__(self) -> None:
         self.device = 0
         self.bound = False
+        self.known: set[int] = set()
 
 
 class Machine:
@@ -154,6 +155,15 @@ class Machine:
             self.contexts.add(card)
             self.counts["contexts"] += 1
         return card
+
+    def ensure_context(self) -> None:
+        """Do what CuPy does before it loads or launches for the first time in a thread.
+
+        It asks for the free memory, which is refused in a capture here.
+        """
+        if self.current.device not in self.current.known:
+            self.unsafe()
+            self.current.known.add(self.use(self.current.device))
 
     def next_injected(self, function: str) -> int:
         """Return the status that this call of a function is to give, 0 for none of its own."""
