@@ -21,3 +21,10 @@ def test_tensor_float_32(scenario: Any) -> None:
     assert errors["on"] < 1e-3
     assert errors["on"] > 4 * errors["off"]  # Else the switch does nothing.
     assert found["off"].tobytes() == found["off again"].tobytes()
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sums_of_narrow_products_are_rounded_once(dtype: str, scenario: Any) -> None:
+    found = scenario("products.long_sums", dtype=dtype)
+    np.testing.assert_array_equal(found["found"], found["expected"])

@@ -29,6 +29,9 @@ _NOT_TRANSPOSED, _TRANSPOSED = 0, 1  # cublasOperation_t
 _FLOAT32, _FLOAT64, _FLOAT16, _BFLOAT16 = 0, 1, 2, 14  # cudaDataType_t
 _COMPUTE_32F, _COMPUTE_64F, _COMPUTE_TF32 = 68, 70, 77  # cublasComputeType_t
 _DEFAULT_ALGORITHM = -1
+# CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION of cublasMath_t: parts of a sum over k are added
+# in what products are computed in, and not rounded to bfloat16 or float16 before.
+_SUMS_IN_FULL = 16
 _LARGEST_SIDE = (1 << 31) - 1
 # What cuBLAS may use while it computes, in bytes: its own recommendation for Hopper cards, and for
 # those before (the documentation of cublasSetWorkspace).
@@ -118,6 +121,7 @@ class Blas:
         self._ask("cublasCreate_v2", ctypes.byref(self._handle))
         try:
             self._ask("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
+            self._ask("cublasSetMathMode", self._handle, ctypes.c_int(_SUMS_IN_FULL))
             # After the stream: setting that gives the handle its default workspace again.
             self._ask(
                 "cublasSetWorkspace_v2",

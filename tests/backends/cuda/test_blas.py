@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import mirrored as mr
 from mirrored.backends import precision
 from mirrored.backends.cuda import blas
 from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
@@ -80,6 +81,9 @@ class FakeCublas:
     def _cublasSetStream_v2(self, handle: Any, stream: Any) -> None:
         assert (handle.value, stream.value) == (0x5555_0000_1111, STREAM)
         self.workspace = None
+
+    def _cublasSetMathMode(self, handle: Any, mode: Any) -> None:
+        assert (handle.value, mode.value) == (0x5555_0000_1111, 16)
 
     def _cublasSetWorkspace_v2(self, handle: Any, address: Any, nbytes: Any) -> None:
         self.workspace = address.value, nbytes.value
@@ -220,9 +224,21 @@ def test_a_handle_has_its_workspace_after_its_stream() -> None:
     assert library.calls == [
         "cublasCreate_v2",
         "cublasSetStream_v2",
+        "cublasSetMathMode",
         "cublasSetWorkspace_v2",
         "cublasDestroy_v2",
     ]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_parts_of_a_sum_are_added_before_they_are_rounded(dtype: str, emulated_cuda: Any) -> None:
+    """257 and -256 are rounded to 256 and -256 in bfloat16; 2049 and -2048 alike in float16."""
+    emulated_cuda()
+    big = {"bfloat16": 256.0, "float16": 2048.0}[dtype]
+    with mr.device("GPU:0"):
+        x = mr.cast(mr.constant([[big, 1.0, -big, 0.0]]), dtype)
+        found = mr.cast(mr.matmul(x, mr.ones((4, 1), dtype)), "float32").numpy()
+    assert found.tolist() == [[1]]
 
 
 def test_a_handle_that_is_not_ready_is_destroyed() -> None:

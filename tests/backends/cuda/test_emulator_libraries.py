@@ -127,6 +127,24 @@ def test_statuses_of_the_handle(handle: Handle) -> None:
     assert library.cublasDestroy_v2(handle.handle) == 1
 
 
+def test_narrow_products_may_be_rounded_in_parts(handle: Handle) -> None:
+    """As cuBLAS may add them where it is not told otherwise."""
+    # By columns: 3 times 683, which float16 rounds to 2048, and -2048 times 1.
+    halves = [np.float16([[3, 0], [-2048, 0]]), np.float16([[683, 1], [0, 0]])]
+    factors = ctypes.c_float(1), ctypes.c_float(0)
+    found = []
+    for mode in (0, 16):
+        assert handle.library.cublasSetMathMode(handle.handle, mode) == 0
+        a, b, c = (handle.bench.array(each) for each in (*halves, halves[1]))
+        operands = [[ctypes.c_void_p(each.data.ptr), 2, 2] for each in (a, b, c)]
+        args = [handle.handle, 0, 0, 2, 2, 2, ctypes.byref(factors[0]), *operands[0], *operands[1]]
+        with handle.bench.device:
+            args += [ctypes.byref(factors[1]), *operands[2], 68, -1]
+            assert handle.library.cublasGemmEx(*args) == 0
+        found.append(handle.bench.read(c)[0, 0])
+    assert found == [0, 1]
+
+
 def test_pointers_that_are_passed_as_plain_ints_are_cut_off(handle: Handle) -> None:
     # As with the real library, which would crash.
     assert handle.library.cublasDestroy_v2(handle.handle.value) == 1

@@ -42,6 +42,8 @@ _SUPPORTED = {
     _COMPUTE_64F: {(_R_64F, _R_64F)},
     _PEDANTIC_64F: {(_R_64F, _R_64F)},
 }
+_NARROW = {_R_16F, _R_16BF}
+_SUMS_IN_FULL = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION, a bit of the math mode.
 _ALIGNED = 256  # What a workspace has to be aligned to, in bytes.
 _SCRIBBLE = 1 << 16  # How much of a workspace is written over with each product, at most.
 
@@ -52,6 +54,7 @@ class _Handle:
 
     card: int
     stream: int = 0
+    mode: int = 0
     workspace: tuple[int, int] | None = None
 
 
@@ -114,6 +117,7 @@ class _Product:
     alpha: float
     beta: float
     compute: int
+    mode: int
 
     def run(self) -> None:
         a, b = self.a.read(), self.b.read()
@@ -122,12 +126,28 @@ class _Product:
         a = a.swapaxes(1, 2) if self.transpose[0] else a
         b = b.swapaxes(1, 2) if self.transpose[1] else b
         with np.errstate(all="ignore"):
-            product = a @ b
+            product = self._multiplied(a, b)
             if self.alpha != 1:
                 product = (self.alpha * product).astype(product.dtype)
             if self.beta:  # With 0 what is there may be NaN.
                 product = product + (self.beta * self.c.read()).astype(product.dtype)
         self.c.write(product)
+
+    def _multiplied(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Return a @ b, for results of 16 bits by two halves that are rounded, if that may be."""
+        if self.c.kind not in _NARROW or self.mode & _SUMS_IN_FULL:
+            product: NDArray[Any] = a @ b
+            return product
+        middle = a.shape[2] // 2
+        parts = a[:, :, :middle] @ b[:, :middle], a[:, :, middle:] @ b[:, middle:]
+        first, second = (_rounded(part, self.c.kind) for part in parts)
+        return first + second
+
+
+def _rounded(numbers: NDArray[Any], kind: int) -> NDArray[Any]:
+    if kind == _R_16F:
+        return numbers.astype(np.float16).astype(np.float32)
+    return bfloat16.widened(bfloat16.rounded(numbers))
 
 
 class _Cublas:
@@ -183,7 +203,11 @@ class _Cublas:
         return _OK
 
     def set_math_mode(self, handle: int | None, mode: int) -> int:
-        return _OK if (handle or 0) in self._handles else _NOT_INITIALIZED
+        state = self._handles.get(handle or 0)
+        if state is None:
+            return _NOT_INITIALIZED
+        state.mode = mode
+        return _OK
 
     def gemm(self, handle: int | None, *args: Any) -> int:
         """The product of two matrices: a batch of one."""
@@ -220,6 +244,7 @@ class _Cublas:
             number.from_address(alpha).value,
             number.from_address(beta).value,
             compute,
+            state.mode,
         )
         return self._enqueue(state, product, empty=not k)
 
