@@ -9,6 +9,8 @@ import pytest
 
 import mirrored.compat.v1 as tf
 
+pytestmark = pytest.mark.usefixtures("hardware")
+
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[tf.Graph]:

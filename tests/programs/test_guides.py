@@ -1,4 +1,4 @@
-"""Programs in our own words for TensorFlow's guides and Keras': they give TensorFlow's numbers."""
+"""Programs in our own words for TensorFlow's guides, Keras' and TensorFlow 1's: its numbers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,6 +43,12 @@ def test_every_part_has_its_numbers(folder: str) -> None:
 def test_guides(name: str) -> None:
     expected = guides.expected("guides")[name]
     check(guides.told(guides.parts("guides")[name](mr)), expected, name, TOLERANCES)
+
+
+@pytest.mark.parametrize("name", guides.expected("tensorflow1"))
+def test_tensorflow_1(name: str) -> None:
+    part, expected = (of("tensorflow1")[name] for of in (guides.parts, guides.expected))
+    check(guides.told(guides.as_run(part, mr, "tensorflow1")), expected, name, TOLERANCES)
 
 
 @pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.slow), 3])

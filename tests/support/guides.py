@@ -1,8 +1,8 @@
-"""The programs of `tests/programs/guides`, and Keras': what their functions give, for any `tf`.
+"""The programs of `tests/programs/guides`, Keras' and TensorFlow 1's: what they give, for any `tf`.
 
-The numbers in guides.json and keras_guides.json are TensorFlow 2.21's with Keras 3.15, on one
-device. Where it is installed, `python tests/support/guides.py` writes them anew, or those of the
-folders that it is given.
+The numbers in guides.json, keras_guides.json and tensorflow1.json are TensorFlow 2.21's with Keras
+3.15, on one device. Where it is installed, `python tests/support/guides.py` writes them anew, or
+those of the folders that it is given.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-FOLDERS = ("guides", "keras_guides")
+FOLDERS = ("guides", "keras_guides", "tensorflow1")
 PROGRAMS = Path(__file__).parents[1] / "programs"
 Part = Callable[[Any], Any]
 
@@ -63,6 +63,16 @@ def error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[st
     return {"error": []}
 
 
+def as_run(part: Part, library: Any, folder: str) -> Any:
+    """Return what a function gives for a library; those of TensorFlow 1 have a graph each."""
+    if folder != "tensorflow1":
+        return part(library)
+    v1 = library.compat.v1
+    v1.disable_v2_behavior()
+    with v1.Graph().as_default():
+        return part(v1)
+
+
 def _file(folder: str) -> Path:
     return Path(__file__).with_name(f"{folder}.json")
 
@@ -75,7 +85,7 @@ def main() -> None:
         said = {}
         for name, part in parts(folder).items():
             try:
-                said[name] = told(part(tensorflow))
+                said[name] = told(as_run(part, tensorflow, folder))
             except Exception as error:
                 error.add_note(f"It was {name}.")
                 raise
