@@ -62,6 +62,12 @@ CONFIGURATION: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "Physical devices cannot be modified after being initialized",
     ),
+    "memory fraction": (
+        lambda: mr.config.experimental.set_memory_fraction(
+            mr.config.list_physical_devices("GPU")[0], 0.5
+        ),
+        "Physical devices cannot be modified after being initialized",
+    ),
     "virtual devices": (
         lambda: mr.config.set_logical_device_configuration(
             mr.config.list_physical_devices("GPU")[0],

@@ -204,7 +204,27 @@ def test_a_variable_lies_on_the_device_of_its_scope(make_gpus: MakeGpus) -> None
         assert now[0] - used[0] < 4000 <= now[1] - used[1]
 
 
-def test_towers_are_one_device(make_gpus: MakeGpus) -> None:
+@pytest.mark.parametrize("device", ["CPU:0", "GPU:0"])
+def test_the_lesson(make_gpus: MakeGpus, caplog: pytest.LogCaptureFixture, device: str) -> None:
+    """A random matrix times its transpose, summed."""
+    (card,) = make_gpus(1)
+    with tf.device(f"/{device.lower()}"):
+        matrix = tf.random_uniform(shape=[50, 50], minval=0, maxval=1)
+        total = tf.reduce_sum(tf.matmul(matrix, tf.transpose(matrix)))
+    with logging_session() as session:
+        found, again = session.run(total), session.run(total)
+    assert found != again
+    assert found == pytest.approx(50**3 / 4, rel=0.1)
+    nodes = ["random_uniform: (RandomUniform)", "transpose/perm: (Const)", "transpose: (Transpose)"]
+    nodes += ["MatMul: (MatMul)", "Const: (Const)", "Sum: (Sum)"]
+    assert lines_of(caplog) == [
+        "Device mapping:",
+        f"GPU:0 -> device: 0, {card}",
+        *(f"{node}: {device}" for node in nodes),
+    ]
+
+
+def test_towers_are_one_device(make_gpus: MakeGpus, caplog: pytest.LogCaptureFixture) -> None:
     """Variables on the CPU, a quarter of the batch on each GPU, gradients averaged on the CPU."""
     make_gpus(4)
     rng = np.random.default_rng(5)
@@ -222,11 +242,17 @@ def test_towers_are_one_device(make_gpus: MakeGpus) -> None:
             towers.append(optimizer.compute_gradients(loss, [w])[0][0])
     with tf.device("/cpu:0"):
         train = optimizer.apply_gradients([(tf.add_n(towers) / 4.0, w)])
-    with tf.Session() as session:
+    with logging_session() as session:
         session.run(tf.global_variables_initializer())
         for _ in range(5):
             session.run(train, {x: xs, y: ys})
         weights = session.run(w)
+    placed = [each.rpartition(": ") for each in lines_of(caplog)[5:]]
+    for node, _, where in placed:
+        tower = re.match(r"tower_(\d)/", node)
+        kept = "CPU:0" if node[0] == "w" or "Momentum" in node else None
+        assert where == (f"GPU:{tower[1]}" if tower else kept or where), node
+    assert {where for _, _, where in placed} == {"CPU:0", *(f"GPU:{i}" for i in range(4))}
 
     strategy = mr.MirroredStrategy()
     with strategy.scope():
