@@ -31,6 +31,7 @@ from mirrored.distribute.mirrored_strategy import MirroredStrategy
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, select
+from mirrored.distribute.worker_agreement import Facts, check_alike
 from mirrored.distribute.worker_files import WorkerFiles
 from mirrored.distribute.worker_input import WorkerDataset, is_own
 from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
@@ -149,7 +150,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         """Give variables that are new the first worker's values.
 
         Raises:
-            InvalidArgumentError: The workers have made different ones.
+            WorkerError: The workers have made different ones.
         """
         if not self._unsent or active_recorder() is not None:
             return
@@ -158,9 +159,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             return
         new, self._unsent = self._unsent, []
         copies: list[Any] = [copy for each in new for copy in each.copies[:1]]  # type: ignore[attr-defined]
-        specs = [(each.name, tuple(each.shape), each.dtype.name) for each in copies]
-        found = self._workers.gather(specs, "the variables of a scope")
-        _check_alike(found, self._workers)
+        specs = [f"{each.name} {tuple(each.shape)} {each.dtype.name}" for each in copies]
+        self.check_alike({"variables": specs}, "the variables of a scope")
         # As bytes: MPI knows no floats of 16 bits.
         arrays = [np.array(each.numpy(), order="C") for each in copies]
         sent = [each.reshape(-1).view(np.uint8) for each in arrays]
@@ -274,6 +274,15 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         """
         return self._workers.gather(value, what)
 
+    def check_alike(self, facts: Facts, what: str) -> None:
+        """Raise WorkerError where workers differ in what has to be the same on all of them.
+
+        Args:
+            facts: By what errors call it: lines that say what this worker has.
+            what: What they are about to do with it.
+        """
+        check_alike(self._workers, facts, what)
+
     def join_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return what the replicas of all workers have made, one row behind the other.
 
@@ -365,17 +374,3 @@ def _draw_alike(workers: Workers) -> None:
     first = workers.gather(own, "the state of random numbers")[0]
     if not workers.is_chief:
         set_global_rng_state(RngState(*first))
-
-
-def _check_alike(found: Sequence[Sequence[Any]], workers: Workers) -> None:
-    """Raise InvalidArgumentError where workers made other variables than the first one."""
-    for rank, specs in enumerate(found):
-        if specs == found[0]:
-            continue
-        pairs = zip([*found[0], None], [*specs, None], strict=False)
-        first, other = next(pair for pair in pairs if pair[0] != pair[1])
-        raise InvalidArgumentError(
-            "All workers make the same variables in the scope. Received: "
-            f"{first} on worker 0 ({workers.hosts[0]}), and {other} on worker {rank} "
-            f"({workers.hosts[rank]}). Run the same program on all workers."
-        )

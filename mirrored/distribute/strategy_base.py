@@ -5,7 +5,7 @@ The strategy settles for all of it which collectives it uses, and what happens w
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, overload
 
@@ -242,6 +242,14 @@ class StrategyBase:
             what: What errors call it.
         """
         return [value]
+
+    def check_alike(self, facts: Mapping[str, Sequence[str]], what: str) -> None:
+        """Raise where processes differ in what has to be the same on all of them.
+
+        Args:
+            facts: By what errors call it: lines that say what this process has.
+            what: What they are about to do with it.
+        """
 
     def join_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return what the replicas of all processes have made, one row behind the other.

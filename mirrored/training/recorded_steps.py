@@ -216,7 +216,7 @@ class RecordedSteps:
                 return self._step.test(shards, size)
             return self._step.train(shards, size, _require_finite)
 
-        return trace(
+        made = trace(
             f"{kind}_function",
             inputs,
             step,
@@ -225,6 +225,12 @@ class RecordedSteps:
             purpose=f"the step's memory for {max(sharding.sizes)} examples a replica",
             labels_checked=True,
         )
+        if self._strategy.local_replicas < self._strategy.num_replicas_in_sync:
+            from mirrored.training.step_facts import facts_of  # Of several workers.
+
+            facts = facts_of(self._model, made, size, specs, sharding.sizes[0])
+            self._strategy.check_alike(facts, f"the step that {kind}s")
+        return made
 
 
 _SETTINGS = (bool, int, float, str, type(None))

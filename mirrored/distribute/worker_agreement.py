@@ -1,0 +1,66 @@
+"""What has to be the same on all workers, looked at before they go on with it.
+
+Programs that differ would wait for each other's sums, or add up what does not belong together.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from itertools import zip_longest
+
+from mirrored.errors import WorkerError
+from mirrored.workers import Workers
+
+# By what errors call it: lines that say what a worker has.
+Facts = Mapping[str, Sequence[str]]
+
+
+def check_alike(workers: Workers, facts: Facts, what: str) -> None:
+    """Raise where workers differ; all of them call it.
+
+    Args:
+        workers: The workers.
+        facts: What this one has. Workers are compared in what several of them tell of.
+        what: What they are about to do with it.
+
+    Raises:
+        WorkerError: Two of them differ, on all of them; the text has the first line that does.
+    """
+    own = {name: _hashed(lines) for name, lines in facts.items()}
+    found = workers.gather(own, what)
+    differing = _differing(found)
+    if differing is None:
+        return
+    name, first, other = differing
+    texts = workers.gather(list(facts.get(name, ())), f"what differs in {what}")
+    mine, theirs = next(
+        pair for pair in zip_longest(texts[first], texts[other]) if pair[0] != pair[1]
+    )
+    raise WorkerError(
+        f"All workers run the same program on the same data. Received: for {what}, {name} differ: "
+        f"{_shown(mine)} on worker {first} ({workers.hosts[first]}), and {_shown(theirs)} on "
+        f"worker {other} ({workers.hosts[other]}). Start them with the same files, options and "
+        "versions.",
+        worker=other,
+        host=workers.hosts[other],
+        what=what,
+        reason=f"{name} differ from those of worker {first}",
+    )
+
+
+def _hashed(lines: Sequence[str]) -> str:
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _differing(found: Sequence[Mapping[str, str]]) -> tuple[str, int, int] | None:
+    """Return what differs first, and on which two workers; None: nothing does."""
+    known: dict[str, tuple[str, int]] = {}
+    for rank, facts in enumerate(found):
+        for name, text in facts.items():
+            first = known.setdefault(name, (text, rank))
+            if first[0] != text:
+                return name, first[1], rank
+    return None
+
+
+def _shown(line: str | None) -> str:
+    return "nothing more" if line is None else f"{line:.300}"
