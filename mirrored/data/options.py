@@ -12,7 +12,10 @@ from mirrored._arguments import explained
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How several workers share a dataset. There is one here, so all policies are alike.
+    """How the workers of `MultiWorkerMirroredStrategy` share a dataset.
+
+    AUTO and DATA: each takes its replicas' rows of every batch. OFF: each goes over the whole
+    dataset by itself. FILE and HINT are refused. For one process all policies are alike.
 
     Example:
         >>> import mirrored as mr
@@ -173,9 +176,9 @@ class AutotuneOptions(OptionsBase):
 
 
 class DistributeOptions(OptionsBase):
-    """How workers share a dataset: accepted, and without effect, since there is one.
+    """How workers share a dataset; without effect where there is one.
 
-    Replicas share each batch, whatever the policy.
+    Replicas of one process share each batch, whatever the policy.
 
     Example:
         >>> import mirrored as mr

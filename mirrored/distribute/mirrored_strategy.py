@@ -3,6 +3,7 @@
 What it shares with the others, running and reducing, is the strategy module's.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,9 @@ from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS
 from mirrored.program.executor import EXECUTORS
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
+
+# Launchers of MPI set one of these.
+_LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 
 
 @explained
@@ -92,11 +96,28 @@ class MirroredStrategy(Strategy):
             cross_device_ops.make_deterministic(self._devices)
         super().__init__(cross_device_ops, executor, communication_options, on_nccl_failure)
         self._deterministic = deterministic
+        self._tell_of_others()
         logger.info(
             "Using %s with devices %s",
             type(self).__name__,
             tuple(device.full_name for device in self._devices),
         )
+
+    def _tell_of_others(self) -> None:
+        """Warn where a launcher started other processes too, which this strategy does not know."""
+        if not any(name in os.environ for name in _LAUNCHED):
+            return
+        from mirrored.workers.launch import launch  # Most programs are started alone.
+
+        launched = launch()
+        if launched is not None and launched.processes != 1:
+            logger.warning(
+                "MirroredStrategy trains in this process alone, and so does each of %s that %s "
+                "started. Use mr.distribute.MultiWorkerMirroredStrategy(), which trains one model "
+                "in all of them.",
+                "those" if launched.processes is None else f"the {launched.processes}",
+                launched.launcher,
+            )
 
     @property
     def devices(self) -> tuple[Device, ...]:

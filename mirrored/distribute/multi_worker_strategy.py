@@ -108,6 +108,9 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             first += count
         return ", ".join(parts)
 
+    def _tell_of_others(self) -> None:
+        """Say nothing: it knows them."""
+
     # ------------------------------------------------------------------ who there is
 
     @property
@@ -130,6 +133,23 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def cluster_resolver(self) -> WorkerResolver:
         """What says which worker this is, and which there are."""
         return WorkerResolver(self._workers)
+
+    def worker_times(self) -> tuple[float, ...]:
+        """Return how long each worker took for its own work, in seconds, by rank.
+
+        It is the time between sums over workers, without the waiting in them, since this was called
+        the last time. All workers call it. Where one takes twice as long as the others over 100
+        steps, or 200 sums, a warning names it.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.distribute.MultiWorkerMirroredStrategy().worker_times()
+            (0.0,)
+        """
+        collectives = self._cross_device_ops
+        if isinstance(collectives, AcrossWorkers):
+            return tuple(collectives.times.take())
+        return (0.0,)
 
     def arguments(self) -> dict[str, Any]:
         """Return what another process makes the same strategy with; see `Strategy`."""

@@ -20,6 +20,12 @@ from mirrored.distribute.sharding import Join, Sharing, examples_of, give_out, s
 
 # Whether any worker has something, given whether this one has: all of them are asked.
 Agree = Callable[[bool], bool]
+_SHARED = (
+    "`fit`, `evaluate` and `predict` share each global batch among all workers, which takes a "
+    "dataset that is the same on all of them. Received: one of this worker's own, from "
+    "`distribute_datasets_from_function` or with `AutoShardPolicy.OFF`. Give them the whole "
+    "dataset, under `AutoShardPolicy.AUTO` or `DATA`; or write the loop yourself."
+)
 
 
 class WorkerDataset(DistributedDataset):
@@ -43,12 +49,7 @@ class WorkerDataset(DistributedDataset):
 
     def global_batches(self) -> Iterator[Any]:
         """Refuse: nobody has the batches of all workers."""
-        raise ValueError(
-            "`fit`, `evaluate` and `predict` share each global batch among all workers, which "
-            "takes a dataset that is the same on all of them. Received: one of this worker's own, "
-            "from `distribute_datasets_from_function` or with `AutoShardPolicy.OFF`. Give them the "
-            "whole dataset, under `AutoShardPolicy.AUTO` or `DATA`; or write the loop yourself."
-        )
+        raise ValueError(_SHARED)
 
     def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
         with closing(host_elements(self._dataset)) as elements:
@@ -131,3 +132,13 @@ def is_own(dataset: Any) -> bool:
         ValueError: As `check_policy` raises it.
     """
     return check_policy(dataset) is AutoShardPolicy.OFF
+
+
+def check_shared(dataset: Any) -> None:
+    """Raise ValueError where a dataset is not one that all workers share by rows.
+
+    Args:
+        dataset: What `fit` and its like are given.
+    """
+    if is_own(dataset):
+        raise ValueError(_SHARED)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored import _nest
+from mirrored import _files, _nest
 from mirrored._numbers import check_count
 from mirrored.data.arrays import (
     Arrays,
@@ -108,6 +108,10 @@ class GivenData:
     def of_stream(self, data: Any) -> Epochs:
         """Return the batches that a stream gives, which is all that may be given then."""
         kind = described(data)
+        if _files._company:  # One process asks nothing.
+            from mirrored.distribute.worker_input import check_shared
+
+            check_shared(data)
         for name, value, what in (
             ("y", self.y, "the targets"),
             ("sample_weight", self.sample_weight, "the sample weights"),

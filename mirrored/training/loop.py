@@ -131,6 +131,9 @@ def _train(
                 steps.train(span.after(begun), where, take, lambda: not guard.pending)
         except NonFiniteLossError as error:
             return done, error
+        except Exception as error:
+            vars(error).setdefault("training_step", where(done - begun))  # Other workers hear it.
+            raise
     return done, None
 
 

@@ -69,6 +69,103 @@ def filed(folder: Path) -> dict[str, Any]:
     }
 
 
+def small(momentum: float = 0.5, units: int = 3, activation: str = "tanh") -> mr.Model:
+    """Return a model that is compiled."""
+    x = mr.layers.Input((2,))
+    outputs = mr.layers.Dense(1)(mr.layers.Dense(units, activation=activation)(x))
+    model = mr.Model(x, outputs)
+    model.compile(mr.optim.SGD(0.1, momentum=momentum), "mse")
+    return model
+
+
+def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what is raised where the last worker's program differs in each of these ways."""
+    workers = connect()
+    said = []
+    for case in cases:
+        strategy = strategy_of()
+        options = dict(case) if workers.rank == workers.count - 1 else {}
+        batch_size = options.pop("batch_size", 4)
+        try:
+            with strategy.scope():
+                model = small(**options)
+            model.fit(np.ones((8, 2)), np.ones(8), batch_size=batch_size, verbose=0)
+            said.append("nothing")
+        except mr.errors.WorkerError as error:
+            said.append(str(error))
+        strategy._unsent.clear()
+    return said
+
+
+def failing(step: int) -> Any:
+    """Return the error that a worker gets where the last one fails in a step."""
+    workers = connect()
+    strategy = strategy_of()
+    with strategy.scope():
+        model = small()
+
+    def batches() -> Any:
+        for i in range(9):
+            if i == step - 1 and workers.rank == workers.count - 1:
+                raise OSError("the disk is gone")
+            yield np.ones((4, 2)), np.ones(4)
+
+    try:
+        model.fit(mr.data.Dataset.from_generator(batches), verbose=0)
+    except (OSError, mr.errors.WorkerError) as error:
+        workers.failed(error)
+        return type(error).__name__, str(error), getattr(error, "worker", None)
+
+
+def inputs(count: int) -> dict[str, Any]:
+    """Return what a worker's replicas get of so many numbers, in each way to share them."""
+    strategy = strategy_of()
+    numbers = mr.data.Dataset.range(count)
+
+    def got(dataset: Any) -> list[list[list[int]]]:
+        steps = []
+        for batch in dataset:
+            parts = strategy.experimental_local_results(batch)
+            steps.append([part.numpy().tolist() for part in parts])
+        return steps
+
+    def with_policy(name: str) -> Any:
+        options = mr.data.Options()
+        policy = mr.data.experimental.AutoShardPolicy[name]
+        options.experimental_distribute.auto_shard_policy = policy
+        return numbers.batch(4).with_options(options)
+
+    def own(context: Any) -> Any:
+        shard = numbers.shard(context.num_input_pipelines, context.input_pipeline_id)
+        return shard.batch(context.get_per_replica_batch_size(2 * context.num_replicas_in_sync))
+
+    first = strategy.first_replica
+    parts = [mr.ones((first + i + 1,)) for i in range(own_devices())]
+    ones = mr.distribute.PerReplica(parts) if len(parts) > 1 else parts[0]
+    refused = []
+    for refuse in (
+        lambda: strategy.experimental_distribute_dataset(with_policy("FILE")),
+        lambda: small().fit(with_policy("OFF").map(lambda x: (x, x)), verbose=0),
+        lambda: small().predict(strategy.distribute_datasets_from_function(own), verbose=0),
+    ):
+        try:
+            refuse()
+        except ValueError as error:
+            refused.append(str(error))
+    return {
+        "data": got(strategy.experimental_distribute_dataset(with_policy("DATA"))),
+        "off": got(strategy.experimental_distribute_dataset(with_policy("OFF"))),
+        "own": got(strategy.distribute_datasets_from_function(own)),
+        "values": strategy.experimental_local_results(
+            strategy.experimental_distribute_values_from_function(
+                lambda context: context.replica_id_in_sync_group
+            )
+        ),
+        "gathered": strategy.gather(ones, axis=0).numpy(),
+        "refused": refused,
+    }
+
+
 def own_devices() -> int:
     """Return how many devices this worker is to have."""
     return DEVICES[connect().rank]

@@ -3,10 +3,11 @@
 The sums are in the order of the ranks, and so have the same bits on every worker and in every run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import devices
 from mirrored.devices import Device
@@ -14,6 +15,7 @@ from mirrored.distribute.cross_device_ops.buckets import alike, described, reduc
 from mirrored.distribute.cross_device_ops.indexed_slices import reduce_slices
 from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
+from mirrored.distribute.cross_device_ops.worker_times import WorkerTimes
 from mirrored.ops import IndexedSlices
 from mirrored.ops.hooks import only
 from mirrored.ops.op import Op
@@ -28,12 +30,16 @@ class AcrossWorkers(CrossDeviceOps):
         local: The collectives between the replicas of this worker.
         workers: The workers.
         replicas: How many replicas all of them have.
+
+    Attributes:
+        times: How long each worker takes between two sums.
     """
 
     def __init__(self, local: CrossDeviceOps, workers: Workers, replicas: int) -> None:
         self._local = local
         self._workers = workers
         self._replicas = replicas
+        self.times = WorkerTimes(workers)
 
     def check_devices(self, devices: Sequence[Device]) -> None:
         """Raise InvalidArgumentError where this worker's devices will not do."""
@@ -60,7 +66,13 @@ class AcrossWorkers(CrossDeviceOps):
         """
         text = described(0, 1, tensor.spec) if what is None else what
         with only(), devices.device(tensor._device):
-            return _SUM(tensor, workers=self._workers, what=text)
+            return _SUM(tensor, sum_now=self._sum_now, what=text)
+
+    def _sum_now(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+        """Sum over the workers, and note how long each of them took up to now."""
+        self.times.stop()
+        self._workers.sum_in_order(vector, out, what)
+        self.times.go_on()
 
     def reduce_implementation(
         self,
@@ -116,9 +128,9 @@ class AcrossWorkers(CrossDeviceOps):
             return IndexedSlices(total.values / self._replicas, total.indices, total.dense_shape)
 
 
-def _sum(xp: Any, out: Any, x: Any, *_: Any, workers: Workers, what: str) -> None:
+def _sum(xp: Any, out: Any, x: Any, *_: Any, sum_now: Callable[..., None], what: str) -> None:
     """Sum over the workers; the sums before this one are inputs that are not read."""
-    workers.sum_in_order(x.reshape(-1), out.reshape(-1), what)
+    sum_now(x.reshape(-1), out.reshape(-1), what)
 
 
 # Strategies alone call it: it is not in the table of ops.

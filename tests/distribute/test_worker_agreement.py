@@ -1,0 +1,34 @@
+"""Workers whose programs differ hear of it before they sum, and all of one that fails."""
+
+from pathlib import Path
+
+import pytest
+from launching import launch, needs_mpi
+
+CASES = [
+    ({"momentum": 0.25}, "settings of optimizers differ", "0.25"),
+    ({"activation": "relu"}, "operations on 2 examples differ", "Relu"),
+    ({"units": 5}, "variables differ", "(2, 5)"),
+    ({"batch_size": 2}, "batches differ", "2 examples"),
+    ({}, "nothing", "nothing"),
+]
+
+
+@needs_mpi
+def test_programs_that_differ(tmp_path: Path) -> None:
+    first, second = launch("differing", (1, 1), [case for case, _, _ in CASES], tmp_path)
+    assert first == second
+    for text, (_, what, other) in zip(first, CASES, strict=True):
+        assert what in text
+        assert other in text
+        if text != "nothing":
+            assert "on worker 0" in text
+            assert "on worker 1" in text
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_a_worker_that_fails(tmp_path: Path) -> None:
+    (first, text, worker), (second, _, _) = launch("failing", (1, 1), 3, tmp_path, any_status=True)
+    assert (first, worker, second) == ("WorkerError", 1, "OSError")
+    assert "the disk is gone" in text

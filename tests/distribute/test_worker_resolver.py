@@ -1,0 +1,71 @@
+"""What TensorFlow's resolvers and TF_CONFIG say is held against what MPI says."""
+
+import json
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
+from mirrored.workers.interface import OneWorker
+
+WORKERS = OneWorker(1, ("a", "b"))
+BOTH = ["a:1", "b:1"]
+
+
+def resolver(cluster: dict[str, Any], kind: str, number: int) -> Any:
+    return SimpleNamespace(cluster_spec=lambda: cluster, task_type=kind, task_id=number)
+
+
+AGREE = {
+    "workers": ({"worker": BOTH}, "worker", 1),
+    "a chief": ({"chief": ["a:1"], "worker": ["b:1"]}, "worker", 0),
+    "no cluster": ({}, "", None),
+}
+DIFFER = {
+    "number": (({"worker": BOTH}, "worker", 0), "which is number 0, and number 1 from MPI"),
+    "count": (({"worker": [*BOTH, "c:1"]}, "worker", 1), "3 from .*, and 2 from MPI"),
+    "other tasks": (({"worker": BOTH, "ps": ["c:1"]}, "worker", 1), r"with \['ps'\]"),
+    "another task": (({"worker": BOTH}, "evaluator", 0), "with 'evaluator'"),
+}
+
+
+@pytest.mark.parametrize("given", AGREE.values(), ids=AGREE.keys())
+def test_what_agrees_is_taken(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_resolver(resolver(*given), WORKERS)
+    cluster, kind, number = given
+    config = {"cluster": cluster, "task": {"type": kind, "index": number}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    check_resolver(None, WORKERS)
+
+
+@pytest.mark.parametrize(("given", "text"), DIFFER.values(), ids=DIFFER.keys())
+def test_what_differs_is_refused(given: Any, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=f"`cluster_resolver`.*|{text}") as caught:
+        check_resolver(resolver(*given), WORKERS)
+    assert re.search(text, str(caught.value))
+    cluster, kind, number = given
+    config = {"cluster": cluster, "task": {"type": kind, "index": number}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    with pytest.raises(ValueError, match=text):
+        check_resolver(None, WORKERS)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"task": 3}'])
+def test_what_cannot_be_read_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ValueError, match="is JSON with `cluster` and `task`"):
+        check_resolver(None, WORKERS)
+
+
+def test_what_is_no_resolver_is_refused() -> None:
+    with pytest.raises(ValueError, match="`cluster_resolver` has `cluster_spec`"):
+        check_resolver("tpu", WORKERS)
+
+
+def test_ours_says_what_mpi_says() -> None:
+    ours = WorkerResolver(WORKERS)
+    assert (ours.task_type, ours.task_id) == ("worker", 1)
+    assert ours.cluster_spec() == {"worker": ["a", "b"]}
+    check_resolver(ours, WORKERS)
