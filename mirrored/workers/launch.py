@@ -120,4 +120,4 @@ def _check(mpi: Any, launched: Launch | None) -> None:
 def library(mpi: Any) -> str:
     """Return the name and the release of an MPI, in one line."""
     first = str(mpi.Get_library_version()).strip("\0 \n").splitlines()[0]
-    return " ".join(first.replace("Version:", "").split())
+    return " ".join(first.partition(",")[0].replace("Version:", "").split())
