@@ -1,6 +1,8 @@
 """Memory that the workers of one host share: where they meet, and where they add up vectors.
 
-Each has a part that it alone writes, and all read. Two counters a worker say how far it is.
+Each has a part that it alone writes, and all read. Two counters a worker say how far it is. All go
+through stages, which take two halves of the memory in turn: a worker begins a stage when all have
+finished the one before the last, so that who is quick need not wait for who is slow.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from mirrored.errors import ResourceExhaustedError
 from mirrored.workers.calls import BYTES
 
 _LEAST = 1 << 12
-# Where a part has its two counters, each in a cache line of its own, the call, and the vectors:
-# what the worker gives, and what it has added up.
-_ARRIVED, _DONE, _CALL, _VECTORS = 0, 128, 256, 512
+# Where a part has its two counters, each in a cache line of its own, two calls, and the vectors:
+# two that the worker gives, and what it has added up.
+_ARRIVED, _DONE, _CALLS, _VECTORS = 0, 128, 256, 256 + 2 * BYTES
+_GIVEN, _PARTS = 2, 3
+_VIEWS = 64  # How many sizes of vectors have views that are kept.
 _SHARED = "/dev/shm"
 
 
@@ -40,7 +44,7 @@ class HostMemory:
     def __init__(self, mpi: Any, local: Any, capacity: int) -> None:
         self.rank, self.count = local.Get_rank(), local.Get_size()
         self.capacity = _fitting(mpi, local, capacity)
-        size = _VECTORS + 2 * self.capacity
+        size = _VECTORS + _PARTS * self.capacity
         self._window = mpi.Win.Allocate_shared(size, 1, comm=local)
         # Stores and loads may be made from now on; `Sync` orders them.
         self._window.Lock_all(mpi.MODE_NOCHECK)
@@ -49,31 +53,40 @@ class HostMemory:
         ]
         self._arrived = [part[_ARRIVED : _ARRIVED + 8].cast("Q") for part in parts]
         self._done = [part[_DONE : _DONE + 8].cast("Q") for part in parts]
-        self._calls = [part[_CALL : _CALL + BYTES] for part in parts]
-        middle, end = _VECTORS + self.capacity, _VECTORS + 2 * self.capacity
-        self._given = [np.frombuffer(part[_VECTORS:middle], np.uint8) for part in parts]
-        self._sums = [np.frombuffer(part[middle:end], np.uint8) for part in parts]
+        self._calls = [[part[at : at + BYTES] for part in parts] for at in (_CALLS, _CALLS + BYTES)]
+        self._vectors = [
+            np.frombuffer(part[_VECTORS:], np.uint8).reshape(_PARTS, -1) for part in parts
+        ]
+        self._views: dict[Any, tuple[list[NDArray[Any]], list[NDArray[Any]]]] = {}
         # What the memory held before means nothing: all begin when all have written.
         self._arrived[self.rank][0] = self._done[self.rank][0] = 0
         self._window.Sync()
         local.Barrier()
         self._window.Sync()
 
-    def say(self, call: bytes) -> None:
-        """Write what this worker does next, for the others of its host."""
-        self._calls[self.rank][:] = call
+    def say(self, stage: int, call: bytes) -> None:
+        """Write what this worker does in a stage, for the others of its host."""
+        self._calls[stage % 2][self.rank][:] = call
 
-    def said(self) -> list[bytes]:
+    def said(self, stage: int) -> list[bytes]:
         """Return what each worker of the host does, once all have arrived."""
-        return [bytes(each) for each in self._calls]
+        return [bytes(each) for each in self._calls[stage % 2]]
 
-    def given(self, rank: int, dtype: np.dtype[Any], size: int) -> NDArray[Any]:
-        """Return the vector that a worker gives to be added up."""
-        return self._given[rank][: size * dtype.itemsize].view(dtype)
-
-    def added(self, rank: int, dtype: np.dtype[Any], size: int) -> NDArray[Any]:
-        """Return the vector that a worker adds up, of which its part alone means something."""
-        return self._sums[rank][: size * dtype.itemsize].view(dtype)
+    def vectors(
+        self, stage: int, dtype: np.dtype[Any], size: int
+    ) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+        """Return a vector of each worker that it gives in a stage, and one for what it adds up."""
+        key = (stage % _GIVEN, dtype, size)
+        if key not in self._views:
+            if len(self._views) >= _VIEWS:
+                self._views.clear()
+            nbytes = size * dtype.itemsize
+            given, added = (
+                [vectors[part][:nbytes].view(dtype) for vectors in self._vectors]
+                for part in (stage % _GIVEN, _GIVEN)
+            )
+            self._views[key] = given, added
+        return self._views[key]
 
     def arrive(self, stage: int) -> None:
         """Say that what this worker gives in a stage is there."""
@@ -94,7 +107,7 @@ class HostMemory:
         return True
 
     def have_finished(self, stage: int) -> bool:
-        """Return whether all have finished a stage; their parts may be read, and written again."""
+        """Return whether all have finished a stage; what it took of the memory is free again."""
         for counter in self._done:
             if counter[0] < stage:
                 return False
@@ -111,7 +124,7 @@ class HostMemory:
 
     def close(self) -> None:
         """Give the memory back; all workers of the host do so."""
-        for views in (self._arrived, self._done, self._calls, self._given, self._sums):
+        for views in (self._arrived, self._done, self._calls, self._vectors, self._views):
             views.clear()
         self._window.Unlock_all()
         self._window.Free()
@@ -119,17 +132,17 @@ class HostMemory:
 
 def _fitting(mpi: Any, local: Any, capacity: int) -> int:
     """Return how much there is room for: writing more than there is would end the process."""
-    free = capacity * 4 * local.Get_size()
+    free = capacity * 2 * _PARTS * local.Get_size()
     with suppress(OSError):  # It may be elsewhere on this system.
         found = os.statvfs(_SHARED)
         free = found.f_bavail * found.f_frsize
-    # Half of what is free, for two vectors a worker.
-    mine = min(capacity, free // (4 * local.Get_size())) // 64 * 64
+    # Half of what is free, for all vectors of all workers.
+    mine = min(capacity, free // (2 * _PARTS * local.Get_size())) // 64 * 64
     least = int(local.allreduce(mine, op=mpi.MIN))
     if least < _LEAST:
         raise ResourceExhaustedError(
             f"The workers of a host share memory in {_SHARED}, where too little is free. Received: "
-            f"{free} bytes, for {local.Get_size()} workers that need {4 * _LEAST} each. Make it "
-            "larger (in containers by `--shm-size`), or remove what programs left there."
+            f"{free} bytes, for {local.Get_size()} workers that need {2 * _PARTS * _LEAST} each. "
+            "Make it larger (in containers by `--shm-size`), or remove what programs left there."
         )
     return least

@@ -19,12 +19,13 @@ from mirrored.workers.layout import Layout
 from mirrored.workers.sums import add_in_order, bounds
 from mirrored.workers.waiting import Waiting
 
-# Bytes of a vector that are added up at a time. With fewer workers wait for each other more often,
-# which costs most where other programs use the cores too; docs/several-hosts.md has the figures.
-_AT_A_TIME = 1 << 22
-# Up to so many bytes each worker of a host adds up all of a vector, and not a part of it, which the
-# others would have to wait for.
-_SMALL = 1 << 14
+# Bytes of a vector that are added up at a time. What several workers write and read soon after each
+# other is best where it still is in a cache; messages are best long. docs/several-hosts.md has the
+# figures.
+_ON_ONE_HOST, _ON_SEVERAL = 1 << 20, 1 << 22
+# Up to so many bytes, or so many workers, each worker of a host adds up all of a vector, and not a
+# part of it, which others would have to wait for and copy.
+_SMALL, _PAIR = 1 << 14, 2
 
 
 class Meeting:
@@ -40,7 +41,8 @@ class Meeting:
         self._layout = layout
         self._waiting = waiting
         self._stage = 0
-        capacity = _AT_A_TIME
+        several = len(layout.neighbours) < len(layout.hosts)
+        capacity = _ON_SEVERAL if several else _ON_ONE_HOST
         self._memory: HostMemory | None = None
         if len(layout.neighbours) > 1:
             self._memory = HostMemory(mpi, layout.local, capacity)
@@ -93,12 +95,12 @@ class Meeting:
     # ------------------------------------------------------------------ stages
 
     def _begin_stage(self, call: Call, said: bytes | None) -> None:
-        """Wait until all of the host have read what was given before, and begin the next stage."""
+        """Begin the next stage, when all of the host have finished the one before the last."""
         if said is not None and self._between is not None:
             # Before anybody of the host is waited for, so that others know who has come.
             self._between.begin_to_meet(said)
-        memory, before = self._memory, self._stage
-        self._stage = before + 1
+        memory, before = self._memory, self._stage - 1
+        self._stage += 1
         if memory is not None:
             self._waiting.until(
                 lambda: memory.have_finished(before),
@@ -110,13 +112,13 @@ class Meeting:
         """Say what this worker does, and wait until all of the host have."""
         stage = self._stage
         if said is not None:
-            memory.say(said)
+            memory.say(stage, said)
         memory.arrive(stage)
         self._waiting.until(
             lambda: memory.have_arrived(stage), call, lambda: self._ranks(memory.absent(stage))
         )
         if said is not None:
-            self._check(call, said, memory.said(), self._layout.neighbours)
+            self._check(call, said, memory.said(stage), self._layout.neighbours)
 
     def _sum_on_host(
         self,
@@ -127,18 +129,18 @@ class Meeting:
         out: NDArray[Any],
     ) -> None:
         dtype, size, stage = vector.dtype, vector.size, self._stage
-        np.copyto(memory.given(memory.rank, dtype, size), vector)
+        given, added = memory.vectors(stage, dtype, size)
+        np.copyto(given[memory.rank], vector)
         self._arrive(memory, call, said)
-        given = [memory.given(rank, dtype, size) for rank in range(memory.count)]
-        alone = len(self._layout.neighbours) == len(self._layout.hosts)
-        if alone and vector.nbytes <= _SMALL:
+        alone = memory.count == len(self._layout.hosts)
+        if alone and (memory.count == _PAIR or vector.nbytes <= _SMALL):
             add_in_order(given, out)
             memory.finish(stage)
             return
         parts = bounds(size, self._layout.lanes)
         if memory.rank < len(parts):
             begin, end = parts[memory.rank]
-            mine = memory.added(memory.rank, dtype, size)[begin:end]
+            mine = added[memory.rank][begin:end]
             add_in_order([each[begin:end] for each in given], mine)
             self._sum_over_hosts(call, said, mine)
         memory.finish(stage)
@@ -149,7 +151,7 @@ class Meeting:
             lambda: self._ranks(memory.unfinished(stage)),
         )
         for rank, (begin, end) in enumerate(parts):
-            np.copyto(out[begin:end], memory.added(rank, dtype, size)[begin:end])
+            np.copyto(out[begin:end], added[rank][begin:end])
 
     def _sum_over_hosts(self, call: Call, said: bytes | None, values: NDArray[Any]) -> None:
         between = self._between
