@@ -154,12 +154,13 @@ active_recorder: Callable[[], Recorder | None] = _recorder.get
 refuse_reset_where(lambda: None if _recorder.get() is None else "a function that is being recorded")
 
 
-def _shapes_alone() -> bool:
+def shapes_alone() -> bool:
+    """Return whether ops are called for the shapes of what they return, and for nothing else."""
     recorder = _recorder.get()
     return recorder is not None and recorder.shapes_alone
 
 
-make_none_where(_shapes_alone)
+make_none_where(shapes_alone)
 
 
 @contextmanager

@@ -16,10 +16,9 @@ from mirrored._naming import snake_case
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.distribute.global_batch import global_batch
-from mirrored.graph.inference import ShapeRecorder
 from mirrored.layers.added_losses import are_ignored
 from mirrored.ops import Tensor
-from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.hooks import only, shapes_alone
 from mirrored.ops.spec import DType, default_float
 from mirrored.serialization.configured import Configured, arguments_of
 from mirrored.training.losses import targets
@@ -306,7 +305,7 @@ class Loss(_overrides.Subclassable, Configured):
         batch, context = global_batch(), get_replica_context()
         if batch is not None and context is not None:
             return batch.share(context.replica_id_in_sync_group) or 1.0
-        if are_ignored() or isinstance(active_recorder(), ShapeRecorder):
+        if are_ignored() or shapes_alone():
             return None  # A model is built, or a call on placeholders is tried: for its shapes.
         if self.reduction not in (Reduction.SUM, Reduction.NONE) and has_strategy():
             raise ValueError(
