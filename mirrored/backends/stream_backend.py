@@ -118,6 +118,16 @@ class StreamBackend(Backend, Protocol):
         """
 
     @property
+    def telling_kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
+        """What puts bytes where an array says, and what says so there.
+
+        The first is kernel(xp, state, bytes), and the second kernel(xp, state, address, count,
+        size): there are so many places of so many bytes, in the device's memory or in pinned
+        memory, which are taken in turn from the first on; or none, where the address is 0. The
+        array is of four numbers of 64 bits.
+        """
+
+    @property
     def beside(self) -> StreamBackend:
         """The same device with another stream, for work that may run at the same time."""
 

@@ -33,6 +33,9 @@ ALL_REDUCE = Op(name="NcclAllReduce", infer=lambda x, *_: x, devices=("GPU",))
 # A write that is left for the end; eager variables are written by `commit`.
 ASSIGN = Op(name="AssignVariableOp", infer=lambda x: x)
 
+# What brings small results to where they are wanted, at the end of a step.
+RETVAL = Op(name="_Retval", infer=lambda x: x)
+
 _numbers = itertools.count()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mirrored.backends import Storage
 from mirrored.backends.blas_threads import run_on_threads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
@@ -112,6 +113,26 @@ class Program:
             return
         fill(self.inputs, sources)
         run_on_threads(self._blas, self._enter, self._replay.call)
+
+    def returned(
+        self, sources: Sequence[Any], pool: ThreadPool | None = None
+    ) -> list[tuple[Any, Storage]]:
+        """Run one step; return its results, each with what its memory lasts for as long as.
+
+        Args:
+            sources: What is fed, for each input; see `fill`.
+            pool: As for `run`.
+
+        Raises:
+            ResourceExhaustedError: A device has no room for them; nothing was run.
+        """
+        values = self.graph.outputs
+        # Before anything is written: what is returned needs memory too.
+        storages = [value.device.allocate(*value.spec) for value in values]
+        self.call(sources, pool)
+        for value, array, storage in zip(values, self.outputs, storages, strict=True):
+            value.device.backend.copy_between(array, storage.array)
+        return [(storage.array, storage) for storage in storages]
 
     def run(
         self,

@@ -100,18 +100,18 @@ class Trace:
         graph, results = self.graph, self.results
         program = self._program if self.arenas is None else self.program(self.arenas)
         program, returned = program or self.program(), graph.outputs
-        # Before anything is written: what is returned needs memory too.
-        storages = [value.device.allocate(*value.spec) for value in returned] if returned else ()
         with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
-            program.call(sources, self._pool(program))
+            if returned:
+                kept = program.returned(sources, self._pool(program))
+            else:
+                program.call(sources, self._pool(program))
         if results is None:
             raise OutOfRangeError("End of sequence")
         if results.structure is None:
             return None
         tensors = []
-        for value, array, storage in zip(returned, program.outputs, storages, strict=True):
-            value.device.backend.copy_between(array, storage.array)
-            tensors.append(Tensor(storage.array, storage, value.device, value.spec))
+        for value, (array, storage) in zip(returned, kept if returned else (), strict=True):
+            tensors.append(Tensor(array, storage, value.device, value.spec))
         return results.with_tensors(tensors)
 
     def fetch(self, sources: Sequence[Any]) -> list[Any]:

@@ -101,6 +101,7 @@ class BoundLaunch:
     def __init__(
         self, launch: Launch, calls: Sequence[Call], all_reduce: AllReduce | None = None
     ) -> None:
+        self._launch = launch
         self.backend = launch.backend
         self.calls = calls
         self.between = launch.between
@@ -108,6 +109,15 @@ class BoundLaunch:
         self.waits = launch.waits
         self.all_reduce = all_reduce
         self._function = make_function(calls)
+
+    def goes_on(self, backend: Backend, waits: int) -> bool:
+        """Whether it may do more on a backend, behind so many all-reduces."""
+        alone = self.all_reduce is None and not self.between
+        return alone and self.backend is backend and self.waits == waits
+
+    def with_calls(self, calls: Sequence[Call]) -> "BoundLaunch":
+        """Return the launch with more calls behind its own."""
+        return BoundLaunch(self._launch, [*self.calls, *calls], self.all_reduce)
 
     def run(self) -> None:
         """Make the calls."""

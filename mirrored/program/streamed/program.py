@@ -22,35 +22,16 @@ from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.draws import Draws
 from mirrored.program.graph import Graph, ancestors
 from mirrored.program.lowering import StreamLowering
-from mirrored.program.overlap import Streams
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
-from mirrored.program.schedule import Guard, Launch, make_schedule
-from mirrored.program.stream_memory_planner import plan_stream_memory
+from mirrored.program.schedule import Guard, Launch
 from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
-from mirrored.program.streamed.kept_casts import KeptCasts, with_kept_casts
+from mirrored.program.streamed.kept_casts import KeptCasts
+from mirrored.program.streamed.planned import Planned
 from mirrored.program.streamed.staging import Result, Staging, counter_of
+from mirrored.program.streamed.telling import Tellings, turns_of
 from mirrored.program.thread_pool import ThreadPool
 from mirrored.program.timing import run_timed
 from mirrored.program.write_guard import WriteGuard, spread_flag
-
-# Steps whose results are on their way at a time, and the bytes that they may take of the host:
-# without waiting for each the device never stands still, and a loss that is not finite is still
-# seen soon.
-_MOST_RESULTS = 8
-_RESULT_BYTES = 1 << 26
-
-
-class Planned:
-    """What is decided of a program before it has memory.
-
-    Args:
-        graph: The graph.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.kept_casts = with_kept_casts(graph)
-        self.schedule = make_schedule(self.graph, Streams(self.graph))
-        self.plan = plan_stream_memory(self.graph, self.schedule)
 
 
 class StreamedProgram:
@@ -92,13 +73,14 @@ class StreamedProgram:
         self._flags = self._make_flags(schedule.stages)
         guard = graph.guard_device if graph.collectives else None
         self._write_guard = None if guard is None else WriteGuard(guard)
+        self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
+        self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
+        self._tellings = Tellings(self._told, turns_of(graph), graph.outputs, self.outputs)
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
         devices += [storage.device for _, storage, _ in graph.reads]
         self._steps = StepLauncher(self._bound(schedule.stages), [each.backend for each in devices])
         self._streams = {each.memory: each for each in reversed(self._steps.backends)}
-        self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
-        self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
         self._may_write = self._was_stopped = False
@@ -160,9 +142,12 @@ class StreamedProgram:
                 if copies:
                     sides = [(Launch(backend, [], between=True), call) for backend, call in copies]
                     bound.append([BoundLaunch(launch, [call]) for launch, call in sides])
-        for backend in self._writers():
-            last = Launch(backend, [], waits=len(self.graph.collectives))
-            bound.append([BoundLaunch(last, lowering.commits(backend))])
+        waits = len(self.graph.collectives)
+        last = [(backend, lowering.commits(backend)) for backend in self._writers()]
+        for where, calls in (*last, *self._tellings.ends()):
+            if not (bound and len(bound[-1]) == 1 and bound[-1][0].goes_on(where, waits)):
+                bound.append([BoundLaunch(Launch(where, [], waits=waits), [])])
+            bound[-1] = [bound[-1][0].with_calls(calls)]
         return bound
 
     # ------------------------------------------------------------------ running
@@ -175,21 +160,25 @@ class StreamedProgram:
     @cached_property
     def _results(self) -> list[Result]:
         values = list(zip(self.graph.outputs, self.outputs, strict=True))
-        nbytes = sum(value.nbytes for value, _ in values)
-        count = max(1, min(_MOST_RESULTS, _RESULT_BYTES // max(nbytes, 1)))
         guard = None if self.graph.guard_device is None else self.graph.guard_device.backend
         flag = None if guard is None else (self._flags[guard.memory], guard)
         streams = self._streams
-        blocks = [
-            (block, streams[device.backend.memory])
-            for device, block in self._told.items()
-            if device.backend.memory in streams
+        return [
+            Result(values, flag, self._tellings.turn(number), streams)
+            for number in range(turns_of(self.graph))
         ]
-        return [Result(values, flag, blocks, streams) for _ in range(count)]
 
     def call(self, sources: Sequence[Any], pool: ThreadPool | None = None) -> None:
         """Run one step, as a call of a function does; see `Program.call`."""
         self.run(1, sources, pool=pool)
+
+    def returned(
+        self, sources: Sequence[Any], pool: ThreadPool | None = None
+    ) -> list[tuple[Any, Storage]]:
+        """Run one step; return its results; see `Program.returned`."""
+        storages = self._tellings.make_room()
+        self.run(1, sources, pool=pool)
+        return self._tellings.returned(storages)
 
     def run(
         self,
@@ -212,6 +201,7 @@ class StreamedProgram:
         results = self._results if report is not None else []
         waiting: deque[Result] = deque()
         going_on, self._lost = True, False
+        self._tellings.begin(steps, told=report is not None)
         self._steps.begin()
         if report is not None or not self._may_write:
             self._let_write()
@@ -222,6 +212,7 @@ class StreamedProgram:
                     bring(step)
                     self._kept_casts.refresh(self._streams)
                     self._step()
+                self._tellings.asked()
                 if report is None:
                     continue
                 waiting.append(results[step % len(results)])
@@ -271,6 +262,7 @@ class StreamedProgram:
         try:
             yield
         except BaseException as error:
+            self._tellings.forget()
             if isinstance(error, CollectiveError) or self._is_stopped:
                 _take_back([undo])
             raise

@@ -147,7 +147,8 @@ class Result:
     Args:
         values: The results.
         flag: The flag of the guard, with the backend of its memory; None where there is none.
-        blocks: Memory in which small results lie, and perhaps the flag: one copy brings each.
+        told: What the step itself puts into the host's memory, each with its backend: a block in
+            which small results lie, and perhaps the flag, and the host's copy.
         streams: For each memory the backend that reads there.
 
     Attributes:
@@ -160,12 +161,11 @@ class Result:
         self,
         values: Sequence[tuple[Value, Any]],
         flag: tuple[Any, Backend] | None,
-        blocks: Sequence[tuple[Any, StreamBackend]],
+        told: Sequence[tuple[StreamBackend, Any, NDArray[Any]]],
         streams: Mapping[Any, StreamBackend],
     ) -> None:
-        self._parts: list[tuple[StreamBackend, Any, Any]] = [
-            (stream, block, stream.pinned(block.shape, block.dtype)) for block, stream in blocks
-        ]
+        self._told = [(streams[each.memory], block, copy) for each, block, copy in told]
+        self._parts: list[tuple[StreamBackend, Any, Any]] = []  # What is copied to the host.
         self._host: list[tuple[Any, Any]] = []
         self._events: list[tuple[StreamBackend, Any]] | None = None
         self.arrays: list[NDArray[Any]] = [
@@ -183,18 +183,17 @@ class Result:
             target = np.empty(array.shape, array.dtype)
             self._host.append((target, array))
             return target
-        for _, block, pinned in self._parts:
+        for _, block, copy in self._told:
             start = stream.address(array) - stream.address(block)
             if 0 <= start <= block.nbytes - array.nbytes:
-                raw: NDArray[Any] = pinned.reshape(-1).view(np.uint8)
-                part: NDArray[Any] = raw[start : start + array.nbytes].view(array.dtype)
+                part: NDArray[Any] = copy[start : start + array.nbytes].view(array.dtype)
                 return part.reshape(array.shape)
         target = stream.pinned(array.shape, array.dtype)
         self._parts.append((stream, array, target))
         return target
 
     def fetch(self, step: int) -> None:
-        """Let what a step left be copied to the host when it is done."""
+        """Let what a step left be copied to the host when it is done, where it does not do that."""
         self.step, self._events = step, None
         self._events = self._fetched()
 
@@ -204,7 +203,7 @@ class Result:
                 stream.download(array, target)
         for target, array in self._host:
             np.copyto(target, array)
-        streams = dict.fromkeys(stream for stream, _, _ in self._parts)
+        streams = dict.fromkeys(stream for stream, _, _ in (*self._parts, *self._told))
         return [(stream, stream.record()) for stream in streams]
 
     def wait(self) -> bool:

@@ -200,7 +200,7 @@ def test_what_becomes_a_part_beside_others_takes_none_of_their_memory(
     (name,) = cards.make(1)
     graphs: list[Graph] = []
     monkeypatch.setattr(
-        "mirrored.program.streamed.program.make_schedule",
+        "mirrored.program.streamed.planned.make_schedule",
         lambda graph, overlap: graphs.append(graph) or make_schedule(graph, overlap),
     )
     with mr.MirroredStrategy([name]).scope():

@@ -20,6 +20,7 @@ from mirrored.backends.cuda.kernels import (
     softmax,
     sorting,
     stateless_random,
+    telling,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
@@ -59,5 +60,5 @@ def all_sources() -> Iterator[Source]:
         >>> "copies of 4 bytes" in [each.name for each in all_sources()]
         True
     """
-    for module in (*_MODULES, bias_gradients, finite):
+    for module in (*_MODULES, bias_gradients, finite, telling):
         yield from module.sources()
