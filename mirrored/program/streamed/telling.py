@@ -142,7 +142,7 @@ class Tellings:
         self._arrays = arrays
         self._all: list[Telling] = []
         for device, block in blocks.items():
-            if is_streamed(device.backend):
+            if is_streamed(device.backend) and block.nbytes:
                 self._all.append(Telling(device, device.backend, block, turns))
         self._of = [self._told(*each) for each in zip(values, arrays, strict=True)]
 
