@@ -17,9 +17,11 @@ from mirrored.backends.cuda.nccl_settings import set_deterministic as set_determ
 from mirrored.errors import CollectiveError, DeviceUnavailableError
 
 _MAJOR = 2  # Of the library's file.
-# Versions, as ncclGetVersion writes them: the first with aborts in a group, and with several ranks
-# on one card.
-_GROUPED_ABORTS, _SEVERAL_ON_A_CARD = 2_22_00, 2_30_00
+# Versions, as ncclGetVersion writes them: the first with aborts in a group, without which they may
+# wait for each other, and with several ranks on one card.
+_OLDEST, _SEVERAL_ON_A_CARD = 2_22_00, 2_30_00
+# Seconds that a thread which asks for a sum has to come back out of NCCL once it is aborted.
+_LEAVES = 10.0
 
 _SUCCESS, _IN_PROGRESS = 0, 7
 _STATUS = {
@@ -96,6 +98,12 @@ def why_not(ranks: Sequence[RankDevice]) -> str | None:
         library = load()
     except DeviceUnavailableError as error:
         return str(error)
+    if _number(library) < _OLDEST:
+        return (
+            "NCCL cannot be used: sums that hang cannot be ended before version 2.22. Received: "
+            f"{version(library)}. Upgrade it: "
+            f"{toolkit.install_command(toolkit.wanted_major())}"
+        )
     cards = [rank.memory for rank in ranks]
     if len(cards) > 1 and os.environ.get(_BLOCKING, "0") not in ("", "0"):
         return (
@@ -133,7 +141,8 @@ class NcclCommunicator:
         self._cards = ", ".join(rank.where for rank in ranks)
         # In one order, so that two threads never wait for each other.
         self._locks = [lock_of(card) for card in sorted({rank.memory for rank in ranks})]
-        self._grouped_aborts = _number(library) >= _GROUPED_ABORTS
+        # Held by a thread while it is inside NCCL for a sum, or to disconnect.
+        self._inside = threading.Lock()
         # Held while NCCL is asked something that it answers at once, and never while it works.
         self._handing_over = threading.Lock()
         self._handles: tuple[ctypes.c_void_p, ...] = ()
@@ -174,9 +183,9 @@ class NcclCommunicator:
                 )
                 for send, receive, stream in zip(sends, receives, streams, strict=True)
             ]
-            with self._group(spoil=self._spoil):
+            with self._inside, self._group(spoil=self._spoil):
                 for number, (*arguments, stream) in enumerate(calls):
-                    # An abort may come between the calls, and frees what they would be about.
+                    # An abort may come between the calls: what they are about is to be freed then.
                     handle = self._open_handles()[number]
                     self._ask("ncclAllReduce", *arguments, handle, ctypes.c_void_p(stream))
 
@@ -193,18 +202,30 @@ class NcclCommunicator:
         return "; ".join(found) or None
 
     def abort(self) -> None:
-        """End what was asked for, from any thread; see `Communicator`."""
+        """End what was asked for, from any thread; see `Communicator`.
+
+        All ranks are told to stop; what they have is freed once no other thread is inside NCCL,
+        which may be about to read it.
+        """
         handles = self._take()
         if not handles:
             return
         with contextlib.ExitStack() as held:
             with contextlib.suppress(RuntimeError):  # A card that is lost is aborted too.
                 held.enter_context(self._ranks[0].device)  # As in `close`.
-            # A rank that is aborted alone may wait for the others for ever:
-            # https://github.com/NVIDIA/nccl/issues/1013.
-            if self._grouped_aborts:
-                held.enter_context(self._group())
-            self._ask_each("ncclCommAbort", handles)
+            self._ask("ncclGroupStart")
+            failed = self._statuses("ncclCommAbort", handles)  # The end of the group frees them.
+            if not self._inside.acquire(timeout=_LEAVES):
+                raise CollectiveError(
+                    f"A thread did not come back out of NCCL over {self._cards} within "
+                    f"{_LEAVES:g} s of its abort, so what it uses was not freed. End the process."
+                )
+            try:
+                status = self._library.ncclGroupEnd()
+            finally:
+                self._inside.release()
+            if failed or status:
+                raise self._error(*(failed[0] if failed else ("ncclGroupEnd", status)))
 
     def close(self) -> None:
         """Disconnect the cards; see `Communicator`."""
@@ -214,7 +235,7 @@ class NcclCommunicator:
         # of all, which it would take memory of.
         first = self._ranks[0]
         try:
-            with Entered(first.where, first.device, threading.RLock()):
+            with Entered(first.where, first.device, threading.RLock()), self._inside:
                 self._ask_each("ncclCommFinalize", self._handles)
                 self._ask_each("ncclCommDestroy", self._take())
         except Exception:
@@ -291,12 +312,15 @@ class NcclCommunicator:
             raise CollectiveError(f"{self._cards} are not connected any more. Connect them again.")
         return handles
 
+    def _statuses(self, function: str, handles: Sequence[ctypes.c_void_p]) -> list[tuple[str, int]]:
+        """Call a function for every rank; return it with each answer that is no success."""
+        call: Callable[[ctypes.c_void_p], int] = getattr(self._library, function)
+        return [(function, status) for status in map(call, handles) if status]
+
     def _ask_each(self, function: str, handles: Sequence[ctypes.c_void_p]) -> None:
         """Call a function for every rank, and raise what the first of them answered."""
-        call: Callable[[ctypes.c_void_p], int] = getattr(self._library, function)
-        failed = [status for status in [call(handle) for handle in handles] if status]
-        if failed:
-            raise self._error(function, failed[0])
+        for failed in self._statuses(function, handles):
+            raise self._error(*failed)
 
     def _ask(self, function: str, *args: Any) -> None:
         status = getattr(self._library, function)(*args)

@@ -7,6 +7,7 @@ keep the card's memory.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from ctypes import c_int, c_void_p
 
@@ -29,6 +30,7 @@ class Communicators:
 
     Attributes:
         version: The library's, as in 23203.
+        flagged: Set once all ranks of a clique were told to leave what they have left to do.
     """
 
     def __init__(self, machine: Machine, say: Callable[[str, int], int]) -> None:
@@ -37,6 +39,7 @@ class Communicators:
         self._say = say
         self._ranks: dict[int, Rank] = {}
         self._multi_rank: bool | None = None
+        self.flagged = threading.Event()
 
     def left(self) -> list[str]:
         """Describe those that were never ended."""
@@ -121,14 +124,22 @@ class Communicators:
         self._machine.raise_if_lost(rank.card)
         return OK
 
-    def abort(self, comm: int | None) -> int:
-        """End one, and all that it has left to do."""
+    def flag(self, comm: int | None) -> Rank | None:
+        """Tell one to leave all that it has left to do; `free` ends it."""
         if not comm:
-            return OK
+            return None
         rank = self.rank(comm)
-        rank.aborted, rank.gone = True, "aborted"
+        if rank.aborted:
+            raise EmulatorError("NCCL: a communicator was aborted twice.")
+        rank.aborted = True
+        if all(each.aborted for each in self._ranks.values() if each.clique is rank.clique):
+            self.flagged.set()
+        return rank
+
+    def free(self, rank: Rank) -> None:
+        """End one that was told to leave all."""
+        rank.gone = "aborted"
         self._machine.raise_if_lost(rank.card)
-        return OK
 
     def _shared_cards(self) -> bool:
         if self._multi_rank is None:  # It looks once in a process.

@@ -57,6 +57,8 @@ _LONGEST_TEXT = 1024
 # What sets the card that was current before again, which makes a context there.
 _SET_CARDS = frozenset({"ncclCommInitAll", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy"})
 _SET_CARDS |= {"ncclCommAbort"}
+# Of calls that may last: which argument is the communicator.
+_ABOUT = {"ncclAllReduce": 5, "ncclCommFinalize": 0, "ncclCommGetAsyncError": 0}
 # What has its effect even where it gives an error: it may not be asked again.
 _DONE_ANYWAY = frozenset({"ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy", "ncclCommAbort"})
 
@@ -78,11 +80,13 @@ class _Group:
     Attributes:
         depth: How many starts have no end.
         parts: What is launched at the outermost end.
+        freed: Ranks that go at the outermost end.
         result: The first error.
     """
 
     depth: int = 0
     parts: list[Part] = field(default_factory=list)
+    freed: list[Rank] = field(default_factory=list)
     result: int = OK
 
 
@@ -118,6 +122,7 @@ class _Nccl:
         self._machine = machine
         self.communicators = Communicators(machine, self._say)
         self._groups: dict[threading.Thread, _Group] = {}
+        self._inside: dict[threading.Thread, int] = {}  # A communicator that a thread's call uses.
         self._texts = [ctypes.create_string_buffer(text.encode()) for text in _TEXTS]
         self._last_error = ctypes.create_string_buffer(_LONGEST_TEXT)
         machine.last_looks.append(self.look)
@@ -126,6 +131,8 @@ class _Nccl:
         """Call a function as C would: nothing can be raised through it."""
         machine = self._machine
         with machine.lock:
+            if name in _ABOUT:
+                self._inside[threading.current_thread()] = args[_ABOUT[name]] or 0
             self.calls[name] += 1
             wait = _arrived(self.blocked, name)
         if wait is not None:
@@ -143,6 +150,7 @@ class _Nccl:
                 machine.use(machine.current.device)
             if group is not None:
                 group.result = group.result or result
+            self._inside.pop(threading.current_thread(), None)
             return result
 
     def look(self) -> None:
@@ -211,7 +219,43 @@ class _Nccl:
         if group.depth:
             return OK
         del self._groups[thread]
+        lost = [error for rank in group.freed if (error := self._lost(rank)) is not None]
+        if lost:
+            raise lost[0]
         return group.result or self._launch(group.parts)
+
+    def abort(self, comm: int | None) -> int:
+        rank = self.communicators.flag(comm)
+        group = self._groups.get(threading.current_thread())
+        if rank is not None and group is not None:
+            group.freed.append(rank)
+        elif rank is not None:
+            self._free(rank)
+        return OK
+
+    def _lost(self, rank: Rank) -> RuntimeError | None:
+        """Free a rank; return the error of its card, if it is lost."""
+        try:
+            self._free(rank)
+        except RuntimeError as error:
+            return error
+        return None
+
+    def _free(self, rank: Rank) -> None:
+        own = threading.current_thread()
+        users = [
+            thread.name
+            for thread, group in self._groups.items()
+            if thread is not own and any(part.rank is rank for part in group.parts)
+        ]
+        users += [
+            thread.name
+            for thread, comm in self._inside.items()
+            if thread is not own and comm and self.communicators.rank(comm) is rank
+        ]
+        if users:
+            raise EmulatorError(f"NCCL: a communicator was freed that threads {users} are using.")
+        self.communicators.free(rank)
 
     def all_reduce(
         self,
@@ -228,6 +272,8 @@ class _Nccl:
         rank = self.communicators.rank(comm)
         if rank.finalized:
             raise EmulatorError("NCCL: a communicator was used that was finalized.")
+        if rank.aborted:
+            return self._say("AllReduce : the communicator was aborted", INVALID_USAGE)
         if datatype not in DATATYPES:
             return self._say(f"AllReduce : invalid type {datatype}", INVALID_ARGUMENT)
         if operation not in OPERATIONS:
@@ -282,7 +328,7 @@ class _Nccl:
             compile_all()
         for part in parts:
             rank = part.rank
-            if rank.gone:  # By another thread, since it was asked: nothing of it is left.
+            if rank.aborted:  # By another thread, since it was asked.
                 result = self._say("the communicator was aborted", INTERNAL_ERROR)
                 continue
             machine.raise_if_lost(rank.card)
@@ -325,7 +371,7 @@ class EmulatedNccl(Library):
             "ncclCommInitAll": ([c_void_p, c_int, c_void_p], nccl.init_all),
             "ncclCommFinalize": (comm, made.finalize),
             "ncclCommDestroy": (comm, made.destroy),
-            "ncclCommAbort": (comm, made.abort),
+            "ncclCommAbort": (comm, nccl.abort),
             "ncclCommGetAsyncError": (about, made.about(lambda rank: rank.clique.error)),
             "ncclCommCount": (about, made.about(lambda rank: rank.clique.size)),
             "ncclCommCuDevice": (about, made.about(lambda rank: rank.card)),
@@ -389,15 +435,18 @@ class EmulatedNccl(Library):
             raise ValueError(f"Results are wrong as 'sum' or 'nan' says. Received: {how!r}.")
         self._nccl.fates.append(_Coming(after, Fate(wrong=how)))
 
-    def block(self, function: str, until: float | threading.Event, *, after: int = 1) -> None:
+    def block(
+        self, function: str, until: float | threading.Event | None, *, after: int = 1
+    ) -> None:
         """Let a call only begin, and return, once it is released; others go on meanwhile.
 
         Args:
             function: Its name.
-            until: Seconds, or what releases it.
+            until: Seconds, or what releases it; None: an abort, as the real library has it.
             after: Which of the calls to come it is, counted from 1.
         """
         if not hasattr(self, function):
             raise ValueError(f"There is no such function. Received: {function!r}.")
+        until = self._nccl.communicators.flagged if until is None else until
         wait = until.wait if isinstance(until, threading.Event) else partial(time.sleep, until)
         self._nccl.blocked.append(_Coming(after, wait, function))
