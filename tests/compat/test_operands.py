@@ -54,6 +54,27 @@ DRAWN = [
         "strided_slice/stack:Const strided_slice/stack_1:Const strided_slice/stack_2:Const "
         "strided_slice:StridedSlice",
     ),
+    (
+        "tf.random_uniform([2], 0, 1)",
+        "random_uniform/shape:Const random_uniform/RandomUniform:RandomUniform",
+    ),
+    (
+        "tf.random_normal(tf.shape(x), stddev=0.5, name='r')",
+        "Shape:Shape r/mean:Const r/stddev:Const r/RandomStandardNormal:RandomStandardNormal "
+        "r/mul:Mul r:AddV2",
+    ),
+    (
+        "tf.random_uniform([2], -1, 1)",
+        "random_uniform/shape:Const random_uniform/min:Const random_uniform/max:Const "
+        "random_uniform/RandomUniform:RandomUniform random_uniform/sub:Sub random_uniform/mul:Mul "
+        "random_uniform:AddV2",
+    ),
+    (
+        "tf.clip_by_value(x, 0.0, 1.0)",
+        "clip_by_value/Minimum/y:Const clip_by_value/Minimum:Minimum "
+        "clip_by_value/y:Const clip_by_value:Maximum",
+    ),
+    ("tf.range(5)", "range/start:Const range/limit:Const range/delta:Const range:Range"),
     ("tf.div(x, 2.0)", "div/y:Const div:RealDiv"),
     ("v.assign([3.0, 4.0])", "Assign/value:Const Assign:Assign"),
 ]
@@ -66,8 +87,9 @@ def test_constants_are_operations(graph: tf.Graph, code: str, drawn: str) -> Non
     result = eval(code, given)
     after = graph.get_operations()[before:]
     assert " ".join(f"{each.name}:{each.type}" for each in after) == drawn
-    *_, constant = (each for each in after if each.type == "Const" or each is result.op)
-    assert constant in (result.op, *(each.op for each in result.op.inputs))
+    assert result.op is after[-1]
+    read = {tensor.op for each in after for tensor in each.inputs}
+    assert read.issuperset(each for each in after if each.type == "Const")
 
 
 def test_constants_may_be_fed() -> None:

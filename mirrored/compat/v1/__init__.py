@@ -25,6 +25,10 @@ from mirrored.compat.v1.config import ConfigProto as ConfigProto
 from mirrored.compat.v1.config import GPUOptions as GPUOptions
 from mirrored.compat.v1.control_flow import cond as cond
 from mirrored.compat.v1.control_flow import while_loop as while_loop
+from mirrored.compat.v1.draws import clip_by_value as clip_by_value
+from mirrored.compat.v1.draws import random_normal as random_normal
+from mirrored.compat.v1.draws import random_uniform as random_uniform
+from mirrored.compat.v1.draws import truncated_normal as truncated_normal
 from mirrored.compat.v1.elements import Operation as Operation
 from mirrored.compat.v1.elements import Tensor as Tensor
 from mirrored.compat.v1.gradients import gradients as gradients

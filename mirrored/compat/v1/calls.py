@@ -59,12 +59,12 @@ def drawn(
     function: Callable[..., Any], args: Any, kwargs: dict[str, Any], kind: str, name: str
 ) -> Any:
     """Return what an operation makes that calls a function, in the structure that it returns."""
-    if _computes(args, kwargs):
+    if computes(args, kwargs):
         return function(*args, **kwargs)
     return graph_of(args, kwargs).draw(function, args, kwargs, kind=kind, name=name).node.structure
 
 
-def _computes(*given: Any) -> bool:
+def computes(*given: Any) -> bool:
     """Return whether a call is one of values, within a function that is run or looked at."""
     leaves = _nest.flatten(given)
     inside = any(isinstance(each, ops.Tensor) for each in leaves) and active_recorder() is not None
@@ -73,7 +73,7 @@ def _computes(*given: Any) -> bool:
 
 def drawn_with_constants(function: Callable[..., Any], given: Given, kind: str, name: str) -> Any:
     """Return the same where numbers among the arguments are operations of their own."""
-    if _computes(given.args, given.kwargs):
+    if computes(given.args, given.kwargs):
         return function(*given.args, **given.kwargs)
     graph = graph_of(given.args, given.kwargs)
     whole, shown = with_constants(graph, kind, name, given)

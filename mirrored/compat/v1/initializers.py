@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.compat.v1.calls import named_call
+from mirrored.compat.v1.draws import random_normal, random_uniform, truncated_normal
 from mirrored.compat.v1.sources import constant
 from mirrored.ops.spec import as_dtype
 
@@ -66,21 +67,20 @@ class ones_initializer(_Initializer):
 class _Random(_Initializer):
     """Begins with what an operation draws."""
 
-    operation = ""
+    draw: Any = staticmethod(random_normal)
 
     def __init__(self, first: Any, second: Any, seed: int | None, dtype: Any) -> None:
         self.first, self.second, self.seed, self.dtype = first, second, seed, dtype
 
     def made(self, shape: Any, dtype: Any) -> Any:
         """Return a draw."""
-        draw = named_call(self.operation)
-        return draw(shape, self.first, self.second, dtype=dtype, seed=self.seed)
+        return self.draw(shape, self.first, self.second, dtype=dtype, seed=self.seed)
 
 
 class random_uniform_initializer(_Random):
     """Begins with numbers from an interval."""
 
-    operation = "random_uniform"
+    draw: Any = staticmethod(random_uniform)
 
     def __init__(
         self, minval: Any = 0.0, maxval: Any = 1.0, seed: int | None = None, dtype: Any = "float32"
@@ -91,8 +91,6 @@ class random_uniform_initializer(_Random):
 class random_normal_initializer(_Random):
     """Begins with numbers of a normal distribution."""
 
-    operation = "random_normal"
-
     def __init__(
         self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = "float32"
     ) -> None:
@@ -102,7 +100,7 @@ class random_normal_initializer(_Random):
 class truncated_normal_initializer(random_normal_initializer):
     """Begins with numbers of a normal distribution that are less than two deviations away."""
 
-    operation = "truncated_normal"
+    draw = staticmethod(truncated_normal)
 
 
 def _fans(shape: Any) -> tuple[float, float]:

@@ -103,7 +103,6 @@ size . Size
 rank . Rank
 identity . Identity
 stop_gradient . StopGradient
-clip_by_value . ClipByValue clip_by_value
 clip_by_norm . ClipByNorm clip_by_norm
 add_n . AddN
 cumsum math.cumsum Cumsum
@@ -134,9 +133,6 @@ nn.moments . Moments moments
 nn.embedding_lookup . EmbeddingLookup embedding_lookup
 nn.softmax_cross_entropy_with_logits_v2 nn.softmax_cross_entropy_with_logits \
  SoftmaxCrossEntropyWithLogits softmax_cross_entropy_with_logits
-random_uniform random.uniform RandomUniform random_uniform
-random_normal random.normal RandomStandardNormal random_normal
-truncated_normal random.truncated_normal TruncatedNormal truncated_normal
 random_shuffle random.shuffle RandomShuffle
 random_gamma random.gamma RandomGamma random_gamma
 multinomial random.categorical Multinomial multinomial

@@ -127,6 +127,8 @@ def with_constants(graph: Graph, kind: str, name: str, given: Given) -> tuple[st
     _draw_operands(graph, kind, whole, given)
     if kind in _LISTS:
         _check_list(kind, given[0])
+    if kind == "Range":
+        shown += _range_constants(graph, whole, given)
     if kind == "StridedSlice" and "index" in given:
         shown += _slice_constants(graph, whole, given["index"])
     for parameter, called in _SETTINGS.get(kind, {}).items():
@@ -264,6 +266,18 @@ def _reversed_axes(graph: Graph, whole: str, given: Given) -> list[Tensor]:
         return []
     axes = np.arange(len(value._shape), dtype=np.int32)[::-1].copy()
     return [constant_in(graph, axes, f"{whole}/perm/")]
+
+
+def _range_constants(graph: Graph, whole: str, given: Given) -> list[Tensor]:
+    """Return where a range begins and ends, and its step, as far as they are numbers."""
+    start, limit, delta = (given.get(each) for each in ("start", "limit", "delta"))
+    ends = (0, start) if limit is None else (start, limit)
+    values = {"start": ends[0], "limit": ends[1], "delta": 1 if delta is None else delta}
+    return [
+        constant_in(graph, to_array(value), f"{whole}/{name}/")
+        for name, value in values.items()
+        if value is not None and not placeholders(value)
+    ]
 
 
 def _slice_constants(graph: Graph, whole: str, index: Any) -> list[Tensor]:

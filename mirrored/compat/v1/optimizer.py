@@ -8,7 +8,7 @@ import numpy as np
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.gradients import gradients
 from mirrored.compat.v1.groups import group, trainable_variables
-from mirrored.compat.v1.sources import converted
+from mirrored.compat.v1.sources import constant, converted
 from mirrored.compat.v1.variables import Variable, update
 
 Pairs = Sequence[tuple[Any, Variable]]
@@ -195,4 +195,5 @@ def _kept(variable: Variable, name: str, begin: float) -> Variable:
     whole = f"{name}_{count}" if count else name
     value = np.full(variable._shape, begin, variable._dtype)
     with graph.device(variable.op.node.device):
-        return Variable(lambda: value, trainable=False, name=whole)
+        start = {0.0: "zeros", 1.0: "ones"}.get(begin, "Const")
+        return Variable(lambda: constant(value, name=start), trainable=False, name=whole)

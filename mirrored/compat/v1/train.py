@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from mirrored.compat.v1.decays import exponential_decay as exponential_decay
 from mirrored.compat.v1.decays import inverse_time_decay as inverse_time_decay
 from mirrored.compat.v1.decays import natural_exp_decay as natural_exp_decay
@@ -17,6 +19,7 @@ from mirrored.compat.v1.optimizers import RMSPropOptimizer as RMSPropOptimizer
 from mirrored.compat.v1.saver import Saver as Saver
 from mirrored.compat.v1.saver import get_checkpoint_state as get_checkpoint_state
 from mirrored.compat.v1.saver import latest_checkpoint as latest_checkpoint
+from mirrored.compat.v1.sources import constant
 from mirrored.compat.v1.variables import GraphKeys, Variable
 
 
@@ -37,7 +40,8 @@ def create_global_step(graph: Graph | None = None) -> Variable:
     graph = graph or get_default_graph()
     kept = [GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP]
     with graph.as_default(), graph.name_scope(None):
-        return Variable(0, trainable=False, collections=kept, name="global_step", dtype="int64")
+        start = lambda: constant(np.int64(0), name="zeros")  # noqa: E731
+        return Variable(start, trainable=False, collections=kept, name="global_step", dtype="int64")
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable:

@@ -1,0 +1,167 @@
+"""Random numbers as TensorFlow 1 draws them: each draw is an operation, and what follows others."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirrored import random
+from mirrored.compat.v1.calls import computes, named_call
+from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph import Graph, graph_of
+from mirrored.compat.v1.operands import constant_in
+from mirrored.compat.v1.sources import converted
+from mirrored.graph import placeholders
+from mirrored.ops.spec import as_dtype
+
+
+def random_uniform(
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    name: str | None = None,
+) -> Any:
+    """Return numbers drawn evenly from an interval.
+
+    Args:
+        shape: The shape.
+        minval: The least number.
+        maxval: What all are below; None: 1, for floats.
+        dtype: Their dtype.
+        seed: A seed of the operation's own, beside the graph's.
+        name: Its name.
+
+    Raises:
+        ValueError: Of integers `maxval` is not given.
+    """
+    wanted = as_dtype(dtype)
+    whole = wanted.kind in "iu"
+    if maxval is None and whole:
+        raise ValueError(f"Must specify maxval for integer dtype {wanted!r}")
+    maxval = 1 if maxval is None else maxval
+    if computes(shape, minval, maxval):
+        return random.uniform(shape, minval, maxval, wanted, seed)
+    # As there, floats of these values are drawn as any others.
+    from_zero, to_one = (_is(*each) for each in ((minval, 0), (maxval, 1)))
+    graph = graph_of(shape, minval, maxval)
+    with graph.as_default(), graph.name_scope(name or "random_uniform") as scope:
+        shown = _shown(graph, shape, "shape")
+        if whole:
+            shown += _shown(graph, minval, "min") + _shown(graph, maxval, "max")
+            given = (shape, minval, maxval, wanted, seed)
+            return _drawn(graph, random.uniform, given, "RandomUniformInt", scope, shown).outputs[0]
+        if not (from_zero and to_one):
+            low, high = converted(minval, wanted, "min"), converted(maxval, wanted, "max")
+        given = (shape, 0, 1, wanted, seed)
+        drawn = _drawn(graph, random.uniform, given, "RandomUniform", "RandomUniform", shown)
+        numbers: Any = drawn.outputs[0]
+        if from_zero and to_one:
+            return numbers
+        if from_zero:
+            return named_call("multiply")(numbers, high)
+        return named_call("add")(numbers * (high - low), low, name=scope)
+
+
+def random_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    name: str | None = None,
+) -> Any:
+    """Return numbers of a normal distribution.
+
+    Args:
+        shape: The shape.
+        mean: The mean.
+        stddev: The standard deviation.
+        dtype: A float.
+        seed: A seed of the operation's own, beside the graph's.
+        name: Its name.
+    """
+    given = (shape, mean, stddev, dtype, seed, name or "random_normal")
+    return _normal(random.normal, "RandomStandardNormal", *given)
+
+
+def truncated_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    name: str | None = None,
+) -> Any:
+    """Return numbers of a normal distribution that are less than two deviations away.
+
+    Args:
+        shape: The shape.
+        mean: The mean.
+        stddev: The standard deviation, before what is further away is drawn anew.
+        dtype: A float.
+        seed: A seed of the operation's own, beside the graph's.
+        name: Its name.
+    """
+    given = (shape, mean, stddev, dtype, seed, name or "truncated_normal")
+    return _normal(random.truncated_normal, "TruncatedNormal", *given)
+
+
+def _normal(
+    function: Callable[..., Any],
+    kind: str,
+    shape: Any,
+    mean: Any,
+    stddev: Any,
+    dtype: Any,
+    seed: int | None,
+    name: str,
+) -> Any:
+    wanted = as_dtype(dtype)
+    if computes(shape, mean, stddev):
+        return function(shape, mean, stddev, wanted, seed)
+    graph = graph_of(shape, mean, stddev)
+    with graph.as_default(), graph.name_scope(name) as scope:
+        shown = _shown(graph, shape, "shape")
+        center, spread = converted(mean, wanted, "mean"), converted(stddev, wanted, "stddev")
+        drawn = _drawn(graph, function, (shape, 0.0, 1.0, wanted, seed), kind, kind, shown)
+        return named_call("add")(drawn.outputs[0] * spread, center, name=scope)
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, int) and value == number
+
+
+def _shown(graph: Graph, value: Any, name: str) -> list[Tensor]:
+    """Return an argument as a constant of the graph, where no tensor is in it."""
+    return [] if placeholders(value) else [constant_in(graph, np.array(value, np.int32), name)]
+
+
+def _drawn(
+    graph: Graph,
+    function: Callable[..., Any],
+    given: tuple[Any, ...],
+    kind: str,
+    name: str,
+    shown: list[Tensor],
+) -> Operation:
+    return graph.draw(function, given, kind=kind, name=name, shown=shown)
+
+
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+    """Return a tensor with what is below one number, or above another, replaced by that.
+
+    Args:
+        t: The tensor.
+        clip_value_min: The least number.
+        clip_value_max: The largest one.
+        name: Its name.
+    """
+    if computes(t, clip_value_min, clip_value_max):
+        below = named_call("minimum")(t, clip_value_max)
+        return named_call("maximum")(below, clip_value_min)
+    graph = graph_of(t, clip_value_min, clip_value_max)
+    with graph.as_default(), graph.name_scope(name or "clip_by_value") as scope:
+        below = named_call("minimum")(t, clip_value_max)
+        return named_call("maximum")(below, clip_value_min, name=scope)
