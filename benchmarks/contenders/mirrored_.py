@@ -85,6 +85,18 @@ class Mirrored:
         )
 
 
+class InWorkers(Mirrored):
+    """The same model in several processes."""
+
+    strategy: mr.distribute.MultiWorkerMirroredStrategy
+
+    def sums(self, sizes: list[int]) -> list[float]:
+        """Return the seconds of a sum between the workers, for each of so many bytes."""
+        from mirrored.workers.measuring import measure
+
+        return [each.seconds for each in measure(self.strategy.workers, sizes)]
+
+
 class ShortFits(Mirrored):
     """The same model, whose `fit` is called again and again for a few steps each time.
 
@@ -222,7 +234,7 @@ def run_workers(count: int, *, apart: bool) -> None:
         with open(os.devnull, "w") as nowhere:
             protocol.serve(contender, nowhere, requests=requests)
 
-    protocol.run(functools.partial(Mirrored, workers=count), facts, serve)
+    protocol.run(functools.partial(InWorkers, workers=count), facts, serve)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,13 @@ class Contender:
                 best[name] = min(best[name], time.perf_counter() - started)
         return best
 
+    def sums(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the seconds of a sum between workers, for each of so many bytes."""
+        measured: Any = getattr(self.session, "sums", None)
+        if measured is None:
+            raise NotImplementedError("there are no workers to measure here")
+        return {"seconds": measured(request["sizes"])}
+
 
 def parse_arguments() -> argparse.Namespace:
     """Return what the driver asks for."""
