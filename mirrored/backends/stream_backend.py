@@ -186,15 +186,19 @@ class StreamBackend(Backend, Protocol):
     def pinned(self, shape: Shape, dtype: DType) -> NDArray[Any]:
         """Return an array of host memory that is copied to the device, and back, without delay."""
 
-    def upload(self, source: NDArray[Any], target: Any, after: Event | None) -> Event:
-        """Copy pinned memory into an array beside the compute work, and return the copy's end.
-
-        Compute work does not wait for it unless it is told to.
+    def feed(
+        self, source: NDArray[Any], by_way_of: Any, target: Any, after: Event | None
+    ) -> tuple[Event, Event]:
+        """Copy pinned memory to the device beside the compute work, and in its turn into an array.
 
         Args:
-            source: Pinned memory, which may not change before the end.
-            target: An array of as many bytes.
-            after: What the copy waits for.
+            source: Pinned memory, which may not change before the first of the two ends.
+            by_way_of: An array of as many bytes, which holds it from then on.
+            target: Another one, where compute work from now on finds it.
+            after: What the first copy waits for.
+
+        Returns:
+            Where the copies end: that beside the compute work, and that in its turn.
         """
 
     def bring(self, source: NDArray[Any], target: Any) -> None:
@@ -205,12 +209,11 @@ class StreamBackend(Backend, Protocol):
             target: An array of as many bytes.
         """
 
-    def download(self, source: Any, target: NDArray[Any]) -> None:
-        """Copy an array into pinned memory, after the work so far.
+    def fetch(self, copies: Sequence[tuple[Any, NDArray[Any]]]) -> Event:
+        """Copy arrays into pinned memory, after the work so far, and return where that ends.
 
         Args:
-            source: An array of this device.
-            target: Pinned memory of as many bytes; to be read after an event that is recorded now.
+            copies: Arrays of this device, each with pinned memory of as many bytes.
         """
 
 

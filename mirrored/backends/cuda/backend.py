@@ -182,8 +182,7 @@ class CudaBackend:
         # sizes share pinned memory one after the other, for it is kept.
         with self.entered():
             pinned = self.pinned((1 << (out.nbytes - 1).bit_length(),), np.dtype(np.uint8))
-            self.download(array, pinned)
-            done = self.record()
+            done = self.fetch([(array, pinned)])
         try:
             self.wait_on_host(done)
         except BaseException:
@@ -194,7 +193,7 @@ class CudaBackend:
 
     def copy_between(self, source: Any, target: Any) -> None:
         """Copy an array of this device, or one of NumPy, into the array ``target``."""
-        _check_alike(source, target)
+        copies.check_alike(source, target)
         if not target.nbytes:
             return
         if isinstance(source, np.ndarray):
@@ -231,7 +230,7 @@ class CudaBackend:
         if not isinstance(backend, CudaBackend):
             self.copy_between(source if backend.host_readable else backend.to_host(source), target)
             return
-        _check_alike(source, target)
+        copies.check_alike(source, target)
         if not target.nbytes:
             return
         self.wait(backend.record())
@@ -349,13 +348,18 @@ class CudaBackend:
             ) from None
         return np.frombuffer(memory, np.uint8, nbytes).view(dtype).reshape(shape)
 
-    def upload(self, source: NDArray[Any], target: Any, after: Any) -> Event:
-        """Copy pinned memory into an array beside the compute stream; see `StreamBackend`."""
+    def feed(
+        self, source: NDArray[Any], by_way_of: Any, target: Any, after: Any
+    ) -> tuple[Event, Event]:
+        """Copy pinned memory beside the compute stream, then into an array; see `StreamBackend`."""
         with self.entered():
             if after is not None:
                 self._copies.wait_event(after)
-            self._bring(source, target, self._copies)
-        return self._event(self._copies)
+            self._bring(source, by_way_of, self._copies)
+            uploaded = self._events.recorded(self._copies)
+            self.stream.wait_event(uploaded)
+            self.xp.copy(target, by_way_of)
+            return uploaded, self._events.recorded(self.stream)
 
     def _bring(self, pinned: NDArray[Any], target: Any, stream: Any) -> None:
         """Copy pinned memory to the card, on a stream."""
@@ -373,12 +377,14 @@ class CudaBackend:
         with self.entered():
             self._bring(source, target, self.stream)
 
-    def download(self, source: Any, target: NDArray[Any]) -> None:
-        """Copy an array into pinned memory after the work so far; see `StreamBackend`."""
+    def fetch(self, copies: Sequence[tuple[Any, NDArray[Any]]]) -> Event:
+        """Copy arrays into pinned memory after the work so far; see `StreamBackend`."""
         runtime = self._cupy.cuda.runtime
-        to, where, kind = target.ctypes.data, source.data.ptr, runtime.memcpyDeviceToHost
         with self.entered():
-            runtime.memcpyAsync(to, where, source.nbytes, kind, self.stream.ptr)
+            for source, target in copies:
+                to, where, kind = target.ctypes.data, source.data.ptr, runtime.memcpyDeviceToHost
+                runtime.memcpyAsync(to, where, source.nbytes, kind, self.stream.ptr)
+            return self._events.recorded(self.stream)
 
 
 def _cuda(ranks: Sequence[Backend]) -> list[CudaBackend]:
@@ -391,11 +397,3 @@ def _why_not(ranks: Sequence[Backend]) -> str | None:
     if len(found) < len(ranks):
         return "NCCL cannot be used: it connects NVIDIA's GPUs alone, and not all devices are such."
     return nccl.why_not(found)
-
-
-def _check_alike(source: Any, target: Any) -> None:
-    if source.shape != target.shape or source.dtype != target.dtype:
-        raise ValueError(
-            "A copy is between arrays of one shape and dtype. Received: "
-            f"{source.dtype.name}{source.shape} for {target.dtype.name}{target.shape}."
-        )

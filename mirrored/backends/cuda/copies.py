@@ -84,3 +84,12 @@ def let_read(runtime: Any, reader: int, owner: int) -> None:
                 reader,
                 str(error),  # Whoever keeps the log keeps nothing of what the error holds.
             )
+
+
+def check_alike(source: Any, target: Any) -> None:
+    """Raise ValueError unless two arrays are of one shape and dtype."""
+    if source.shape != target.shape or source.dtype != target.dtype:
+        raise ValueError(
+            "A copy is between arrays of one shape and dtype. Received: "
+            f"{source.dtype.name}{source.shape} for {target.dtype.name}{target.shape}."
+        )

@@ -44,8 +44,11 @@ class CudaPool:
         """Bytes in use now."""
         if self._pool is None:
             return 0
-        with translated(self._card), self._device:  # CuPy tells of the current card alone.
-            return int(self._pool.used_bytes())
+        with translated(self._card), self._device:
+            return self._used()
+
+    def _used(self) -> int:
+        return int(self._pool.used_bytes())  # CuPy tells of the current card alone.
 
     @property
     def peak(self) -> int:
@@ -77,7 +80,7 @@ class CudaPool:
             memory = self._pool.malloc(nbytes)
         except cupy.cuda.memory.OutOfMemoryError:
             memory = self._malloc_again(cupy, nbytes)
-        self._peak = max(self._peak, self.current)
+        self._peak = max(self._peak, self._used())
         return memory
 
     def _malloc_again(self, cupy: Any, nbytes: int) -> Any:
@@ -86,7 +89,7 @@ class CudaPool:
         try:
             return self._pool.malloc(nbytes)
         except cupy.cuda.memory.OutOfMemoryError:
-            taken = self.current + -(-nbytes // _UNIT) * _UNIT
+            taken = self._used() + -(-nbytes // _UNIT) * _UNIT
             full = self.limit is not None and taken > self.limit
             # Below the limit it is the card that has no more, or no piece that is large enough.
             raise OutOfPoolMemory(nbytes, self if full else None) from None

@@ -71,10 +71,9 @@ class _Feeder:
         each, stream = self._sides[side], self._stream
         if not each.storage.nbytes:
             return
-        each.uploaded = stream.upload(each.pinned, each.storage.array, each.consumed)
-        stream.wait(each.uploaded)
-        stream.run(stream.xp.copy, self._block, each.storage.array)
-        each.consumed = stream.record()
+        each.uploaded, each.consumed = stream.feed(
+            each.pinned, each.storage.array, self._block, each.consumed
+        )
 
 
 class Staging:
@@ -198,13 +197,14 @@ class Result:
         self._events = self._fetched()
 
     def _fetched(self) -> list[tuple[StreamBackend, Any]]:
+        copies: dict[StreamBackend, list[tuple[Any, Any]]] = {
+            stream: [] for stream, _, _ in self._told
+        }
         for stream, array, target in self._parts:
-            if target.size:
-                stream.download(array, target)
+            copies.setdefault(stream, []).extend([(array, target)] if target.size else [])
         for target, array in self._host:
             np.copyto(target, array)
-        streams = dict.fromkeys(stream for stream, _, _ in (*self._parts, *self._told))
-        return [(stream, stream.record()) for stream in streams]
+        return [(stream, stream.fetch(of_stream)) for stream, of_stream in copies.items()]
 
     def wait(self) -> bool:
         """Wait until it is there; return whether the step was allowed to write."""

@@ -120,8 +120,8 @@ def test_to_and_from_the_cpu(seed: int, emulated_cuda: Emulate) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_uploads_are_beside_the_work(seed: int, emulated_cuda: Emulate) -> None:
-    """What is to read them waits; what had the memory before is waited for."""
+def test_what_is_fed_comes_beside_the_work(seed: int, emulated_cuda: Emulate) -> None:
+    """What is to read it waits; what had the memory before is waited for."""
     emulated_cuda(seed=seed)
     device = Device()
     backend = device.backend
@@ -131,14 +131,14 @@ def test_uploads_are_beside_the_work(seed: int, emulated_cuda: Emulate) -> None:
     out = device.array(np.zeros(N, np.float32))
     device.add(out, target, target)
     source[:] = 5
-    uploaded = backend.upload(source, target, backend.record())
-    backend.wait(uploaded)
-    device.add(out, out, target)
-    backend.download(out, result)
-    done = backend.record()
+    fed = device.array(np.zeros(N, np.float32))
+    uploaded, consumed = backend.feed(source, target, fed, backend.record())
+    device.add(out, out, fed)
+    done = backend.fetch([(out, result)])
     backend.wait_on_host(uploaded)
     source[:] = 7
     backend.wait_on_host(done)
+    assert backend.is_done(consumed)
     assert result.tolist() == [64 + 64 + 5] * N
 
 
