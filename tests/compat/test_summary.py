@@ -61,12 +61,18 @@ def test_files_have_summaries_and_the_graph(graph: tf.Graph, tmp_path: Path) -> 
     writer = tf.summary.FileWriter(str(tmp_path), graph)
     with tf.Session() as session:
         session.run(v.initializer)
-        writer.add_summary(session.run(loss), global_step=3)
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        told = tf.RunMetadata()
+        writer.add_summary(session.run(loss, options=options, run_metadata=told), global_step=3)
+    writer.add_run_metadata(told, "step 3", 3)
+    with pytest.raises(ValueError, match="The provided tag was already used"):
+        writer.add_run_metadata(told, "step 3", 4)
     writer.close()
     (path,) = tmp_path.iterdir()
     events = [Event.FromString(each) for each in records(path.read_bytes())]
     nodes = {each.name: each for each in GraphDef.FromString(events[1].graph_def).node}
     assert (nodes["mul"].op, list(nodes["mul"].input)) == ("Mul", ["v/read", "mul/y"])
+    assert (events[3].step, events[3].tagged_run_metadata.tag) == (3, "step 3")
     assert (events[2].step, events[2].summary.value[0].simple_value) == (3, 2.0)
     with pytest.raises(RuntimeError, match="already closed"):
         writer.add_summary(b"", 4)

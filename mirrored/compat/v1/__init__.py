@@ -57,6 +57,8 @@ from mirrored.compat.v1.initializers import (
     truncated_normal_initializer as truncated_normal_initializer,
 )
 from mirrored.compat.v1.initializers import zeros_initializer as zeros_initializer
+from mirrored.compat.v1.run_options import RunMetadata as RunMetadata
+from mirrored.compat.v1.run_options import RunOptions as RunOptions
 from mirrored.compat.v1.scopes import AUTO_REUSE as AUTO_REUSE
 from mirrored.compat.v1.scopes import VariableScope as VariableScope
 from mirrored.compat.v1.scopes import get_variable as get_variable
@@ -112,6 +114,8 @@ tuple = _tuple
 _REFUSED = {
     "case": "Use `tf.cond`, one in another.",
     "report_uninitialized_variables": "Run `tf.is_variable_initialized` of each.",
+    "contrib": "TensorFlow 2 has it no more either.",
+    "data": "Feed the batches of a `mirrored.data.Dataset`.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",
     **dict.fromkeys(
         ("FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "QueueBase"),

@@ -17,7 +17,7 @@ _TAKEN: dict[type, type] = {
 }
 
 
-class _Message:
+class Message:
     """An object with the fields of a message, and no others."""
 
     __slots__ = ()
@@ -39,7 +39,7 @@ class _Message:
             raise AttributeError(self._unknown(name, text))
         default = self.FIELDS[name]
         kind = default if isinstance(default, type) else type(default)
-        if issubclass(kind, _Message) and isinstance(value, dict):
+        if issubclass(kind, Message) and isinstance(value, dict):
             value = kind(**value)
         if not isinstance(value, _TAKEN.get(kind, kind)):
             raise TypeError(
@@ -62,7 +62,7 @@ class _Message:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
 
 
-class GPUOptions(_Message):
+class GPUOptions(Message):
     """How GPUs are used: what the first session of a process says holds for all of it.
 
     Attributes:
@@ -101,7 +101,7 @@ class GPUOptions(_Message):
     visible_device_list: str
 
 
-class ConfigProto(_Message):
+class ConfigProto(Message):
     """How a session runs.
 
     Attributes:

@@ -233,7 +233,13 @@ def constant_in(graph: Graph, array: Any, name: str) -> Tensor:
         array: The value.
         name: What its name begins with; one that ends with a slash is the whole of it.
     """
-    return graph.draw(lambda: convert_to_tensor(array), kind="Const", name=name).outputs[0]
+    array = np.asarray(array)
+    # No shape depends on its value, so it need not be looked for.
+    result = Tensor(array.shape, array.dtype, "")
+    operation = graph.draw(
+        lambda: convert_to_tensor(array), kind="Const", name=name, results=result
+    )
+    return operation.outputs[0]
 
 
 def _all_axes(graph: Graph, reduced: Any) -> Tensor:

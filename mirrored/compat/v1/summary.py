@@ -286,6 +286,7 @@ class FileWriter:
         if graph_def is not None or session is not None:
             raise ValueError("`graph_def` and `session` are not provided: give `graph`.")
         self._logdir = logdir
+        self._tags: set[str] = set()
         self._made = logdir, max_queue, int(flush_secs * 1000), filename_suffix or ""
         self._writer = create_file_writer(*self._made)
         if graph is not None:
@@ -319,6 +320,23 @@ class FileWriter:
         made = graph_pb2.GraphDef(node=_nodes(graph), versions={"producer": 22})
         step = {} if global_step is None else {"step": int(global_step)}
         self._writer.write(graph_def=made.SerializeToString(), **step)
+
+    def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
+        """Write that a run was told of: its name, since a `RunMetadata` has nothing here.
+
+        Args:
+            run_metadata: The message.
+            tag: What the run is called.
+            global_step: Its step.
+
+        Raises:
+            ValueError: A run is called so already.
+        """
+        if tag in self._tags:
+            raise ValueError("The provided tag was already used for this event type")
+        self._tags.add(tag)
+        step = {} if global_step is None else {"step": int(global_step)}
+        self._writer.write(tagged_run_metadata={"tag": tag}, **step)
 
     def flush(self) -> None:
         """Bring what was written to the file."""
