@@ -29,6 +29,7 @@ from mirrored.workers.interface import Workers
 from mirrored.workers.layout import Layout
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.notices import ENDED, FAILED, Notice, Notices
+from mirrored.workers.sums import name_of
 from mirrored.workers.waiting import Waiting
 
 # Seconds that others have to end by themselves, and say why, before the launcher ends them.
@@ -66,7 +67,9 @@ class MPIWorkers(Workers):
 
     def _sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
         """Compute `sum_in_order` of two vectors."""
-        with self._call("sum", vector.dtype.name, vector.size, what) as call:
+        said = ("sum", name_of(vector.dtype), vector.size, what)
+        # Sums that overflow are infinite, as those of operations are.
+        with self._call(*said) as call, np.errstate(all="ignore"):
             self._meeting.sum(call, vector, out)
 
     def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:

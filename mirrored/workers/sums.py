@@ -6,6 +6,7 @@ Every element is added up by itself, so the result does not hang on how vectors 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def add_in_order(arrays: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
     """
     if len(arrays) == 1:
         np.copyto(out, arrays[0])
-    elif out.dtype.name in _NARROW:
+    elif name_of(out.dtype) in _NARROW:
         _add_narrow(arrays, out)
     elif len(arrays) == 2:
         np.add(arrays[0], arrays[1], out=out)
@@ -41,6 +42,18 @@ def add_in_order(arrays: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
         step = max(1, _PIECE // out.itemsize)
         for at in range(0, out.size, step):
             _add_piece([array[at : at + step] for array in arrays], out[at : at + step])
+
+
+@cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype, which NumPy puts together each time that it is asked.
+
+    Example:
+        >>> import numpy as np
+        >>> name_of(np.dtype("f4"))
+        'float32'
+    """
+    return dtype.name
 
 
 def _add_piece(arrays: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:

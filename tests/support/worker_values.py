@@ -4,6 +4,7 @@ A program: each worker knows what all others have, and prints what was right.
 """
 
 import itertools
+import warnings
 from collections import defaultdict
 
 import ml_dtypes
@@ -11,6 +12,7 @@ import numpy as np
 
 from mirrored.workers import connect
 
+warnings.simplefilter("error")
 WORKERS = connect()
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "complex64")
 # Nothing, one element, what is added up in one go, and more than is added up at a time.
@@ -59,6 +61,9 @@ def sums() -> None:
     matrix = np.full((3, 4), WORKERS.rank + 1.0)
     WORKERS.sum_in_order(matrix, matrix, "a matrix")
     assert (matrix == WORKERS.count * (WORKERS.count + 1) / 2).all()
+    huge = np.full(3, 3e38, np.float32)
+    WORKERS.sum_in_order(huge, huge, "an overflow")
+    assert np.isinf(huge).all()
     for number in range(200):  # Those that are quick do not overtake the others.
         vector = np.full(5, number * (WORKERS.rank + 1), np.int64)
         WORKERS.sum_in_order(vector, vector, "many")
