@@ -21,6 +21,7 @@ import mirrored as mr
 from mirrored import devices, layers, ops
 from mirrored.backends.communication import connection
 from mirrored.backends.communication.connection import MULTI_RANK
+from mirrored.backends.communication.futures import RESERVE
 from mirrored.backends.cuda import nccl_settings, nvml
 from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, Program, ThreadPool
@@ -39,6 +40,9 @@ _SETTINGS = frozenset(
     }
 )
 _FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
+
+# Tests look which threads are left, and those that are parked stay until the process ends.
+RESERVE.needed = False
 
 
 def pytest_configure() -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from mirrored._logging import logger
 from mirrored.backends.communication.failures import no_thread, timed_out
-from mirrored.backends.communication.futures import Future
+from mirrored.backends.communication.futures import RESERVE, Future
 from mirrored.backends.communication.handle import Handle, Progress
 from mirrored.backends.communication.in_flight import Request
 from mirrored.backends.communication.watch import WATCH, Watch
@@ -28,6 +28,9 @@ MULTI_RANK = "MIRRORED_NCCL_MULTI_RANK"
 
 # Seconds that what is in flight has when the process ends: nobody will use it any more.
 _AT_EXIT = 5.0
+# Threads that closing takes then beside one for each connection: it itself, one that closes, one
+# that ends everything, and what stops writes.
+_AT_EXIT_THREADS = 4
 
 
 class Connection:
@@ -350,6 +353,7 @@ def _close_at_exit() -> None:
 
 def _keep(connection: Connection, link: Handle) -> None:
     _open[connection] = link
+    RESERVE.fill(_AT_EXIT_THREADS + len(_open))
     _close_at_exit()
 
 
@@ -357,8 +361,8 @@ def close_all() -> None:
     """Close all connections that are open, the last one first; what goes wrong is logged.
 
     It is called at exit, and may be before. All that is in flight has a few seconds together, and
-    is aborted then. Where no thread can be started, as at the exit of Python 3.12 and later, the
-    devices stay connected: a call without a deadline could keep the process from ending.
+    is aborted then. Where no thread can be had the devices stay connected: a call without a
+    deadline could keep the process from ending.
     """
     # A forked process cannot use what it has a copy of.
     ours = [each for each, link in reversed(_open.items()) if link.process == os.getpid()]
@@ -368,12 +372,13 @@ def close_all() -> None:
     for watch in watches:
         watch.hurry(_AT_EXIT)
     try:
-        call = Future("mirrored-close-at-exit", lambda: _close_now(ours))
-        if call.begun:
-            longest = max(watch.stop_seconds + 2 * watch.abort_seconds for watch in watches)
-            call.thread.join(_AT_EXIT + longest)
-            if not call.is_over:
-                logger.warning("Devices were not disconnected at exit, since that hangs.")
+        with RESERVE.lent():
+            call = Future("mirrored-close-at-exit", lambda: _close_now(ours))
+            if call.begun:
+                longest = max(watch.stop_seconds + 2 * watch.abort_seconds for watch in watches)
+                call.thread.join(_AT_EXIT + longest)
+                if not call.is_over:
+                    logger.warning("Devices were not disconnected at exit, since that hangs.")
     finally:
         for watch in watches:
             watch.hurry(math.inf)

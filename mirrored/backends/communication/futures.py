@@ -4,8 +4,13 @@ Connecting devices, and letting go of them, can hang where the hardware does; a 
 """
 
 import math
+import os
+import queue
+import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from mirrored._threads import new_thread, start
@@ -40,6 +45,90 @@ def pauses(clock: Callable[[], float]) -> Iterator[float]:
         pause = min(2 * pause, longest)
 
 
+class _Lent:
+    """A call in a parked thread, as a thread of its own would be."""
+
+    def __init__(self, name: str, function: Callable[[], object]) -> None:
+        self.name = name
+        self._function = function
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Call the function, in the thread."""
+        try:
+            self._function()
+        finally:
+            self._over.set()
+
+    def is_alive(self) -> bool:
+        """Whether the function has not returned yet."""
+        return not self._over.is_set()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for it, for so many seconds."""
+        self._over.wait(timeout)
+
+
+class Reserve:
+    """Daemon threads that are parked until the process ends, when Python 3.12 and later start none.
+
+    Attributes:
+        needed: Whether there are any.
+    """
+
+    def __init__(self) -> None:
+        self.needed = sys.version_info >= (3, 12)
+        self._parked: deque[queue.SimpleQueue[_Lent]] = deque()
+        self._started = 0
+        self._process = os.getpid()
+        self._lending = False
+
+    def fill(self, count: int) -> None:
+        """See to it that so many threads were parked, as far as the system allows it."""
+        if not self.needed:
+            return
+        if self._process != os.getpid():  # Those of a process are not in its fork.
+            self._parked.clear()
+            self._process, self._started = os.getpid(), 0
+        while self._started < count:
+            calls: queue.SimpleQueue[_Lent] = queue.SimpleQueue()
+            try:
+                start(new_thread("mirrored-parked", self._run, calls))
+            except RuntimeError:
+                return
+            self._started += 1
+            self._parked.append(calls)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let calls that get no thread of their own have parked ones in this block."""
+        self._lending = True
+        try:
+            yield
+        finally:
+            self._lending = False
+
+    def call(self, name: str, function: Callable[[], object]) -> _Lent | None:
+        """Call a function in a parked thread; None: there is none for it."""
+        if not self._lending or self._process != os.getpid():
+            return None
+        try:
+            calls = self._parked.popleft()
+        except IndexError:
+            return None
+        lent = _Lent(name, function)
+        calls.put(lent)
+        return lent
+
+    def _run(self, calls: "queue.SimpleQueue[_Lent]") -> None:
+        while True:
+            calls.get().run()
+            self._parked.append(calls)
+
+
+RESERVE = Reserve()
+
+
 class Future(Generic[T]):
     """A function's call in a daemon thread, which begins now.
 
@@ -70,11 +159,16 @@ class Future(Generic[T]):
         self._values: list[T] = []
         self._unwanted: Callable[[T], object] | None = None
         self._lock = threading.Lock()
-        self.thread = new_thread(name, self._run)
+        thread = new_thread(name, self._run)
+        self.thread: threading.Thread | _Lent = thread
         try:
-            start(self.thread)
+            start(thread)
         except RuntimeError as error:
-            self.error, self.begun = error, False
+            lent = RESERVE.call(name, self._run)
+            if lent is None:
+                self.error, self.begun = error, False
+            else:
+                self.thread = lent
 
     @property
     def is_over(self) -> bool:

@@ -642,6 +642,8 @@ script.communicators[0].close = lambda: print("closed")
 AT_EXIT = """
 import sys
 import numpy as np
+from mirrored.backends.communication.futures import RESERVE
+RESERVE.needed = {parked}
 from mirrored.backends.communication import connection
 from mirrored.backends.communication.connection import Connection
 from scripted_communicator import Script
@@ -656,7 +658,7 @@ for number, script in enumerate([one, other]):
 sys.exit({status})
 """
 
-# As Python 3.12 and later do at exit.
+# As Python 3.12 and later have it at exit.
 NO_THREADS = """
 import atexit, threading
 def start(thread):
@@ -665,25 +667,30 @@ atexit.register(setattr, threading.Thread, "start", start)
 """
 
 
+ABORTED = (
+    "What was in flight at exit was not done within 0.1 s, and was aborted. Received: A "
+    "collective was not done by its deadline. Received: the collective of GPU:0: a sum; "
+)
+NOT_ABORTED = "not done within 0.1 s, and could not be aborted either. Received: "
+
+
 @pytest.mark.usefixtures("no_deadlock")
 @pytest.mark.parametrize("status", [0, 3])
 @pytest.mark.parametrize(
-    ("abort", "more", "said"),
+    ("abort", "more", "parked", "said"),
     [
-        (
-            "ok",
-            "",
-            "What was in flight at exit was not done within 0.1 s, and was aborted. Received: A "
-            "collective was not done by its deadline. Received: the collective of GPU:0: a sum; ",
-        ),
-        ("never returns", "", "not done within 0.1 s, and could not be aborted either. Received: "),
-        ("ok", NO_THREADS, ""),
+        ("ok", "", False, ABORTED),
+        ("ok", NO_THREADS, True, ABORTED),
+        ("never returns", "", False, NOT_ABORTED),
+        ("never returns", NO_THREADS, True, NOT_ABORTED),
+        ("ok", NO_THREADS, False, ""),
     ],
 )
 def test_a_collective_hangs_at_exit(
-    status: int, abort: str, more: str, said: str, tmp_path: Path
+    status: int, abort: str, more: str, parked: bool, said: str, tmp_path: Path
 ) -> None:
-    code = AT_EXIT.format(status=status, abort=abort, more=more)
+    """Where no thread can be started any more, one that was parked before closes."""
+    code = AT_EXIT.format(status=status, abort=abort, more=more, parked=parked)
     done = run_to_its_end(code, tmp_path)
     assert done.returncode == status
     lines = [line for line in done.stderr.splitlines() if "Connecting" not in line]
