@@ -47,6 +47,10 @@ HELD: dict[str, dict[str, str]] = {
         "one-copy-saved": "test_one_copy_is_saved_and_all_are_restored",
         "batch-size": "test_a_batch_of_all_replicas_together_has_32_examples",
     },
+    "workers/test_values.py": {"worker-sums": "test_sums_gathers_and_broadcasts"},
+    "workers/test_failures.py": {
+        "worker-failures": "test_all_hear_of_it test_who_hangs_is_named_by_the_deadline",
+    },
     "training/callbacks/test_runs.py": {"callbacks": "test_runs_on_three_replicas"},
     "training/callbacks/test_history.py": {
         "history": "test_a_history_of_the_users_own_goes_on "

@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import mirrored as mr
-from mirrored.backends.blas_threads import available_threads, product, run_on_threads
+from mirrored.backends.blas_threads import available_threads, limit, product, run_on_threads
 
 
 def threads() -> list[int]:
@@ -48,6 +48,14 @@ def test_any_thread_sets_it() -> None:
 
 def test_how_many_there_are() -> None:
     assert available_threads() >= 1
+
+
+def test_a_limit_is_what_there_is_from_then_on() -> None:
+    with threadpool_limits(2, "blas"):
+        limit(1)
+        assert set(threads()) == {1}
+        assert available_threads() == 1
+    available_threads.cache_clear()
 
 
 # The shapes of a and b, and how many of two threads their product uses.
