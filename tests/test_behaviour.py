@@ -275,6 +275,19 @@ HELD: dict[str, dict[str, str]] = {
         "nccl-failure": "test_a_failure_is_raised test_a_failure_is_got_around",
         "deterministic-option": "test_on_the_host_the_same_bits_cost_nothing",
     },
+    "test_worker_parity.py": {
+        "workers-equal-one": "test_workers_equal_one_replica test_every_way_of_training",
+        "workers-predict": "test_workers_equal_one_replica",
+    },
+    "distribute/test_worker_input.py": {"workers-input": "test_each_way_to_share_a_dataset"},
+    "distribute/test_worker_files.py": {
+        "workers-files": "test_the_first_worker_writes_for_all",
+    },
+    "distribute/test_worker_agreement.py": {"workers-alike": "test_programs_that_differ"},
+    "distribute/test_worker_resolver.py": {"workers-resolver": "test_what_differs_is_refused"},
+    "distribute/cross_device_ops/test_worker_times.py": {
+        "workers-slow": "test_who_takes_twice_as_long_is_slow test_a_slow_worker_is_told_of_once",
+    },
     "distribute/test_context.py": {
         "contexts": "test_outside_all_scopes_there_is_one_replica "
         "test_scope_is_the_cross_replica_context test_run_is_the_replicas_context",

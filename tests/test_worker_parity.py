@@ -77,9 +77,11 @@ def test_any_layout_of_workers_equals_one_replica(layout: tuple[int, ...], tmp_p
     check(layout, cases(48), tmp_path)
 
 
-def check_ways(layout: Sequence[int], names: Sequence[str], folder: Path) -> None:
+def check_ways(
+    layout: Sequence[int], names: Sequence[str], folder: Path, hosts: str | None = None
+) -> None:
     """Fail unless each way of training leaves the same on all workers, and what it does on one."""
-    found: list[dict[str, Any]] = launch("looped", layout, list(names), folder)
+    found: list[dict[str, Any]] = launch("looped", layout, list(names), folder, hosts=hosts)
     for name in names:
         check_same([each[name] for each in found])
         check_alike(run(WAYS[name], 1, mr.MirroredStrategy), found[0][name], 1e-12)
@@ -92,6 +94,10 @@ def test_ways_of_training(tmp_path: Path) -> None:
 
 @needs_mpi
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", [(2, 2), (1, 1, 1, 1), (1, 2, 1)], ids=str)
-def test_every_way_of_training(layout: tuple[int, ...], tmp_path: Path) -> None:
-    check_ways(layout, list(WAYS), tmp_path)
+@pytest.mark.parametrize(
+    ("layout", "hosts"),
+    [((2, 2), None), ((1, 1, 1, 1), None), ((1, 2, 1), "a,b"), ((2, 2), "a,b")],
+    ids=str,
+)
+def test_every_way_of_training(layout: tuple[int, ...], hosts: str | None, tmp_path: Path) -> None:
+    check_ways(layout, list(WAYS), tmp_path, hosts)

@@ -198,6 +198,8 @@ class MPIWorkers(Workers):
         if self._broken is not None or self._is_closed or os.getpid() != self._process:
             return
         self._broken = self._waiting.stopped = error
+        if step is None:
+            step = getattr(error, "training_step", None)
         if self._notices.failure is None:  # Else all have heard of that.
             self._notices.tell(self._notice(FAILED, _named(error), step))
 

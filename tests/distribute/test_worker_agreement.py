@@ -29,6 +29,7 @@ def test_programs_that_differ(tmp_path: Path) -> None:
 @needs_mpi
 @pytest.mark.slow
 def test_a_worker_that_fails(tmp_path: Path) -> None:
-    (first, text, worker), (second, _, _) = launch("failing", (1, 1), 3, tmp_path, any_status=True)
-    assert (first, worker, second) == ("WorkerError", 1, "OSError")
+    (first, text, step), (second, _, _) = launch("failing", (1, 1), 3, tmp_path, any_status=True)
+    assert (first, step, second) == ("WorkerError", "step 3 of epoch 1", "OSError")
+    assert "Worker 1 on host" in text
     assert "the disk is gone" in text

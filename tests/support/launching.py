@@ -23,7 +23,13 @@ needs_mpi = pytest.mark.skipif(
 
 
 def launch(
-    program: str, devices: Sequence[int], given: Any, folder: Path, *, any_status: bool = False
+    program: str,
+    devices: Sequence[int],
+    given: Any,
+    folder: Path,
+    *,
+    hosts: str | None = None,
+    any_status: bool = False,
 ) -> list[Any]:
     """Return what a function of `worker_programs` returns on each worker, by rank.
 
@@ -32,6 +38,7 @@ def launch(
         devices: How many simulated GPUs each worker has.
         given: What it is called with; it is pickled.
         folder: Where the results may be.
+        hosts: The names of hosts that MPICH is to pretend, with commas in between.
         any_status: Whether the launch may end with another status than 0.
     """
     task = folder / "task"
@@ -42,7 +49,16 @@ def launch(
         "PYTHONPATH": os.pathsep.join([here, str(_SUPPORT)]),
         "OPENBLAS_NUM_THREADS": "1",
     }
-    command = [str(_MPIEXEC), "-n", str(len(devices)), sys.executable, "-m", "mirrored.run"]
+    pretended = [] if hosts is None else ["-launcher", "fork", "-hosts", hosts]
+    command = [
+        str(_MPIEXEC),
+        *pretended,
+        "-n",
+        str(len(devices)),
+        sys.executable,
+        "-m",
+        "mirrored.run",
+    ]
     done = subprocess.run(
         [*command, str(_SUPPORT / "worker_programs.py"), str(folder)],
         env=environment,

@@ -137,6 +137,7 @@ def _sum(xp: Any, out: Any, x: Any, *_: Any, sum_now: Callable[..., None], what:
 _SUM = Op(
     name="CollectiveReduceV2",
     infer=lambda x, *_, **__: x,
+    may_alias=(0,),
     kernel=_sum,
     whole=True,
     stateful=True,
