@@ -357,3 +357,19 @@ def one_hot(
     if places.dtype not in INDICES:
         places = ops.cast(places, ops.int64)
     return ops.one_hot(places, num_classes, axis=axis, dtype=dtype or ops.float32)
+
+
+@explained
+def gelu(x: Any, approximate: bool = True) -> Tensor:
+    """Return the elements times the part of a normal distribution that is below them.
+
+    Args:
+        x: Floats.
+        approximate: Whether by a formula with tanh.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.gelu(0.0).numpy().item()
+        0.0
+    """
+    return ops.gelu(x, approximate)

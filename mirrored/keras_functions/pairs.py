@@ -9,6 +9,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.keras_functions.promotion import booleans as _booleans
 from mirrored.keras_functions.promotion import common as _common
+from mirrored.keras_functions.promotion import multiplied as _multiplied
 from mirrored.keras_functions.promotion import tensors as _tensors
 from mirrored.ops import Tensor
 
@@ -327,7 +328,10 @@ def matmul(x1: Any, x2: Any) -> Tensor:
         >>> mr.keras.ops.matmul([[1, 2]], [[3.0], [4.0]]).numpy().item()
         11.0
     """
-    first, second = _common(*_tensors(x1, x2))
+    return _multiplied(_matrix_product, x1, x2)
+
+
+def _matrix_product(first: Tensor, second: Tensor) -> Tensor:
     added = [-2] * (first.ndim == 1) + [-1] * (second.ndim == 1)
     first = ops.expand_dims(first, 0) if first.ndim == 1 else first
     second = ops.expand_dims(second, 1) if second.ndim == 1 else second

@@ -3,11 +3,15 @@
 TensorFlow's own operations refuse two dtypes; Keras' have JAX' rules, by which each two have one.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from mirrored import ops
 from mirrored.ops import Tensor
-from mirrored.ops.spec import FLOATS, INTEGERS, DType, default_float
+from mirrored.ops.spec import FLOATS, INDICES, DType, default_float
 
 
 def result_type(*kinds: Any) -> DType:
@@ -20,13 +24,29 @@ def result_type(*kinds: Any) -> DType:
         >>> result_type(ops.int32, float).name, result_type(ops.bool_, int).name
         ('float32', 'int32')
     """
-    for among in (FLOATS, INTEGERS):
-        found = [kind for kind in kinds if kind in among]
-        if found:
-            return max(found, key=lambda dtype: dtype.itemsize)
-        if among is FLOATS and float in kinds:
-            return default_float()
-    return ops.int32 if int in kinds else ops.bool_
+    return _result_type(frozenset(kinds))
+
+
+@functools.lru_cache(512)
+def _result_type(kinds: frozenset[Any]) -> DType:
+    found = [kind for kind in kinds if kind in FLOATS]
+    if len(found) > 1 and all(kind.itemsize == 2 for kind in found):
+        return ops.float32  # Of two bytes each float16 and bfloat16 have numbers of their own.
+    if found:
+        return max(found, key=lambda dtype: dtype.itemsize)
+    signed = max((kind.itemsize for kind in kinds if _is_integer(kind, "i")), default=0)
+    unsigned = max((kind.itemsize for kind in kinds if _is_integer(kind, "u")), default=0)
+    if float in kinds or (signed and unsigned == 8):
+        return default_float()
+    if not signed and not unsigned:
+        return ops.int32 if int in kinds else ops.bool_
+    if not signed:
+        return np.dtype(f"u{min(unsigned, 4)}")  # As Keras, which has no uint64 of others.
+    return np.dtype(f"i{signed if signed > unsigned else 2 * unsigned}")
+
+
+def _is_integer(kind: Any, which: str) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind == which
 
 
 def tensors(*values: Any) -> list[Tensor]:
@@ -83,19 +103,37 @@ def numbers(x: Any) -> Tensor:
     return ops.cast(tensor, ops.int32) if tensor.dtype == ops.bool_ else tensor
 
 
+def common_floats(*values: Any) -> list[Tensor]:
+    """Return values as floats of the dtype that they promote to.
+
+    Args:
+        *values: The same as for `common`.
+    """
+    return common(*values, float)
+
+
 def summands(x: Any) -> Tensor:
-    """Return a value as what is added up; booleans become int32.
+    """Return a value as what is added up, of 32 bits at least.
 
     Args:
         x: The value.
-
-    Raises:
-        TypeError: It is of uint8, whose sums are uint32 in Keras, which tensors cannot be.
     """
     tensor = numbers(x)
-    if tensor.dtype == ops.uint8:
-        raise TypeError(
-            "Sums and products of uint8 are uint32 in Keras, which tensors cannot be here. Cast "
-            "to int32 or to floats first."
-        )
-    return tensor
+    if tensor.dtype in FLOATS or tensor.dtype.itemsize >= 4:
+        return tensor
+    return ops.cast(tensor, ops.uint32 if tensor.dtype.kind == "u" else ops.int32)
+
+
+def multiplied(function: Callable[..., Tensor], *values: Any) -> Tensor:
+    """Return a product in the dtype that its factors promote to, also where no product is of it.
+
+    Args:
+        function: From tensors of one dtype to their product.
+        *values: The factors.
+    """
+    factors = common(*tensors(*values))
+    kind = factors[0].dtype
+    if kind in FLOATS or kind in INDICES:
+        return function(*factors)
+    wide = ops.int64 if kind.itemsize >= 4 else ops.int32
+    return ops.cast(function(*(ops.cast(each, wide) for each in factors)), kind)

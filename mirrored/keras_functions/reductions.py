@@ -29,7 +29,7 @@ def _place(find: Callable[..., Tensor], x: Any, axis: int | None, keepdims: bool
 
 @explained
 def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the sum over axes; that of booleans is int32.
+    """Return the sum over axes; that of booleans and short integers is of 32 bits.
 
     Args:
         x: A tensor, an array, a number or nested lists of numbers.
@@ -45,20 +45,21 @@ def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @explained
-def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the product over axes; that of booleans is int32.
+def prod(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+    """Return the product over axes; that of booleans and short integers is of 32 bits.
 
     Args:
         x: A tensor, an array, a number or nested lists of numbers.
         axis: The axis or axes; None: all.
         keepdims: Whether they stay, of size 1.
+        dtype: The dtype; None: that of `x`, of 32 bits at least.
 
     Example:
         >>> import mirrored as mr
         >>> mr.keras.ops.prod([2, 3]).numpy().item()
         6
     """
-    return ops.reduce_prod(_summands(x), axis, keepdims)
+    return ops.reduce_prod(_summands(x) if dtype is None else ops.cast(x, dtype), axis, keepdims)
 
 
 @explained

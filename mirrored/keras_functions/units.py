@@ -3,232 +3,107 @@
 Each is a call or two of an operation.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored.keras_functions.promotion import floats as _floats
+from mirrored.numpy_functions import elements
 from mirrored.ops import Tensor
+from mirrored.ops.spec import FLOATS
+
+_Unary = Callable[[Any], Tensor]
 
 
-def exp(x: Any) -> Tensor:
-    """Return e to the power of each element. Integers become floats of floatx.
+def _define(name: str, what: str, function: _Unary, example: str, convert: Any = _floats) -> _Unary:
+    """Return a function of one tensor, with a docstring made of what it returns and an example."""
 
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
+    def f(x: Any) -> Tensor:
+        return function(convert(x))
 
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.exp(0.0).numpy().item()
-        1.0
-    """
-    return ops.exp(_floats(x))
-
-
-def expm1(x: Any) -> Tensor:
-    """Return e to the power of each element, less 1. Integers become floats of floatx.
+    f.__name__ = f.__qualname__ = name
+    given, result = example.split(" -> ")
+    further = " Integers become floats of floatx." if convert is _floats else ""
+    f.__doc__ = f"""Return {what}.{further}
 
     Args:
         x: A tensor, an array, a number or nested lists of numbers.
 
     Example:
         >>> import mirrored as mr
-        >>> mr.keras.ops.expm1(0.0).numpy().item()
-        0.0
+        >>> mr.keras.ops.{name}({given}).numpy().item()
+        {result}
     """
-    return ops.expm1(_floats(x))
+    return explained(f)
 
 
-def log(x: Any) -> Tensor:
-    """Return the natural logarithms. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.log(1).numpy().item()
-        0.0
-    """
-    return ops.log(_floats(x))
+def _whole_as_is(x: Any) -> Any:
+    """Return floats, and what is whole already."""
+    return ops.convert_to_tensor(x)
 
 
-def log1p(x: Any) -> Tensor:
-    """Return the logarithms of x + 1. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.log1p(0).numpy().item()
-        0.0
-    """
-    return ops.log1p(_floats(x))
+def _trunc(x: Tensor) -> Tensor:
+    if x.dtype not in FLOATS:
+        return x
+    # -0.0 stays below 0, as in Keras.
+    return ops.where(ops.less(x, ops.zeros_like(x)), ops.ceil(x), ops.floor(x))
 
 
-def sqrt(x: Any) -> Tensor:
-    """Return the square roots. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.sqrt(4).numpy().item()
-        2.0
-    """
-    return ops.sqrt(_floats(x))
-
-
-def sin(x: Any) -> Tensor:
-    """Return the sines. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.sin(0).numpy().item()
-        0.0
-    """
-    return ops.sin(_floats(x))
-
-
-def cos(x: Any) -> Tensor:
-    """Return the cosines. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.cos(0).numpy().item()
-        1.0
-    """
-    return ops.cos(_floats(x))
-
-
-def tan(x: Any) -> Tensor:
-    """Return the tangents. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.tan(0).numpy().item()
-        0.0
-    """
-    return ops.tan(_floats(x))
-
-
-def sinh(x: Any) -> Tensor:
-    """Return the hyperbolic sines. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.sinh(0).numpy().item()
-        0.0
-    """
-    return ops.sinh(_floats(x))
-
-
-def cosh(x: Any) -> Tensor:
-    """Return the hyperbolic cosines. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.cosh(0).numpy().item()
-        1.0
-    """
-    return ops.cosh(_floats(x))
-
-
-def tanh(x: Any) -> Tensor:
-    """Return the hyperbolic tangents. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.tanh(0).numpy().item()
-        0.0
-    """
-    return ops.tanh(_floats(x))
-
-
-def arcsin(x: Any) -> Tensor:
-    """Return the inverse sines. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.arcsin(0).numpy().item()
-        0.0
-    """
-    return ops.asin(_floats(x))
-
-
-def arccos(x: Any) -> Tensor:
-    """Return the inverse cosines. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.arccos(1).numpy().item()
-        0.0
-    """
-    return ops.acos(_floats(x))
-
-
-def arctan(x: Any) -> Tensor:
-    """Return the inverse tangents. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.arctan(0).numpy().item()
-        0.0
-    """
-    return ops.atan(_floats(x))
-
-
-def floor(x: Any) -> Tensor:
-    """Return the elements, rounded down. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.floor(1.5).numpy().item()
-        1.0
-    """
-    return ops.floor(_floats(x))
-
-
-def ceil(x: Any) -> Tensor:
-    """Return the elements, rounded up. Integers become floats of floatx.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.ceil(1.5).numpy().item()
-        2.0
-    """
-    return ops.ceil(_floats(x))
+exp = _define("exp", "e to the power of each element", ops.exp, "0.0 -> 1.0")
+exp2 = _define("exp2", "2 to the power of each element", elements.exp2, "3 -> 8.0")
+expm1 = _define("expm1", "e to the power of each element, less 1", ops.expm1, "0.0 -> 0.0")
+log = _define("log", "the natural logarithms", ops.log, "1 -> 0.0")
+log1p = _define("log1p", "the logarithms of x + 1", ops.log1p, "0 -> 0.0")
+log2 = _define("log2", "the logarithms to base 2", elements.log2, "8 -> 3.0")
+log10 = _define("log10", "the logarithms to base 10", elements.log10, "1 -> 0.0")
+sqrt = _define("sqrt", "the square roots", ops.sqrt, "4 -> 2.0")
+cbrt = _define("cbrt", "the cube roots", elements.cbrt, "-8 -> -2.0")
+sin = _define("sin", "the sines", ops.sin, "0 -> 0.0")
+cos = _define("cos", "the cosines", ops.cos, "0 -> 1.0")
+tan = _define("tan", "the tangents", ops.tan, "0 -> 0.0")
+sinh = _define("sinh", "the hyperbolic sines", ops.sinh, "0 -> 0.0")
+cosh = _define("cosh", "the hyperbolic cosines", ops.cosh, "0 -> 1.0")
+tanh = _define("tanh", "the hyperbolic tangents", ops.tanh, "0 -> 0.0")
+arcsin = _define("arcsin", "the inverse sines", ops.asin, "0 -> 0.0")
+arccos = _define("arccos", "the inverse cosines", ops.acos, "1 -> 0.0")
+arctan = _define("arctan", "the inverse tangents", ops.atan, "0 -> 0.0")
+arcsinh = _define("arcsinh", "the inverse hyperbolic sines", ops.asinh, "0 -> 0.0")
+arccosh = _define("arccosh", "the inverse hyperbolic cosines", ops.acosh, "1 -> 0.0")
+arctanh = _define("arctanh", "the inverse hyperbolic tangents", ops.atanh, "0 -> 0.0")
+floor = _define("floor", "the elements, rounded down", ops.floor, "1.5 -> 1.0")
+ceil = _define("ceil", "the elements, rounded up", ops.ceil, "1.5 -> 2.0")
+trunc = _define("trunc", "the elements, rounded towards 0", _trunc, "-1.5 -> -1.0", _whole_as_is)
+fabs = _define("fabs", "the elements without their signs", ops.abs, "-2 -> 2.0")
+sinc = _define("sinc", "sin(pi x) / (pi x), and 1 at 0", elements.sinc, "0 -> 1.0")
+deg2rad = _define("deg2rad", "degrees as radians", elements.deg2rad, "0 -> 0.0")
+rad2deg = _define("rad2deg", "radians as degrees", elements.rad2deg, "0 -> 0.0")
+angle = _define(
+    "angle", "0 for what is not below 0, and pi for what is", elements.angle, "1 -> 0.0"
+)
+erf = _define("erf", "the error function of each element", ops.erf, "0 -> 0.0")
+erfc = _define("erfc", "1 less the error function of each element", ops.erfc, "0 -> 1.0")
+erfinv = _define("erfinv", "what `erf` gives the elements of", ops.erfinv, "0 -> 0.0")
+signbit = _define(
+    "signbit", "whether each element is below 0", elements.signbit, "-1 -> True", _whole_as_is
+)
+isposinf = _define(
+    "isposinf", "which elements are plus infinity", elements.isposinf, "1.0 -> False"
+)
+isneginf = _define(
+    "isneginf", "which elements are minus infinity", elements.isneginf, "1.0 -> False"
+)
+conj = _define("conj", "the elements, which are real", ops.identity, "2.0 -> 2.0", _whole_as_is)
+conjugate = _define(
+    "conjugate", "the elements, which are real", ops.identity, "2.0 -> 2.0", _whole_as_is
+)
+real = _define("real", "the elements, which are real", ops.identity, "2.0 -> 2.0", _whole_as_is)
+imag = _define("imag", "zeros: the elements are real", ops.zeros_like, "2.0 -> 0.0", _whole_as_is)
+isreal = _define(
+    "isreal",
+    "whether elements are real, as all are",
+    lambda x: ops.ones_like(x, ops.bool_),
+    "2.0 -> True",
+    _whole_as_is,
+)
+copy = _define("copy", "the elements", ops.identity, "2.0 -> 2.0", _whole_as_is)

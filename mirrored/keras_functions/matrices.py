@@ -1,0 +1,378 @@
+"""`keras.ops` of matrices: norms, decompositions and systems of equations."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.keras_functions.promotion import common_floats as _common_floats
+from mirrored.keras_functions.promotion import floats as _floats
+from mirrored.ops import Tensor
+
+
+def _several(norm: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """Return norms of matrices with the axes that they are over, or without these."""
+    found: Tensor = norm
+    if keepdims:
+        for axis in sorted(axes):
+            found = ops.expand_dims(found, axis)
+    return found
+
+
+@explained
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the norm of vectors or matrices.
+
+    Args:
+        x: Numbers.
+        ord: The order. Of vectors: None or a number, infinities too; 0 counts what is not 0. Of
+            matrices: None or "fro", the root of the sum of squares; "nuc", the sum of the singular
+            values; 2 and -2, the largest and the least of these; 1 and -1, the largest and the
+            least sum of a column's absolute values; plus and minus infinity, those of a row's.
+        axis: The axis of vectors, or the two of matrices; None: all of one or two.
+        keepdims: Whether these axes stay, of size 1.
+
+    Raises:
+        ValueError: There is no such order, or no such axes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.norm([3.0, 4.0]).numpy().item()
+        5.0
+    """
+    tensor = _floats(x)
+    if axis is None:
+        axes = tuple(range(tensor.ndim))
+    else:
+        axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    if any(not -tensor.ndim <= each < tensor.ndim for each in axes):
+        raise ValueError(
+            "All `axis` values must be in the range [-ndim, ndim). "
+            f"Received inputs with ndim={tensor.ndim}, while axis={axes}"
+        )
+    axes = tuple(each % tensor.ndim for each in axes)
+    if len(axes) == 1:
+        return _of_vectors(tensor, ord, axes[0], keepdims)
+    if len(axes) != 2:
+        raise ValueError(f"Invalid axis values. Received: axis={axes}")
+    return _of_matrices(tensor, ord, axes, keepdims)
+
+
+def _of_vectors(x: Tensor, order: Any, axis: int, keepdims: bool) -> Tensor:
+    if isinstance(order, str):
+        raise ValueError(f"Invalid `ord` argument for vector norm. Received: ord={order}")
+    if order == 0:
+        counted = ops.cast(ops.not_equal(x, ops.zeros_like(x)), x.dtype)
+        return ops.reduce_sum(counted, axis, keepdims)
+    if order == -math.inf:
+        return ops.reduce_min(ops.abs(x), axis, keepdims)
+    if order is None or order > 0:
+        return ops.norm(x, "euclidean" if order is None else order, axis, keepdims)
+    total = ops.reduce_sum(ops.pow(ops.abs(x), float(order)), axis, keepdims)
+    return ops.pow(total, 1.0 / order)
+
+
+def _of_matrices(x: Tensor, order: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    if order in (None, "fro"):
+        return ops.norm(x, "fro", axes, keepdims)
+    if order in (1, -1, math.inf, -math.inf):
+        rows, columns = axes if abs(order) == 1 else axes[::-1]
+        sums = ops.reduce_sum(ops.abs(x), rows, True)
+        extreme = ops.reduce_max if order > 0 else ops.reduce_min
+        found = extreme(sums, columns, True)
+        return found if keepdims else ops.squeeze(found, list(axes))
+    reductions = {"nuc": ops.reduce_sum, 2: ops.reduce_max, -2: ops.reduce_min}
+    if order not in reductions:
+        raise ValueError(f"Invalid `ord` argument for matrix norm. Received: ord={order}")
+    others = [each for each in range(x.ndim) if each not in axes]
+    values = ops.svd(ops.transpose(x, [*others, *axes]), compute_uv=False)
+    return _several(reductions[order](values, -1), axes, keepdims)
+
+
+@explained
+def cholesky(x: Any, upper: bool = False) -> Tensor:
+    """Return the triangular matrices whose products with themselves transposed are those given.
+
+    Args:
+        x: Symmetric matrices with eigenvalues above 0.
+        upper: Whether to return those above the diagonal.
+
+    Raises:
+        InvalidArgumentError: A matrix is none of these.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.cholesky([[4.0]]).numpy()
+        array([[2.]], dtype=float32)
+    """
+    found = ops.cholesky(_floats(x))
+    return ops.matrix_transpose(found) if upper else found
+
+
+@explained
+def cholesky_inverse(x: Any, upper: bool = False) -> Tensor:
+    """Return the inverses of the matrices whose triangular matrices are given.
+
+    Args:
+        x: What `cholesky` returned.
+        upper: Whether these are above the diagonal.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.cholesky_inverse([[2.0]]).numpy()
+        array([[0.25]], dtype=float32)
+    """
+    tensor = _floats(x)
+    one = ops.eye(tensor.shape[-1], dtype=tensor.dtype)
+    inverse = ops.triangular_solve(tensor, one, lower=not upper)
+    return ops.matmul(inverse, inverse, transpose_a=not upper, transpose_b=upper)
+
+
+@explained
+def det(x: Any) -> Tensor:
+    """Return the determinants of square matrices.
+
+    Args:
+        x: The matrices.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.det([[2.0, 0.0], [0.0, 3.0]]).numpy().item()
+        6.0
+    """
+    return ops.det(_floats(x))
+
+
+@explained
+def logdet(x: Any) -> Tensor:
+    """Return the logarithms of the determinants of symmetric matrices with eigenvalues above 0.
+
+    Args:
+        x: The matrices.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.logdet([[1.0]]).numpy().item()
+        0.0
+    """
+    return ops.logdet(_floats(x))
+
+
+@explained
+def slogdet(x: Any) -> tuple[Tensor, Tensor]:
+    """Return the signs of determinants, and the logarithms of their absolute values.
+
+    Args:
+        x: Square matrices.
+
+    Example:
+        >>> import mirrored as mr
+        >>> [each.numpy().item() for each in mr.keras.ops.slogdet([[-1.0]])]
+        [-1.0, 0.0]
+    """
+    sign, logarithm = ops.slogdet(_floats(x))
+    return sign, logarithm
+
+
+@explained
+def eigh(x: Any) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues of symmetric matrices, and their eigenvectors.
+
+    Args:
+        x: The matrices.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
+        array([1., 2.], dtype=float32)
+    """
+    return ops.eigh(_floats(x))
+
+
+@explained
+def inv(x: Any) -> Tensor:
+    """Return the inverses of square matrices.
+
+    Args:
+        x: The matrices.
+
+    Raises:
+        InvalidArgumentError: A matrix has none.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.inv([[2.0]]).numpy()
+        array([[0.5]], dtype=float32)
+    """
+    return ops.inv(_floats(x))
+
+
+def _solved(solve: Any, a: Any, b: Any) -> Tensor:
+    matrices, sides = _common_floats(a, b)
+    if sides.ndim != matrices.ndim - 1:
+        found: Tensor = solve(matrices, sides)
+        return found
+    return ops.squeeze(solve(matrices, ops.expand_dims(sides, -1)), -1)
+
+
+@explained
+def solve(a: Any, b: Any) -> Tensor:
+    """Return what square matrices have to be multiplied by to give `b`.
+
+    Args:
+        a: The matrices.
+        b: Matrices, or vectors, of which there is one axis fewer.
+
+    Raises:
+        InvalidArgumentError: A matrix has no inverse.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.solve([[2.0]], [4.0]).numpy()
+        array([2.], dtype=float32)
+    """
+    return _solved(ops.solve, a, b)
+
+
+@explained
+def solve_triangular(a: Any, b: Any, lower: bool = False) -> Tensor:
+    """Return what triangular matrices have to be multiplied by to give `b`.
+
+    Args:
+        a: The matrices, of which one triangle counts.
+        b: Matrices, or vectors, of which there is one axis fewer.
+        lower: Whether that below the diagonal counts.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.solve_triangular([[2.0]], [4.0]).numpy()
+        array([2.], dtype=float32)
+    """
+    return _solved(lambda m, s: ops.triangular_solve(m, s, lower=lower), a, b)
+
+
+@explained
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Tensor:
+    """Return what a matrix has to be multiplied by to be as near to `b` as it gets.
+
+    Args:
+        a: A matrix.
+        b: A vector or a matrix.
+        rcond: Singular values that are smaller than this part of the largest count as 0; None:
+            those that are by rounding alone.
+
+    Raises:
+        ValueError: They have not equally many rows.
+        TypeError: `a` is no matrix, or `b` neither a vector nor a matrix.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.lstsq([[1.0], [1.0]], [2.0, 4.0]).numpy().round(4)
+        array([3.], dtype=float32)
+    """
+    matrix, side = _common_floats(a, b)
+    if matrix.ndim != 2:
+        raise TypeError(f"{matrix.ndim}-dimensional array given. Array must be two-dimensional")
+    if side.ndim not in (1, 2):
+        raise TypeError(
+            f"{side.ndim}-dimensional array given. Array must be one or two-dimensional"
+        )
+    if matrix.shape[0] != side.shape[0]:
+        raise ValueError("Leading dimensions of input arrays must match")
+    limit = _rounding(matrix) if rcond is None else rcond
+    columns = ops.expand_dims(side, -1) if side.ndim == 1 else side
+    values, left, right = ops.svd(matrix)
+    kept = values >= ops.multiply(values[0], limit)
+    safe = ops.where(kept, values, ops.ones_like(values))
+    inverse = ops.where(kept, ops.reciprocal(safe), ops.zeros_like(values))
+    parts = ops.expand_dims(inverse, -1) * ops.matmul(left, columns, transpose_a=True)
+    found = ops.matmul(right, parts)
+    return ops.squeeze(found, -1) if side.ndim == 1 else found
+
+
+def _rounding(matrix: Tensor) -> float:
+    largest: int = max(*matrix.shape)
+    return float(np.finfo(matrix.dtype).eps) * largest
+
+
+@explained
+def pinv(x: Any, rcond: Any = None) -> Tensor:
+    """Return the pseudo-inverses of matrices.
+
+    Args:
+        x: The matrices.
+        rcond: Singular values that are smaller than this part of the largest count as 0; None:
+            those that are by rounding alone.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.pinv([[2.0], [0.0]]).numpy()
+        array([[0.5, 0. ]], dtype=float32)
+    """
+    return ops.pinv(_floats(x), rcond)
+
+
+@explained
+def matrix_rank(x: Any, tol: Any = None) -> Tensor:
+    """Return how many rows of matrices are none of the others' sums, int32.
+
+    Args:
+        x: The matrices.
+        tol: Singular values up to this count as 0; None: those that are by rounding alone.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy().item()
+        1
+    """
+    return ops.matrix_rank(_floats(x), tol)
+
+
+@explained
+def qr(x: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Return matrices with columns at right angles, and triangular ones, whose products are given.
+
+    Args:
+        x: The products.
+        mode: "reduced", or "complete", by which the first ones are square.
+
+    Raises:
+        ValueError: The mode is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.qr([[1.0], [0.0]])[0].shape
+        (2, 1)
+    """
+    if mode not in ("reduced", "complete"):
+        raise ValueError(
+            "`mode` argument value not supported. Expected one of {'reduced', 'complete'}. "
+            f"Received: mode={mode}"
+        )
+    return ops.qr(_floats(x), full_matrices=mode == "complete")
+
+
+@explained
+def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """Return the singular values of matrices between their left and right vectors.
+
+    Args:
+        x: The matrices.
+        full_matrices: Whether the vectors make square matrices.
+        compute_uv: False: the values alone are returned.
+
+    Returns:
+        The left vectors as columns, the values, and the right vectors as rows.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.svd([[3.0, 0.0], [0.0, 2.0]])[1].numpy()
+        array([3., 2.], dtype=float32)
+    """
+    tensor = _floats(x)
+    if not compute_uv:
+        return ops.svd(tensor, full_matrices, False)
+    values, left, right = ops.svd(tensor, full_matrices)
+    return left, values, ops.matrix_transpose(right)
