@@ -210,7 +210,7 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("session.partial_run(1, z)", NotImplementedError, "`partial_run` is not provided"),
     ("tf.RunOptions(timeout_in_ms=5)", ValueError, "it is not provided here. Leave it out."),
     ("tf.data", AttributeError, "Feed the batches of a `mirrored.data.Dataset`."),
-    ("tf.train.Coordinator", AttributeError, "There are no queues: feed batches"),
+    ("tf.train.QueueRunner", AttributeError, "There are no queues: feed batches"),
     ("tf.train.Supervisor", AttributeError, "Use `tf.Session`, with a `tf.train.Saver`"),
     ("tf.math.no_such_name", AttributeError, "docs/from-tensorflow-1.md lists what is there."),
     ("tf.FIFOQueue", AttributeError, "There are no queues: feed batches"),

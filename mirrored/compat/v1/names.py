@@ -31,6 +31,8 @@ reduce_any . Any
 reduce_logsumexp . ReduceLogSumExp
 argmax . ArgMax
 argmin . ArgMin
+arg_max argmax ArgMax
+arg_min argmin ArgMin
 square . Square
 sqrt . Sqrt
 rsqrt math.rsqrt Rsqrt

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.compat.v1.averages import ExponentialMovingAverage as ExponentialMovingAverage
+from mirrored.compat.v1.coordinator import Coordinator as Coordinator
 from mirrored.compat.v1.decays import exponential_decay as exponential_decay
 from mirrored.compat.v1.decays import inverse_time_decay as inverse_time_decay
 from mirrored.compat.v1.decays import natural_exp_decay as natural_exp_decay
@@ -57,7 +59,6 @@ _PROCESSES = "A program is one process, which has all devices of its machine: us
 _REFUSED = {
     **dict.fromkeys(
         [
-            "Coordinator",
             "QueueRunner",
             "add_queue_runner",
             "start_queue_runners",

@@ -134,3 +134,50 @@ def a_cell_unrolled_with_clipped_gradients(tf):
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         return [sess.run([train, loss, norm], fed)[1:] for _ in range(8)]
+
+
+def a_policy_that_gradients_are_gathered_for(tf):
+    rng = np.random.RandomState(6)
+    states = tf.placeholder(shape=[None, 4], dtype=tf.float32)
+    first = tf.Variable(rng.randn(4, 8).astype(np.float32))
+    second = tf.Variable(rng.randn(8, 2).astype(np.float32))
+    output = tf.nn.softmax(tf.matmul(tf.nn.relu(tf.matmul(states, first)), second))
+    chosen = tf.arg_max(output, 1)
+    rewards = tf.placeholder(shape=[None], dtype=tf.float32)
+    actions = tf.placeholder(shape=[None], dtype=tf.int32)
+    indexes = tf.range(0, tf.shape(output)[0]) * tf.shape(output)[1] + actions
+    taken = tf.gather(tf.reshape(output, [-1]), indexes)
+    loss = -tf.reduce_mean(tf.log(taken) * rewards)
+    variables = tf.trainable_variables()
+    holders = [tf.placeholder(tf.float32, name=f"{i}_holder") for i in range(len(variables))]
+    gradients = tf.gradients(loss, variables)
+    optimizer = tf.train.AdamOptimizer(learning_rate=0.01)
+    update = optimizer.apply_gradients(zip(holders, variables, strict=True))
+    fed = {rewards: rng.rand(6), actions: [0, 1, 0, 1, 1, 0], states: rng.randn(6, 4)}
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        gathered = [np.zeros_like(each) for each in sess.run(variables)]
+        for _ in range(3):
+            for total, each in zip(gathered, sess.run(gradients, feed_dict=fed), strict=True):
+                total += each
+            sess.run(update, feed_dict=dict(zip(holders, gathered, strict=True)))
+        return [sess.run(loss, fed), sess.run(chosen, fed)]
+
+
+def means_of_weights(tf):
+    rng = np.random.RandomState(7)
+    x = tf.placeholder(tf.float32, [None, 2])
+    w = tf.Variable(rng.randn(2, 1).astype(np.float32), name="w")
+    step = tf.train.get_or_create_global_step()
+    loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - 1.0))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+    averages = tf.train.ExponentialMovingAverage(0.9, step)
+    with tf.control_dependencies([train]):
+        maintain = averages.apply(tf.trainable_variables())
+    fed = {x: rng.randn(8, 2)}
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(5):
+            sess.run(maintain, fed)
+        found = sess.run([w, averages.average(w)])
+    return [found, maintain.name, averages.average_name(w), sorted(averages.variables_to_restore())]

@@ -1,0 +1,132 @@
+"""TensorFlow 1's `tf.train.Coordinator`: threads of a program that stop together."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+_POLL = 0.05  # Seconds between two looks at threads, so that Ctrl-C is heard.
+
+
+class Coordinator:
+    """Tells threads when to stop, and hands on what one of them raised.
+
+    Args:
+        clean_stop_exception_types: Errors that end threads without being handed on.
+
+    Example:
+        >>> import threading
+        >>> import mirrored.compat.v1 as tf
+        >>> coord = tf.train.Coordinator()
+        >>> def work():
+        ...     while not coord.should_stop():
+        ...         coord.request_stop()
+        >>> thread = threading.Thread(target=work)
+        >>> thread.start()
+        >>> coord.join([thread])
+        >>> coord.should_stop()
+        True
+    """
+
+    def __init__(
+        self, clean_stop_exception_types: tuple[type[BaseException], ...] | None = None
+    ) -> None:
+        self._clean = clean_stop_exception_types or ()
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._raised: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+        self._joined = False
+
+    @property
+    def joined(self) -> bool:
+        """Whether `join` has returned."""
+        return self._joined
+
+    def should_stop(self) -> bool:
+        """Return whether threads are to stop."""
+        return self._stop.is_set()
+
+    def wait_for_stop(self, timeout: float | None = None) -> bool:
+        """Wait until threads are to stop, and return whether they are."""
+        return self._stop.wait(timeout)
+
+    def clear_stop(self) -> None:
+        """Let threads go on again."""
+        self._stop.clear()
+        self._raised, self._joined = None, False
+
+    def request_stop(self, ex: Any = None) -> None:
+        """Let all threads stop.
+
+        Args:
+            ex: The error for which, which `join` raises: the first one counts. What
+                `sys.exc_info()` returns is one too.
+        """
+        error = ex[1] if isinstance(ex, tuple) else ex
+        with self._lock:
+            if isinstance(error, self._clean):
+                error = None
+            if self._raised is None and not self._stop.is_set():
+                self._raised = error
+            self._stop.set()
+
+    def raise_requested_exception(self) -> None:
+        """Raise the error for which threads are to stop, where there is one."""
+        if self._raised is not None:
+            raise self._raised
+
+    def register_thread(self, thread: threading.Thread) -> None:
+        """Let `join` wait for a thread too."""
+        self._threads.append(thread)
+
+    @contextmanager
+    def stop_on_exception(self) -> Iterator[None]:
+        """Within this context an error lets all threads stop, and goes no further."""
+        try:
+            yield
+        except BaseException as error:
+            self.request_stop(error)
+
+    def join(
+        self,
+        threads: Sequence[threading.Thread] | None = None,
+        stop_grace_period_secs: float = 120,
+        ignore_live_threads: bool = False,
+    ) -> None:
+        """Wait until threads have ended, and raise what one of them gave to `request_stop`.
+
+        Args:
+            threads: Threads, beside those that were registered.
+            stop_grace_period_secs: How long they may take once they are to stop.
+            ignore_live_threads: Whether those that go on are no error then.
+
+        Raises:
+            RuntimeError: Threads go on.
+        """
+        left = [*self._threads, *(threads or ())]
+        while any(each.is_alive() for each in left) and not self.wait_for_stop(_POLL):
+            pass
+        until = time.monotonic() + stop_grace_period_secs
+        while any(each.is_alive() for each in left) and time.monotonic() < until:
+            time.sleep(_POLL / 10)
+        self._joined = True
+        self._threads.clear()
+        going = [each.name for each in left if each.is_alive()]
+        self.raise_requested_exception()
+        if going and not ignore_live_threads:
+            raise RuntimeError(f"Coordinator stopped with threads still running: {' '.join(going)}")
+
+    def __enter__(self) -> "Coordinator":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.request_stop(error)
+        self.join()
