@@ -104,6 +104,9 @@ def why_not(ranks: Sequence[RankDevice]) -> str | None:
             f"{version(library)}. Upgrade it: "
             f"{toolkit.install_command(toolkit.wanted_major())}"
         )
+    why = nccl_settings.why_not_blocking()
+    if why is not None:
+        return why
     cards = [rank.memory for rank in ranks]
     if len(cards) > 1 and os.environ.get(_BLOCKING, "0") not in ("", "0"):
         return (

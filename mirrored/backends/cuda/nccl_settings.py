@@ -1,11 +1,13 @@
 """What the environment tells NCCL, which reads it once, with the process's first communicator.
 
-Variables that users have set stay as they are; what comes too late is told, not lost.
+Variables that users have set, there or in NCCL's files, stay as they are; what comes too late is
+told, not lost.
 """
 
 import os
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 from mirrored.backends.communication.connection import MULTI_RANK
 
@@ -30,6 +32,40 @@ SETTINGS = tuple(sorted({*_FOR_SEVERAL, *_FOR_SAME_BITS, _FEWEST_CHANNELS, _MOST
 _lock = threading.Lock()
 # Those of SETTINGS that were set when NCCL read them; None: it has not read them yet.
 _read: frozenset[str] | None = None
+
+
+# The file that NCCL reads besides the user's own, and the variable that names that one.
+_SYSTEM_FILE, _USER_FILE = Path("/etc/nccl.conf"), "NCCL_CONF_FILE"
+_BLOCKING = "NCCL_COMM_BLOCKING"
+
+
+def in_files() -> Mapping[str, str]:
+    """Return the variables of NCCL's files; it puts them into the environment, where unset."""
+    named = os.environ.get(_USER_FILE)
+    user = Path(named) if named else Path(os.path.expanduser("~")) / ".nccl.conf"
+    found: dict[str, str] = {}
+    for file in (user, _SYSTEM_FILE):
+        try:
+            lines = file.read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            name, equals, value = line.partition("=")
+            if equals and not line.startswith("#"):
+                found.setdefault(name, value)
+    return found
+
+
+def why_not_blocking() -> str | None:
+    """Return why NCCL would not wait until cards are connected, in a sentence; None: it would."""
+    given = os.environ.get(_BLOCKING)
+    value, where = (in_files().get(_BLOCKING), "NCCL's file") if given is None else (given, "")
+    if value is None or value.strip() != "0":
+        return None
+    return (
+        f"NCCL cannot be used: with {_BLOCKING}=0 its calls return before they are done. Received "
+        f"it from {where or 'the environment'}. Remove it there."
+    )
 
 
 def set_deterministic() -> None:
@@ -76,13 +112,15 @@ def note_that_they_are_read() -> None:
     global _read
     with _lock:
         if _read is None:
-            _read = frozenset(name for name in SETTINGS if name in os.environ)
+            given = in_files()
+            _read = frozenset(name for name in SETTINGS if name in os.environ or name in given)
 
 
 def _fixed_channels() -> Mapping[str, str]:
     """Return settings that fix the number of channels: at the one that is asked for, if any."""
     otherwise = _CHANNELS_OF_SEVERAL if os.environ.get(MULTI_RANK) == "1" else _CHANNELS
-    asked = os.environ.get(_MOST_CHANNELS) or os.environ.get(_FEWEST_CHANNELS)
+    given = {**in_files(), **os.environ}
+    asked = given.get(_MOST_CHANNELS) or given.get(_FEWEST_CHANNELS)
     return dict.fromkeys((_FEWEST_CHANNELS, _MOST_CHANNELS), asked or otherwise)
 
 
@@ -90,8 +128,10 @@ def _put(settings: Mapping[str, str]) -> str:
     """Put settings into the environment, where users have not; return those that are too late."""
     with _lock:
         if _read is None:
+            given = in_files()
             for name, value in settings.items():
-                os.environ.setdefault(name, value)
+                if name not in given:
+                    os.environ.setdefault(name, value)
         return _late(settings)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mirrored.backends.cuda import nccl_settings
 from mirrored.backends.selftest.sums import Symptom
 
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/, of version 2.32: the page "Environment
@@ -112,10 +113,14 @@ def likely_causes(symptom: Symptom, said: str) -> list[str]:
 
 
 def settings_in_force() -> Iterable[tuple[str, str]]:
-    """Return the variables of the environment that decide what NCCL does, in order."""
+    """Return the variables that decide what NCCL does, in order, with those of its files."""
     prefixes = ("NCCL_", "MIRRORED_NCCL_", "CUDA_")
-    return sorted(each for each in os.environ.items() if each[0].startswith(prefixes))
+    given = {**nccl_settings.in_files(), **os.environ}
+    return sorted(each for each in given.items() if each[0].startswith(prefixes))
 
 
 def _ruled_out(cause: _Cause) -> bool:
-    return cause.setting is not None and os.environ.get(cause.setting[0]) == cause.setting[1]
+    return (
+        cause.setting is not None
+        and dict(settings_in_force()).get(cause.setting[0]) == cause.setting[1]
+    )

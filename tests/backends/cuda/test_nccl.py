@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -545,6 +546,28 @@ def test_a_library_that_is_too_old(emulated_cuda: Emulate) -> None:
     with pytest.raises(DeviceUnavailableError, match=r"before version 2\.22"):
         ranks[0].connect(ranks)
     emulator.nccl.version = 22203
+    assert ranks[0].why_not_connected(ranks) is None
+
+
+@pytest.mark.parametrize("where", ["environment", "file"])
+def test_calls_that_would_not_wait(
+    where: str, emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """NCCL would answer that it goes on, and the handles would be lost."""
+    emulated_cuda(cards=2)
+    ranks = [Device(card).backend for card in (0, 1)]
+    if where == "file":
+        (tmp_path / "nccl.conf").write_text("NCCL_COMM_BLOCKING=0\n")
+        monkeypatch.setenv("NCCL_CONF_FILE", str(tmp_path / "nccl.conf"))
+    else:
+        monkeypatch.setenv("NCCL_COMM_BLOCKING", "0")
+    why = ranks[0].why_not_connected(ranks)
+    assert why is not None
+    assert "with NCCL_COMM_BLOCKING=0 its calls return before they are done." in why
+    assert where in why
+    with pytest.raises(DeviceUnavailableError, match="Remove it there"):
+        ranks[0].connect(ranks)
+    monkeypatch.setenv("NCCL_COMM_BLOCKING", "1")
     assert ranks[0].why_not_connected(ranks) is None
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +20,12 @@ SEVERAL = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_MAX_CTAS": "2", "NCCL_NVLS_E
 
 
 @pytest.fixture(autouse=True)
-def nothing_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """NCCL has read no settings, and what is set here does not stay."""
     monkeypatch.setattr(nccl_settings, "_read", None)
+    monkeypatch.setattr(nccl_settings, "_SYSTEM_FILE", tmp_path / "etc")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("NCCL_CONF_FILE", raising=False)
     for name in (*nccl_settings.SETTINGS, MULTI_RANK):
         monkeypatch.setenv(name, "")  # So that it is put back as it was.
         monkeypatch.delenv(name)
@@ -94,3 +98,26 @@ def test_several_on_a_card_by_the_user_s_own_settings(monkeypatch: pytest.Monkey
     nccl_settings.note_that_they_are_read()
     assert nccl_settings.why_not_several() is None
     assert found() == {**SEVERAL, "NCCL_MAX_CTAS": "1"}
+
+
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's comes before the system's, and the first of several lines counts."""
+    assert nccl_settings.in_files() == {}
+    (tmp_path / "etc").write_text("NCCL_ALGO=Tree\nNCCL_PROTO=LL\n#NCCL_DEBUG=INFO\nno line\n")
+    (tmp_path / ".nccl.conf").write_text("NCCL_ALGO=Ring\nNCCL_ALGO=NVLS\nNCCL_SHM_DISABLE=1")
+    own = {"NCCL_ALGO": "Ring", "NCCL_SHM_DISABLE": "1", "NCCL_PROTO": "LL"}
+    assert nccl_settings.in_files() == own
+    (tmp_path / "named").write_text("NCCL_DEBUG=WARN\n")
+    monkeypatch.setenv("NCCL_CONF_FILE", str(tmp_path / "named"))
+    system = {"NCCL_ALGO": "Tree", "NCCL_PROTO": "LL"}
+    assert nccl_settings.in_files() == {"NCCL_DEBUG": "WARN", **system}
+
+
+def test_what_files_set_stays(tmp_path: Path) -> None:
+    (tmp_path / ".nccl.conf").write_text("NCCL_ALGO=Tree\nNCCL_MAX_CTAS=4\n")
+    nccl.set_deterministic()
+    kept = {"NCCL_ALGO", "NCCL_MAX_CTAS"}
+    same = {name: value for name, value in SAME_BITS.items() if name not in kept}
+    assert found() == {**same, "NCCL_MIN_CTAS": "4"}
+    nccl_settings.note_that_they_are_read()
+    nccl.set_deterministic()  # They are in force.
