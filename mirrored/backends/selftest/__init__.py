@@ -16,12 +16,16 @@ from mirrored._logging import logger
 from mirrored.backends import probe
 from mirrored.backends.selftest.causes import likely_causes, settings_in_force
 from mirrored.backends.selftest.process import Outcome as Outcome
+from mirrored.backends.selftest.process import Then
 from mirrored.backends.selftest.process import run_child as run_child
 from mirrored.backends.selftest.sums import Finding, Symptom, examine
 from mirrored.backends.stream_backend import StreamBackend
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
 
 _PROGRAM = "from mirrored.backends import selftest; selftest.main()"
+
+# What the process writes once it has connected the cards.
+_FIRST_SUM = '{"step": "summing'
 
 # How much longer than it may take a test goes on whose parent is gone, in seconds.
 _ORPHANED = 30.0
@@ -55,7 +59,12 @@ def check(
     return [each.sentence for each in examine(ranks, called, timeout, lambda _: None)]
 
 
-def require(ranks: Sequence[StreamBackend], names: Sequence[str], timeout: float = 60.0) -> None:
+def require(
+    ranks: Sequence[StreamBackend],
+    names: Sequence[str],
+    timeout: float = 60.0,
+    start: float = 120.0,
+) -> None:
     """Return once NCCL was found to sum right between cards.
 
     A pass is remembered by this process, for these cards and NCCL's settings in the environment.
@@ -64,7 +73,8 @@ def require(ranks: Sequence[StreamBackend], names: Sequence[str], timeout: float
     Args:
         ranks: A device a rank.
         names: What errors call each.
-        timeout: The seconds that all of it may take.
+        timeout: The seconds that the sums may take.
+        start: The seconds before them, in which Python and CUDA start and the cards are connected.
 
     Raises:
         CollectiveTimeoutError: It was not done in time.
@@ -78,17 +88,18 @@ def require(ranks: Sequence[StreamBackend], names: Sequence[str], timeout: float
         logger.info(
             "Testing NCCL between %s, in a process of its own: this may take up to %g s.",
             ", ".join(names),
-            timeout,
+            start + timeout,
         )
-        asked = json.dumps({"cards": cards, "names": list(names), "timeout": timeout})
+        times = {"timeout": timeout, "start": start}
+        asked = json.dumps({"cards": cards, "names": list(names), **times})
         command = [sys.executable, "-c", _PROGRAM]
         try:
-            outcome = run_child(command, asked, timeout)
+            outcome = run_child(command, asked, start, Then(_FIRST_SUM, timeout))
         except OSError as error:
             outcome = Outcome(None, "", "", 0.0)
             found = [Finding(Symptom.ERROR, f"Its process could not be started: {error}.")]
         else:
-            found = _findings(outcome, timeout)
+            found = _findings(outcome, start, timeout)
         if found:
             raise _failure(names, found, outcome)
         _passed.add(key)
@@ -104,13 +115,14 @@ def forget() -> None:
 # ---------------------------------------------------------------------- what came of it
 
 
-def _findings(outcome: Outcome, timeout: float) -> list[Finding]:
+def _findings(outcome: Outcome, start: float, timeout: float) -> list[Finding]:
     """Return what is wrong, by the answers of the process and the way it ended."""
     stage, found = _answers(outcome.output)
     if found:
         return found
     if outcome.status is None:
-        sentence = f"It was not done within {timeout:g} s. Its last step was {stage}."
+        given = f"{timeout:g} s" if _FIRST_SUM in outcome.output else f"{start:g} s of its start"
+        sentence = f"It was not done within {given}. Its last step was {stage}."
         return [Finding(Symptom.TIMEOUT, sentence)]
     if outcome.status < 0:
         by = _signal_name(-outcome.status)
@@ -204,7 +216,8 @@ def main() -> None:
     os.dup2(2, 1)
     faulthandler.enable()  # A crash leaves the place where it was.
     # Where the process that would end this one is gone, this one ends by itself.
-    faulthandler.dump_traceback_later(asked["timeout"] + _ORPHANED, exit=True)
+    longest = asked["start"] + asked["timeout"] + _ORPHANED
+    faulthandler.dump_traceback_later(longest, exit=True)
     os.environ.setdefault("NCCL_DEBUG", "WARN")
 
     def say(**answer: object) -> None:

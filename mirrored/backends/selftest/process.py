@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import subprocess
@@ -44,7 +44,21 @@ class Outcome:
     seconds: float
 
 
-def run_child(command: Sequence[str], given: str, timeout: float) -> Outcome:
+class Then(NamedTuple):
+    """When a program's time begins anew: once it has written something to standard output.
+
+    Attributes:
+        written: What it writes.
+        timeout: The seconds that it may take from then on.
+    """
+
+    written: str
+    timeout: float
+
+
+def run_child(
+    command: Sequence[str], given: str, timeout: float, then: Then | None = None
+) -> Outcome:
     """Run a program, and all that it starts, for at most so long.
 
     It has a process group of its own, which is killed at the end: Ctrl-C reaches it as the end of
@@ -54,6 +68,7 @@ def run_child(command: Sequence[str], given: str, timeout: float) -> Outcome:
         command: The program and its arguments.
         given: What it reads from standard input.
         timeout: The seconds that it may take.
+        then: What it may take when it has come so far; None: there is one deadline for all of it.
 
     Raises:
         OSError: It could not be started.
@@ -75,7 +90,7 @@ def run_child(command: Sequence[str], given: str, timeout: float) -> Outcome:
         )
     pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe is not None]
     try:
-        ended, (output, errors) = _follow(process.pid, pipes, start + timeout)
+        ended, (output, errors) = _follow(process.pid, pipes, start + timeout, then)
     finally:
         _end(process)
     status = process.returncode if ended else None
@@ -88,7 +103,9 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
 
 
-def _follow(pid: int, pipes: Sequence[IO[bytes]], deadline: float) -> tuple[bool, list[bytes]]:
+def _follow(
+    pid: int, pipes: Sequence[IO[bytes]], deadline: float, then: Then | None
+) -> tuple[bool, list[bytes]]:
     """Return whether a process ended by the deadline, and the end of what it wrote to each pipe."""
     import selectors
 
@@ -105,6 +122,8 @@ def _follow(pid: int, pipes: Sequence[IO[bytes]], deadline: float) -> tuple[bool
                 kept[key.fd] = (kept[key.fd] + written)[-_KEPT:]
                 if not written:
                     selector.unregister(key.fileobj)
+            if then is not None and then.written.encode() in kept[pipes[0].fileno()]:
+                deadline, then = time.monotonic() + then.timeout, None
             if left <= 0 or (ended and not ready):
                 return ended, list(kept.values())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirrored.backends.selftest.process import run_child
+from mirrored.backends.selftest.process import Then, run_child
 
 SOON = 20.0  # Seconds: much longer than any of these takes that is not to be killed.
 
@@ -130,3 +130,14 @@ time.sleep(600)
         run(program)
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)
+
+
+def test_its_time_begins_anew() -> None:
+    """Once it has written so: with less time from then on it is killed, which it was not before."""
+    program = "import time; print('so', flush=True); {}"
+    for more, status in (("", 0), ("time.sleep(600)", None)):
+        command = [sys.executable, "-c", program.format(more)]
+        done = run_child(command, "", SOON, Then("so", 0.5 if more else SOON))
+        assert (done.status, done.output) == (status, "so\n")
+    command = [sys.executable, "-c", "print('other')"]
+    assert run_child(command, "", SOON, Then("so", 0.0)).status == 0

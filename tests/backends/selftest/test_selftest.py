@@ -80,7 +80,7 @@ def child(monkeypatch: pytest.MonkeyPatch) -> Any:
 def error(timeout: float = LONG) -> CollectiveError:
     """Return what `require` raises."""
     with pytest.raises(CollectiveError) as caught:
-        selftest.require(RANKS, NAMES, timeout)
+        selftest.require(RANKS, NAMES, timeout, start=timeout)
     assert caught.value.devices == tuple(NAMES)
     assert isinstance(caught.value, CollectiveTimeoutError) == ("found a time-out" in str(caught))
     return caught.value
@@ -102,7 +102,7 @@ def test_a_pass_is_told_and_remembered(child: Any, caplog: pytest.LogCaptureFixt
     before, after = caplog.messages
     assert before == (
         "Testing NCCL between /device:GPU:0, /device:GPU:1, in a process of its own: this may take "
-        "up to 60 s."
+        "up to 180 s."
     )
     assert after.startswith("NCCL sums right between /device:GPU:0, /device:GPU:1 (")
     child("os.abort()")
@@ -116,7 +116,7 @@ def test_what_passed_is_tested_again_where_something_changed(
 ) -> None:
     calls: list[dict[str, Any]] = []
 
-    def run(command: list[str], given: str, timeout: float) -> Outcome:
+    def run(command: list[str], given: str, timeout: float, then: Any) -> Outcome:
         calls.append(json.loads(given))
         return Outcome(0, '{"found": []}', "", 0.1)
 
@@ -132,6 +132,27 @@ def test_what_passed_is_tested_again_where_something_changed(
         selftest.forget()
     selftest.require(ranks, NAMES, LONG)
     assert [call["cards"] for call in calls] == [CARDS, [rank.memory for rank in ranks]]
+
+
+def test_sums_have_their_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python, CUDA and NCCL may take longer to start than sums may take."""
+    given: list[Any] = []
+
+    def run(*args: Any) -> Outcome:
+        given.append(args)
+        return Outcome(None, json.dumps({"step": step}), "", 0.1)
+
+    monkeypatch.setattr(selftest, "run_child", run)
+    for step, said in (
+        ("connecting them", "It was not done within 120 s of its start."),
+        ("summing 129 float32 numbers of each", "It was not done within 60 s."),
+    ):
+        with pytest.raises(CollectiveTimeoutError, match=f"{said} Its last step was {step}"):
+            selftest.require(RANKS, NAMES)
+    _, asked, start, then = given[0]
+    assert (start, then.timeout) == (120, 60)
+    assert json.loads(asked)["start"] == 120
+    assert json.dumps({"step": step}).startswith(then.written)
 
 
 def test_a_failure_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +291,10 @@ def test_cards_that_a_new_process_does_not_see() -> None:
         ('print(\'{"found": [["bad luck", 3]]}\')', "It ended with status 0 and no answer."),
         ("print('3\\n\"step\"\\nnull')", "It ended with status 0 and no answer."),
         ("print('{\"found\": []}'); raise SystemExit(3)", "It ended with status 3 and no answer."),
-        ("import time; time.sleep(600)", "It was not done within 1 s. Its last step was starting."),
+        (
+            "import time; time.sleep(600)",
+            "It was not done within 1 s of its start. Its last step was starting.",
+        ),
     ],
 )
 def test_answers_that_are_none(monkeypatch: pytest.MonkeyPatch, program: str, line: str) -> None:
@@ -287,7 +311,7 @@ def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_signal_without_a_name() -> None:
     outcome = Outcome(-signal.SIGRTMIN - 1, "", "", 0.1)
-    (finding,) = selftest._findings(outcome, LONG)
+    (finding,) = selftest._findings(outcome, LONG, LONG)
     assert finding.symptom is Symptom.CRASH
     assert finding.sentence.startswith(f"It was ended by signal {signal.SIGRTMIN + 1}. ")
 
@@ -300,4 +324,4 @@ def test_what_to_try_is_always_said(monkeypatch: pytest.MonkeyPatch) -> None:
         text = str(error())
         for words in ("python -m mirrored selftest", 'on_nccl_failure="fallback"', "NCCL_DEBUG"):
             assert words in text
-        assert selftest._findings(outcome, LONG) == [Finding(symptom, "A sentence.")]
+        assert selftest._findings(outcome, LONG, LONG) == [Finding(symptom, "A sentence.")]
