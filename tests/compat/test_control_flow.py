@@ -53,6 +53,27 @@ def test_a_loop_is_as_its_steps_one_by_one() -> None:
     np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("times", "recorded"), [(5, True), (300, False)])
+def test_a_loop_that_constants_end_is_recorded(times: int, recorded: bool) -> None:
+    """Its body runs in Python where it is recorded; longer ones do in each run."""
+    ran = []
+
+    def noting(value: Any) -> Any:
+        ran.append(value)
+        return value + 1.0
+
+    def body(i: Any, x: Any) -> Any:
+        return i + 1, x.graph.draw(noting, (x,), kind="Noting", name="noting").outputs[0]
+
+    x = tf.placeholder(tf.float32, [])
+    last = tf.while_loop(lambda i, _: i < times, body, [tf.constant(0), x])[1]
+    with tf.Session() as session:
+        assert session.run(last, {x: 2.0}) == times + 2
+        ran.clear()
+        assert session.run(last, {x: 3.0}) == times + 3
+    assert len(ran) == (0 if recorded else times)
+
+
 def test_one_of_two_branches_is_computed() -> None:
     x = tf.placeholder(tf.float32, [])
     v = tf.Variable(1.0)

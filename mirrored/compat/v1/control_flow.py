@@ -1,7 +1,7 @@
 """TensorFlow 1's `while_loop` and `cond`: parts of a graph that a run computes as often as it says.
 
-A run with one of them is not recorded: its operations run one after the other, so that values
-decide what is computed.
+Where constants say how often a loop goes round, or which of two functions is meant, it is recorded
+as often as that. A run that has to look at values is not: its operations run one after the other.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,11 @@ from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.plans import operation_of, part_between
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted
+from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.graph.order import nodes_between
+from mirrored.ops.hooks import active_recorder
+
+_MOST_RECORDED = 256  # Times that a loop goes round in what is recorded.
 
 
 class _Branch:
@@ -121,6 +125,8 @@ def _loop(going: _Branch, step: _Branch) -> Callable[..., Any]:
             # Who asks what depends on what: once round the loop shows it.
             return step(values, for_step)
         while (most is None or count < int(most)) and bool(going(values, for_going)[0]):
+            if count == _MOST_RECORDED and active_recorder() is not None:
+                raise OperatorNotAllowedInGraphError("A loop goes round too often to be recorded.")
             values = step(values, for_step)
             count += 1
         return [ops.identity(each) for each in values]

@@ -17,7 +17,11 @@ from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.running import OpStream, Run, running
 from mirrored.compat.v1.shapes import TensorShape
 from mirrored.devices import device
-from mirrored.errors import FailedPreconditionError, InvalidArgumentError
+from mirrored.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OperatorNotAllowedInGraphError,
+)
 from mirrored.graph import Part
 from mirrored.graph.order import nodes_between
 from mirrored.ops.conversion import from_host
@@ -30,7 +34,9 @@ from mirrored.program.variable_access import variable_writes
 from mirrored.variables import Variable as Storage
 
 # Of what these compute only a run knows enough: it computes one operation after the other.
-_RUN_BY_PYTHON = frozenset(("If", "InitializedValue", "IsVariableInitialized", "PyFunc", "While"))
+_RUN_BY_PYTHON = frozenset(("InitializedValue", "IsVariableInitialized", "PyFunc"))
+# And of these where what they go by is not known while they are recorded.
+_MAY_BE_RUN_BY_PYTHON = frozenset(("If", "While"))
 
 
 class Kept:
@@ -120,6 +126,7 @@ class Plan:
         self._watched = [each for operation in taken for each in operation.sources]
         self._once = len(taken) == 1
         self._by_python = _is_run_by_python(operations, kept.placement)
+        self._may_be = any(each.type in _MAY_BE_RUN_BY_PYTHON for each in operations)
         self._traces = TraceCache(f"The run of {[each.name for each in leaves]}"[:80])
 
     def _take(self, leaves: Sequence[Any]) -> list[Any]:
@@ -182,10 +189,15 @@ class Plan:
         """Return the results for shapes that none was recorded for."""
         for tensor, array in zip(self._fed, sources, strict=True):
             _check_shape(tensor, array)
-        if self._by_python:
-            with device(None), only():
-                return [each.numpy() for each in self._compute([from_host(s) for s in sources])]
-        return self._record(sources).fetch(sources)
+        if not self._by_python:
+            try:
+                return self._record(sources).fetch(sources)
+            except OperatorNotAllowedInGraphError:
+                if not self._may_be:
+                    raise
+                self._by_python = True
+        with device(None), only():
+            return [each.numpy() for each in self._compute([from_host(s) for s in sources])]
 
     def _record(self, sources: Sequence[Any]) -> Trace:
         inputs = [
