@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+from mirrored._interrupt import InterruptGuard
 from mirrored.backends.cuda import libraries, nccl_settings, toolkit
 from mirrored.backends.cuda.context import CurrentCard, Entered, lock_of
 from mirrored.backends.cuda.nccl_settings import set_deterministic as set_deterministic
@@ -186,7 +187,9 @@ class NcclCommunicator:
                 )
                 for send, receive, stream in zip(sends, receives, streams, strict=True)
             ]
-            with self._inside, self._group(spoil=self._spoil):
+            # An interrupt at either end of the group would leave it open.
+            guard = InterruptGuard(whole=True)
+            with guard, self._inside, self._group(spoil=self._spoil):
                 for number, (*arguments, stream) in enumerate(calls):
                     # An abort may come between the calls: what they are about is to be freed then.
                     handle = self._open_handles()[number]

@@ -6,6 +6,7 @@ The emulated library is strict about groups, streams and memory, and hangs or fa
 import ctypes
 import itertools
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -457,6 +458,28 @@ def test_an_interrupt_between_two_calls_launches_neither(
     assert not emulator.nccl.log
     connected.sum_of_ones()
     assert [each.rank for each in emulator.nccl.log] == [0, 1]
+
+
+@pytest.mark.parametrize("function", ["ncclGroupStart", "ncclAllReduce", "ncclGroupEnd"])
+def test_ctrl_c_while_a_sum_is_asked_for(
+    function: str, connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It acts once the group has ended: in one that stayed open the next sum would never begin."""
+    emulator, connected = connect()
+    connected.sum_of_ones()
+    ask, arrays = getattr(emulator.nccl, function), connected.ones()
+
+    def interrupted(*args: Any) -> int:
+        answer = int(ask(*args))
+        signal.raise_signal(signal.SIGINT)
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(emulator.nccl, function, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            connected.all_reduce(arrays, arrays)
+    connected.sum_of_ones()
+    assert len(emulator.nccl.log) == 6  # All of it was asked for.
 
 
 def test_closing(connect: Callable[..., Any]) -> None:
