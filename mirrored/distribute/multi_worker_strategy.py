@@ -6,7 +6,6 @@ goes over the workers as well.
 
 import contextlib
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from mirrored._logging import logger
 from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops import CommunicationOptions
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
+from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.global_batch import global_batch
 from mirrored.distribute.input import (
@@ -35,13 +35,14 @@ from mirrored.distribute.worker_agreement import Facts, check_alike
 from mirrored.distribute.worker_files import WorkerFiles
 from mirrored.distribute.worker_input import WorkerDataset, is_own
 from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
+from mirrored.distribute.worker_setup import draw_alike, own_devices
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only
-from mirrored.ops.rng_state import RngState, global_rng_state, set_global_rng_state
 from mirrored.ops.spec import bool_
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import Variable
+from mirrored.variables.flat import packing_order
 from mirrored.workers import Workers, connect
 
 
@@ -88,7 +89,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             logger.setLevel(logging.WARNING)  # The first one tells what is alike on all.
         self._given_resolver = cluster_resolver
         self._unsent: list[Variable] = []
-        super().__init__(_own_devices(workers), communication_options=communication_options)
+        super().__init__(own_devices(workers), communication_options=communication_options)
         # By rank.
         self._replica_counts = tuple(workers.gather(len(self._devices), "numbers of replicas"))
         self.first_replica = sum(self._replica_counts[: workers.rank])
@@ -96,7 +97,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if workers.count > 1:
             self._cross_device_ops = AcrossWorkers(self._cross_device_ops, workers, self._replicas)
             keep_company(WorkerFiles(workers))
-            _draw_alike(workers)
+            draw_alike(workers)
             logger.info("%d replicas: %s.", self._replicas, self._described())
 
     def _described(self) -> str:
@@ -139,7 +140,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
         It is the time between sums over workers, without the waiting in them, since this was called
         the last time. All workers call it. Where one takes twice as long as the others over 100
-        steps, or 200 sums, a warning names it.
+        sums, as 100 steps of `fit` have, a warning names it.
 
         Example:
             >>> import mirrored as mr
@@ -246,6 +247,24 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return any(self._workers.gather(has, "whether there is more input"))
 
     # ------------------------------------------------------------------ reductions
+
+    def sum_step(
+        self, variables: Sequence[Variable], gradients: Sequence[Any], statistics: Any
+    ) -> tuple[Any, Any]:
+        """Return the sums of gradients and of statistics, which go over the workers together.
+
+        To meet takes longer than to send a little more.
+        """
+        if self._workers.count == 1:
+            return super().sum_step(variables, gradients, statistics)
+        order = [i for i in packing_order(variables) if gradients[i] is not None]
+        sums = self._all_reduced(ReduceOp.SUM, [*(gradients[i] for i in order), statistics])
+        numbers = {i: place for place, i in enumerate(order)}
+        replicas = by_replica(sums, self.local_replicas)
+        return (
+            Mirrored([each.renumbered(numbers) for each in replicas]),
+            Mirrored([each[len(order)] for each in replicas]),
+        )
 
     def _reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
         whole = not isinstance(value, DistributedValues | SyncOnReadVariable)
@@ -370,27 +389,3 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 f"Received: along axis {axis}, by worker, {found}."
             )
         return [size for size, _ in found]
-
-
-# ---------------------------------------------------------------------------- when it is made
-
-
-def _own_devices(workers: Workers) -> Sequence[Any] | None:
-    """Return this worker's devices; None: all that it sees."""
-    alike = [rank for rank, host in enumerate(workers.hosts) if host == workers.hosts[workers.rank]]
-    gpus = devices.logical_devices("GPU")
-    if len(alike) == 1 or not gpus or any(each.simulated for each in gpus):
-        return None
-    if "CUDA_VISIBLE_DEVICES" in os.environ:  # Somebody has shared them out.
-        return None
-    own = gpus[workers.local_rank :: len(alike)]
-    return own or [gpus[workers.local_rank % len(gpus)]]
-
-
-def _draw_alike(workers: Workers) -> None:
-    """Let all workers draw what the first one draws: shuffles, masks and weights are then alike."""
-    state = global_rng_state()
-    own = state.seed, state.draws, dict(state.draws_by_seed)
-    first = workers.gather(own, "the state of random numbers")[0]
-    if not workers.is_chief:
-        set_global_rng_state(RngState(*first))

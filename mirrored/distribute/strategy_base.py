@@ -218,6 +218,21 @@ class StrategyBase:
         replicas = by_replica(sums, self.local_replicas)
         return Mirrored([each.renumbered(numbers) for each in replicas])
 
+    def sum_step(
+        self, variables: Sequence[Variable], gradients: Sequence[Any], statistics: Any
+    ) -> tuple[Any, Any]:
+        """Return the sums of gradients, as `sum_gradients` does, and that of a step's statistics.
+
+        The latter are summed apart: where they are not finite, nothing else need be summed.
+
+        Args:
+            variables: The variables.
+            gradients: For each its gradient, by replica; None: there is none, and no sum.
+            statistics: A tensor, by replica.
+        """
+        sums = self.sum_gradients(variables, gradients)
+        return sums, self.batch_all_reduce(ReduceOp.SUM, [statistics])[0]
+
     def _all_reduced(
         self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
     ) -> Sequence[Sequence[Any]]:

@@ -81,6 +81,12 @@ def make_program(
     """
     if any(is_streamed(value.device.backend) for value in graph.values()):
         for node in graph.nodes:
+            if node.op.ordered:
+                raise OperatorNotAllowedInGraphError(
+                    "Several workers sum on the host, and what is recorded for a real GPU does not "
+                    f"wait for it. Received: {node.op.name} in such a function. Run without "
+                    "recording: compile(run_eagerly=True), or leave mr.function away."
+                )
             if node.op.stateful:
                 raise OperatorNotAllowedInGraphError(
                     f"{node.op.name} looks at values on the host, and a function that is recorded "

@@ -104,9 +104,11 @@ class Step:
     def _train(self, shards: Shards, examples: int, check: Callable[[Totals], None]) -> Totals:
         with self._batch(examples).in_force():
             outcome = self._with_zeros(self._run(self._train_replica, (*shards, examples)))
-        gradients: Any = self._strategy.sum_gradients(self._variables, outcome["gradients"])
         # The loss is among the statistics.
-        statistics = _first(self._strategy.batch_all_reduce("sum", [outcome["statistics"]])[0])
+        gradients, statistics = self._strategy.sum_step(
+            self._variables, outcome["gradients"], outcome["statistics"]
+        )
+        statistics = _first(statistics)
         penalty = None
         if self._regularized:
             # Once for the global batch, after the sum: a penalty is no replica's.

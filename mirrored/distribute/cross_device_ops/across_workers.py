@@ -66,7 +66,8 @@ class AcrossWorkers(CrossDeviceOps):
         """
         text = described(0, 1, tensor.spec) if what is None else what
         with only(), devices.device(tensor._device):
-            return _SUM(tensor, sum_now=self._sum_now, what=text)
+            # A card has no kernel for it, so that the host sums.
+            return _SUM(tensor, sum_now=self._sum_now, what=text).copy_to(tensor._device)
 
     def _sum_now(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
         """Sum over the workers, and note how long each of them took up to now."""

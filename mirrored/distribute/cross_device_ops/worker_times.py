@@ -11,8 +11,8 @@ from time import perf_counter
 from mirrored._logging import logger
 from mirrored.workers import Workers
 
-# A recorded step of training has two sums: that of the gradients, and that of the statistics.
-_SUMS = 200
+# A step of training has one sum.
+_SUMS = 100
 # A worker is called slow that takes so many times as long as the others, and seconds longer.
 _TIMES, _SECONDS = 2.0, 0.1
 
