@@ -45,7 +45,7 @@ def _connect() -> Workers:
         logger.info("One worker: no launcher of MPI, such as `mpiexec`, started this program.")
         return OneWorker()
     try:
-        mpi = load_mpi(launched)
+        mpi = load_mpi(launched, DEADLINE)
     except ImportError:
         if launched is None or launched.processes != 1:
             raise

@@ -5,6 +5,8 @@ MPI is loaded where there are others to reach, and must serve calls from any thr
 
 from __future__ import annotations
 
+import faulthandler
+import math
 import os
 import sys
 from collections.abc import Mapping
@@ -59,11 +61,12 @@ def is_mpi_loaded() -> bool:
     return "mpi4py.MPI" in sys.modules
 
 
-def load_mpi(launched: Launch | None) -> Any:
+def load_mpi(launched: Launch | None, deadline: float) -> Any:
     """Return the module of MPI, which is initialised for calls from any thread.
 
     Args:
         launched: What started this process, where that is known.
+        deadline: The seconds after which this process ends where others never begin.
 
     Raises:
         ImportError: mpi4py, or an MPI for it, is not installed.
@@ -71,11 +74,7 @@ def load_mpi(launched: Launch | None) -> Any:
             the processes that the launcher started.
     """
     try:
-        import mpi4py
-
-        if not is_mpi_loaded():
-            mpi4py.rc.thread_level = "multiple"
-        from mpi4py import MPI
+        MPI = _wait_until_all_workers_have_started(deadline)
     except (ImportError, RuntimeError) as error:
         by = "a launcher" if launched is None else launched.launcher
         raise ImportError(
@@ -87,10 +86,36 @@ def load_mpi(launched: Launch | None) -> Any:
             "MPI has ended in this process, so that no other worker can be reached. Do not call "
             "`MPI.Finalize`: it is called when Python ends."
         )
-    if not MPI.Is_initialized():
-        MPI.Init_thread(MPI.THREAD_MULTIPLE)
     _check(MPI, launched)
     return MPI
+
+
+def _wait_until_all_workers_have_started(deadline: float) -> Any:
+    """Initialise MPI, which returns once all processes of the launcher do so, and return it.
+
+    Where one of them ended before, MPI would wait for ever, and Python with it. What can end that
+    is the timer of `faulthandler`, which shows the name of this function.
+    """
+    import mpi4py
+
+    if is_mpi_loaded():
+        from mpi4py import MPI
+
+        if MPI.Is_initialized():
+            return MPI
+    shown = sys.__stderr__ if math.isfinite(deadline) else None
+    if shown is not None:
+        faulthandler.dump_traceback_later(deadline, exit=True, file=shown)
+    try:
+        mpi4py.rc.thread_level = "multiple"
+        from mpi4py import MPI
+
+        if not MPI.Is_initialized() and not MPI.Is_finalized():  # The program asked for that.
+            MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        return MPI
+    finally:
+        if shown is not None:
+            faulthandler.cancel_dump_traceback_later()
 
 
 def _check(mpi: Any, launched: Launch | None) -> None:

