@@ -175,6 +175,11 @@ class EmulatedStream:
         self._api.current.streams[self.device_id] = self.ptr
         return self
 
+    @property
+    def priority(self) -> int:
+        """How urgent it is: the lower, the more."""
+        return self._api.machine.queue(self.ptr).priority
+
     def _check_device(self) -> None:
         current = self._api.machine.current.device
         if self.device_id != current:

@@ -1,0 +1,84 @@
+"""What recorded steps do by themselves on a card.
+
+They put results where they are wanted, keep weights in the dtype that layers compute in, load and
+store several elements at once, and let sums over devices go before other work.
+"""
+
+from typing import Any
+
+import numpy as np
+from training import split
+
+import mirrored as mr
+from mirrored import devices, ops
+
+CALLS = 200  # More than share a piece of memory, and more than are on their way at a time.
+
+
+def results_of_calls() -> dict[str, Any]:
+    """Return what many calls of one recorded function returned, read after the last of them."""
+
+    @mr.function
+    def totals(x: Any) -> tuple[Any, Any]:
+        return ops.reduce_sum(x), ops.cast(x[:3] * 2.0, "int32")
+
+    with mr.device(split(1, 0)[0]):
+        kept = [totals(np.arange(6, dtype=np.float32) * number) for number in range(CALLS)]
+    sums, doubled = zip(*kept, strict=True)
+    return {
+        "sums": np.array([float(each) for each in sums]),
+        "doubled": np.stack([each.numpy() for each in doubled]),
+    }
+
+
+def assigned_between_steps(gpus: int) -> dict[str, Any]:
+    """Train in mixed precision while weights are changed between steps; return what that leaves."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(256, 16)).astype(np.float32), rng.integers(0, 4, 256)
+
+    class Halving(mr.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if batch % 3 == 1:
+                kernel = self.model.layers[0].kernel
+                kernel.assign(kernel * 0.5)
+
+    mr.keras.utils.set_random_seed(5)
+    with mr.MirroredStrategy(split(gpus, 512)).scope():
+        dense = mr.layers.Dense(32, activation="relu", dtype="mixed_bfloat16")
+        last = mr.layers.Dense(4, dtype="float32")
+        model = mr.Sequential([mr.layers.Input(shape=(16,)), dense, last])
+        loss = mr.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(mr.optim.SGD(0.05), loss)
+    history = model.fit(x, y, batch_size=32, epochs=2, verbose=0, callbacks=[Halving()])
+    weights = {f"weight {i}": weight for i, weight in enumerate(model.get_weights())}
+    return {"losses": history.history["loss"], "predicted": model.predict(x, verbose=0), **weights}
+
+
+def vectors(offset: int) -> dict[str, Any]:
+    """Return what ops leave of arrays that begin so many elements behind where memory does."""
+    rng, size = np.random.default_rng(7), 300_007
+    numbers = rng.integers(-8, 8, size + offset)
+    results: dict[str, Any] = {}
+    for dtype in ("float32", "float64", "float16", "bfloat16", "int32", "uint8"):
+
+        @mr.function
+        def computed(x: Any) -> list[Any]:
+            part = x[offset:]
+            table = ops.reshape(part[:300_000], (500, 600))
+            sums = ops.cast(table + table[0], "float64") * ops.cast(table[:, :1], "float64")
+            return [part * part + part, sums]
+
+        with mr.device(split(1, 0)[0]):
+            kept = computed(ops.cast(mr.constant(np.abs(numbers)), dtype))
+        values = [ops.cast(each, "float64").numpy() for each in kept]
+        results |= {f"{dtype} {i}": value for i, value in enumerate(values)}
+    return {**results, "numbers": np.abs(numbers).astype(np.float64)}
+
+
+def priorities() -> dict[str, Any]:
+    """Return the priority of a device's work, and of sums over devices."""
+    backend: Any = devices.get_device(split(1, 0)[0]).backend
+    return {
+        "compute": np.array([backend.stream.priority]),
+        "sums": np.array([backend.another(urgent=True).stream.priority]),
+    }
