@@ -183,8 +183,9 @@ def all_reduces(results: Results) -> Iterator[str]:
 def targets(results: Results) -> str:
     """Return each target's ratio with its limit, by precision and workload."""
     rows = []
-    for target in TARGETS:
+    for by_precision in TARGETS:
         for precision in PRECISIONS:
+            target = by_precision[precision]
             cells = [f"{target.title}, {precision}"]
             for workload in WORKLOADS:
                 value = value_of(target, results, workload, precision)

@@ -31,7 +31,7 @@ def measured(**medians: float) -> Results:
 
 def test_ratios_are_of_medians() -> None:
     results = measured(mirrored=110, torch=140, torch_graph=121, jax=132, products=100)
-    assert value_of(TO_PRODUCTS, results, "wide", "float32") == pytest.approx(1.1)
+    assert value_of(TO_PRODUCTS["float32"], results, "wide", "float32") == pytest.approx(1.1)
     assert value_of(PEER, results, "wide", "float32") == pytest.approx(1.1)
     assert value_of(PEER, results, "wide", "tf32") is None
     assert value_of(PEER, results, "huge", "float32") is None
@@ -39,7 +39,9 @@ def test_ratios_are_of_medians() -> None:
 
 def test_what_is_missing_gives_no_ratio() -> None:
     assert value_of(PEER, measured(mirrored=110, products=100), "wide", "float32") is None
-    assert value_of(TO_PRODUCTS, measured(mirrored=110, jax=100), "wide", "float32") is None
+    assert (
+        value_of(TO_PRODUCTS["float32"], measured(mirrored=110, jax=100), "wide", "float32") is None
+    )
 
 
 def test_other_losses_take_a_contender_out_of_ratios() -> None:
@@ -69,14 +71,16 @@ def test_losses_of_one_alone_are_compared_with_nothing() -> None:
     assert figures[0].trusted
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.title)
-def test_targets_are_of_workloads_that_there_are(target: object) -> None:
-    assert set(target.limits) <= set(WORKLOADS)  # type: ignore[attr-defined]
+def test_targets_are_of_precisions_and_workloads_that_there_are() -> None:
+    for by_precision in TARGETS:
+        assert set(by_precision) == set(PRECISIONS)
+        for target in by_precision.values():
+            assert set(target.limits) <= set(WORKLOADS)
 
 
 def test_targets_at_their_limits() -> None:
-    assert TO_PRODUCTS.met("huge", 1.10)
-    assert not TO_PRODUCTS.met("huge", 1.11)
+    assert TO_PRODUCTS["bfloat16"].met("huge", 1.3)
+    assert not TO_PRODUCTS["bfloat16"].met("huge", 1.31)
     assert PEER.met("digits", 1.5)
     assert not PEER.met("digits", 1.49)
     assert PEER.met("wide", 1.0)
