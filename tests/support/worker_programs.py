@@ -18,14 +18,15 @@ from mirrored.workers import connect
 DEVICES: list[int] = []
 
 
-def trained(cases: Sequence[tuple[Case, str]]) -> list[dict[str, Any]]:
-    """Return what each case leaves, given with the dtype of its floats."""
-    return [train(case, own_devices(), floatx, strategy_of) for case, floatx in cases]
-
-
-def looped(names: Sequence[str]) -> dict[str, Any]:
-    """Return what each way of training leaves."""
-    return {name: run(WAYS[name], own_devices(), strategy_of) for name in names}
+def trained(
+    given: tuple[Sequence[tuple[Case, str]], Sequence[str]],
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return what each case leaves, given with its dtype of floats, and each way of training."""
+    cases, names = given
+    return (
+        [train(case, own_devices(), floatx, strategy_of) for case, floatx in cases],
+        {name: run(WAYS[name], own_devices(), strategy_of) for name in names},
+    )
 
 
 def filed(folder: Path) -> dict[str, Any]:
