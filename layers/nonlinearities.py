@@ -55,6 +55,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
     return ops.leaky_relu(x, negative_slope)
 
 
+@explained
 def relu6(x: Any) -> Tensor:
     """Return min(max(x, 0), 6), elementwise.
 
@@ -104,6 +105,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     return ops.maximum(x, 0.0) + alpha * ops.expm1(ops.minimum(x, 0.0) / alpha)
 
 
+@explained
 def selu(x: Any) -> Tensor:
     """Return ``elu`` with the scales that keep mean 0 and variance 1 from layer to layer.
 
@@ -198,6 +200,7 @@ def softsign(x: Any) -> Tensor:
     return ops.softsign(x)
 
 
+@explained
 def log_sigmoid(x: Any) -> Tensor:
     """Return the logarithm of ``sigmoid(x)``, elementwise, without overflow.
 
@@ -242,6 +245,7 @@ def exponential(x: Any) -> Tensor:
     return ops.exp(x)
 
 
+@explained
 def hard_sigmoid(x: Any) -> Tensor:
     """Return ``x / 6 + 0.5``, cut off at 0 and at 1.
 
@@ -255,6 +259,7 @@ def hard_sigmoid(x: Any) -> Tensor:
     return ops.relu6(ops.convert_to_tensor(x) + 3.0) / 6.0
 
 
+@explained
 def hard_silu(x: Any) -> Tensor:
     """Return ``x * hard_sigmoid(x)``, elementwise; its other name is ``hard_swish``.
 
@@ -273,6 +278,7 @@ def hard_silu(x: Any) -> Tensor:
 hard_swish = hard_silu
 
 
+@explained
 def hard_tanh(x: Any) -> Tensor:
     """Return ``x``, cut off at -1 and at 1.
 

@@ -44,6 +44,7 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     return ops.where(ops.greater(x, threshold), x - threshold, below)
 
 
+@explained
 def tanh_shrink(x: Any) -> Tensor:
     """Return ``x - tanh(x)``, elementwise.
 
@@ -92,6 +93,7 @@ def squareplus(x: Any, b: float = 4) -> Tensor:
     return ops.add(x, ops.sqrt(ops.square(x) + b)) / 2
 
 
+@explained
 def sparse_plus(x: Any) -> Tensor:
     """Return 0 up to -1, ``x`` from 1 on, and ``(x + 1)^2 / 4`` between them.
 
@@ -107,6 +109,7 @@ def sparse_plus(x: Any) -> Tensor:
     return ops.where(ops.less_equal(x, -1.0), 0, bent)
 
 
+@explained
 def sparse_sigmoid(x: Any) -> Tensor:
     """Return ``(x + 1) / 2``, and 0 up to -1 and 1 from 1 on.
 

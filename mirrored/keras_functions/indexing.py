@@ -8,6 +8,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._symbolic import Symbolic
 from mirrored.keras_functions.elements import one_hot
 from mirrored.keras_functions.promotion import booleans as _booleans
 from mirrored.keras_functions.promotion import common as _common
@@ -76,7 +77,6 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     return choosing.take_along_axis(tensor, places, axis)
 
 
-@explained
 def get_item(x: Any, key: Any) -> Tensor:
     """Return `x[key]`.
 
@@ -89,7 +89,8 @@ def get_item(x: Any, key: Any) -> Tensor:
         >>> mr.keras.ops.get_item([[1, 2], [3, 4]], (1, 0)).numpy().item()
         3
     """
-    found: Tensor = ops.convert_to_tensor(x)[key]
+    tensor: Any = x if isinstance(x, Symbolic) else ops.convert_to_tensor(x)
+    found: Tensor = tensor[key]
     return found
 
 

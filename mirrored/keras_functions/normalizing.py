@@ -136,7 +136,7 @@ def layer_normalization(
         beta: What is added, of the same; None: nothing.
         axis: The axis or axes.
         epsilon: What is added to variances; None: 1e-7.
-        **kwargs: Nothing: `rms_scaling` is `rms_normalization`.
+        **kwargs: `rms_scaling`, False: True is an older way that Keras warns of.
 
     Raises:
         TypeError: Something else is given by name.
@@ -146,10 +146,10 @@ def layer_normalization(
         >>> mr.keras.ops.layer_normalization([1.0, 3.0]).numpy().round(3)
         array([-1.,  1.], dtype=float32)
     """
-    if kwargs:
+    if kwargs.pop("rms_scaling", False) or kwargs:
         raise TypeError(
-            f"`layer_normalization` takes no {', '.join(kwargs)}. For `rms_scaling` use "
-            "`rms_normalization`."
+            "`layer_normalization` takes `gamma`, `beta`, `axis` and `epsilon` alone. Received: "
+            f"{', '.join(kwargs) or 'rms_scaling=True, for which use `rms_normalization`'}."
         )
     given = _floats(x)
     tensor = _in_float32(given)

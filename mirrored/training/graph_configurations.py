@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mirrored import _nest
-from mirrored._naming import snake_case
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.graph.calls import Operation, get_item, keras_name, make_node
 from mirrored.graph.tensor import Span
@@ -17,23 +16,12 @@ from mirrored.layers import Layer
 from mirrored.serialization.public_names import public_operation
 from mirrored.serialization.reading import deserialize_keras_object, failures_are_errors
 from mirrored.serialization.writing import in_memory, serialize_keras_object
+from mirrored.training import operation_classes as classes
 from mirrored.training.network import Network
 
 _TENSOR = "__keras_tensor__"
-_OPERATIONS = "keras.src.ops."
-# Where Keras' operations are that are not in `keras.src.ops.numpy`.
-_HOMES = {
-    **dict.fromkeys(("log_softmax", "one_hot", "relu", "sigmoid", "softmax", "softplus"), "nn"),
-    "dot_product_attention": "nn",
-    **dict.fromkeys(("logsumexp", "rsqrt"), "math"),
-    **dict.fromkeys(("cast", "stop_gradient"), "core"),
-}
 # Layers whose calls have no default mode in Keras.
 _QUIET = ("BatchNormalization", "Lambda", "TimeDistributed")
-# The arguments of operations that are those of a call; the others are settings.
-_TENSORS = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
-_BY_NAME = {"dot_product_attention": ("bias", "mask", "scale")}  # Those that are given by name.
-_OTHER_TENSORS = {"dot_product_attention": ("query", "key", "value")}
 
 
 class _Numbers:
@@ -147,9 +135,9 @@ def _of_operation(operation: Operation, node: Node) -> tuple[dict[str, Any], Any
             "of a layer."
         )
     name, call, settings = found
-    kind = "".join(word.capitalize() for word in name.split("_"))
+    module, kind = classes.class_of(name)
     config = {
-        "module": f"{_OPERATIONS}{_HOMES.get(name, 'numpy')}",
+        "module": module,
         "class_name": kind,
         "config": {"name": operation.name, **serialize_keras_object(settings)},
         "registered_name": kind,
@@ -166,7 +154,7 @@ def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any
         parts = [slice(*each) if isinstance(each, Span) else each for each in index]
         return name, ([args[0], parts[0] if len(parts) == 1 else parts], {}), {}
     keras = public_operation(name)
-    if keras is None:
+    if keras is None or not classes.has_class(name):
         return None
     parameters = inspect.signature(keras).parameters
     if keras is not function:
@@ -177,20 +165,32 @@ def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any
             return None
     bound = inspect.signature(keras).bind(*args, **kwargs)
     bound.apply_defaults()
-    arguments = dict(bound.arguments)
-    named_ones = {key: arguments.pop(key) for key in _BY_NAME.get(name, ())}
-    ones = _TENSORS.union(_OTHER_TENSORS.get(name, ()))
-    given = [value for key, value in arguments.items() if key in ones]
-    settings = {key: value for key, value in arguments.items() if key not in ones}
+    arguments = {
+        key: each
+        for key, each in bound.arguments.items()
+        if parameters[key].kind is not inspect.Parameter.VAR_KEYWORD or each
+    }
+    by_position, by_name = classes.of_a_call(name)
+    named_ones = {key: arguments.pop(key) for key in by_name}
+    if by_position is None:
+        by_position = tuple(key for key in arguments if classes.is_of_a_call(key))
+    given: list[Any] = []
+    for key in by_position:
+        several = parameters[key].kind is inspect.Parameter.VAR_POSITIONAL
+        given += arguments[key] if several else [arguments[key]]
+    settings = {key: value for key, value in arguments.items() if key not in by_position}
     return None if placeholders(settings) else (name, (given, named_ones), settings)
 
 
 class _Called:
     """An operation that is called as a configuration says; it makes a node."""
 
-    def __init__(self, function: Any, name: str, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Any, name: str, settings: Mapping[str, Any], operation: str = ""
+    ) -> None:
         self._function = function
         self._settings = settings
+        self._operation = operation
         self._inbound_nodes: deque[Node] = deque()
         self.name = name
 
@@ -201,7 +201,8 @@ class _Called:
         if self._function is _item:
             result = _item(*args)
         else:
-            result = make_node(self._function, args, {**kwargs, **self._settings})
+            args, settings = classes.arguments_of(self._operation, args, self._settings)
+            result = make_node(self._function, args, {**kwargs, **settings})
         for tensor in _nest.flatten(result)[:1]:
             tensor.node.callee.name = self.name
             self._inbound_nodes.append(tensor.node)
@@ -212,16 +213,16 @@ def _operation(config: Mapping[str, Any]) -> _Called | None:
     """Return the operation that a configuration is of; None: it is that of a layer."""
     if callable(config.get("operation")):  # Of this process alone: JSON has no functions.
         return _Called(config["operation"], config["name"], {})
-    module, kind = config.get("module"), config.get("class_name")
-    if not (isinstance(module, str) and module.startswith(_OPERATIONS) and isinstance(kind, str)):
+    kind = config.get("class_name")
+    name = classes.function_of(config.get("module"), kind)
+    if name is None:
         return None
-    name = snake_case(kind)
     function = _item if name == "get_item" else public_operation(name)
     settings = config.get("config")
     if function is None or not isinstance(settings, dict):
         raise TypeError(f"There is no operation {kind!r} in `keras.ops`. Received: {config!r:.200}")
     taken = deserialize_keras_object({k: each for k, each in settings.items() if k != "name"})
-    return _Called(function, config["name"], taken)
+    return _Called(function, config["name"], taken, name)
 
 
 def _item(x: Any, key: Any) -> Any:

@@ -39,6 +39,15 @@ def test_results_and_gradients_are_those_of_keras(name: str) -> None:
             np.testing.assert_allclose(slope, expected["slope"], 1e-4, 1e-5, err_msg=call)
 
 
+KEPT = {call: each["kept"] for call, each in KERAS.items() if "kept" in each}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", KEPT)
+def test_files_say_what_those_of_keras_say(call: str) -> None:
+    assert table.kept(mr.keras, call) == {"kept": KEPT[call]}
+
+
 def is_float(result: Any) -> bool:
     return isinstance(result, mr.Tensor) and result.dtype.kind == "f"
 

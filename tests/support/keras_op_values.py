@@ -7,6 +7,7 @@ What keras_op_values.json says is Keras 3.15.1's, on TensorFlow 2.21.0. Where th
 import functools
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -236,9 +237,39 @@ def main() -> None:
             "results": [described(each) for each in results],
             # None where Keras has no gradient; TensorFlow lacks some that JAX has.
             "slope": None if slope is None else rounded(np.asarray(slope)),
+            **kept(keras, text),
         }
     lines = (f"{json.dumps(text)}: {json.dumps(each)}" for text, each in found.items())
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def kept(keras: Any, text: str) -> dict[str, Any]:
+    """Return what a file says of a call, where it is one operation on placeholders alone.
+
+    Args:
+        keras: Keras, or what has its names.
+        text: The call.
+    """
+    words = set(re.findall(r'(?<![\w"])([a-z])(?![\w"(])', text))
+    used = sorted(words & {"x", "y", "p"})
+    if "lambda" in text or not used or words & GIVEN.keys() != {*used}:
+        return {}
+    inputs = {name: keras.Input(batch_shape=(2, 3), name=name) for name in used}
+    try:
+        drawn = flattened(called(text, keras.ops, inputs))
+        said = json.loads(keras.Model(list(inputs.values()), drawn).to_json())["config"]["layers"]
+    except Exception:  # Keras' placeholders are not for all that its tensors are for.
+        return {}
+    operations = [each for each in said if each["class_name"] != "InputLayer"]
+    if len(operations) != 1:
+        return {}
+    (one,) = operations
+    # (What is deprecated, and False, is left out.)
+    said_of = one["config"].items()
+    settings = {name: each for name, each in said_of if name not in ("name", "rms_scaling")}
+    call = one["inbound_nodes"][0]
+    given = [len(call["args"]), sorted(name for name, each in call["kwargs"].items() if each)]
+    return {"kept": [one["module"], one["class_name"], settings, given]}
 
 
 def weighed(library: Any, result: Any) -> Any:

@@ -1,0 +1,187 @@
+"""What Keras' files call the operations of `keras.ops`: the classes, and the arguments of calls."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirrored._naming import snake_case
+
+_OPERATIONS = "keras.src.ops."
+# Where classes are that are not in `keras.src.ops.numpy`.
+_MODULES = {
+    "nn": """
+        batch_normalization binary_crossentropy categorical_crossentropy celu dot_product_attention
+        elu gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh layer_normalization
+        leaky_relu log_sigmoid log_softmax moments multi_hot normalize one_hot psnr relu relu6
+        rms_normalization selu sigmoid silu soft_shrink softmax softplus softsign
+        sparse_categorical_crossentropy sparse_plus sparse_sigmoid sparsemax squareplus swish
+        tanh_shrink threshold
+    """,
+    "math": """
+        cdist erf erfc erfinv extract_sequences in_top_k logdet logsumexp rsqrt segment_max
+        segment_min segment_prod segment_sum top_k
+    """,
+    "linalg": """
+        cholesky cholesky_inverse det eigh inv lstsq matrix_rank norm pinv qr solve
+        solve_triangular svd
+    """,
+    "core": "cast saturate_cast scatter scatter_update slice slice_update stop_gradient unstack",
+    "einops": "rearrange",
+}
+_MODULE = {name: home for home, names in _MODULES.items() for name in names.split()}
+# Classes whose names are not those of the functions with capitals.
+_CLASSES = {
+    "allclose": "AllClose",
+    "batch_normalization": "BatchNorm",
+    "cdist": "CDist",
+    "conj": "Conjugate",
+    "hard_swish": "HardSilu",
+    "in_top_k": "InTopK",
+    "isin": "IsIn",
+    "layer_normalization": "LayerNorm",
+    "psnr": "PSNR",
+    "rms_normalization": "RMSNorm",
+    "searchsorted": "SearchSorted",
+    "svd": "SVD",
+    "swish": "Silu",
+}
+_SHARED = ("Conjugate", "HardSilu", "Silu")
+_NAMES = {kind: name for name, kind in _CLASSES.items() if kind not in _SHARED}
+# The arguments of functions that are those of a call, in its order; the others are settings.
+_OF_A_CALL = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
+_CALLS = {
+    "average": "x",
+    "batch_normalization": "x mean variance offset scale",
+    "bincount": "x",
+    "binary_crossentropy": "target output",
+    "categorical_crossentropy": "target output",
+    "cdist": "x y",
+    "diff": "a",
+    "digitize": "x bins",
+    "dot_product_attention": "query key value",
+    "einsum": "operands",
+    "geomspace": "start stop",
+    "in_top_k": "targets predictions",
+    "isclose": "x1 x2 rtol atol",
+    "layer_normalization": "x gamma beta",
+    "linspace": "start stop",
+    "logspace": "start stop",
+    "lstsq": "a b",
+    "multi_hot": "inputs",
+    "nanpercentile": "x q",
+    "nanquantile": "x q",
+    "pad": "x",
+    "percentile": "x q",
+    "quantile": "x q",
+    "rearrange": "tensor pattern",
+    "rms_normalization": "x",
+    "rot90": "array",
+    "scatter": "indices values",
+    "scatter_update": "inputs indices updates",
+    "searchsorted": "sorted_sequence values",
+    "segment_max": "data segment_ids",
+    "segment_min": "data segment_ids",
+    "segment_prod": "data segment_ids",
+    "segment_sum": "data segment_ids",
+    "select": "condlist choicelist default",
+    "slice": "inputs start_indices",
+    "slice_update": "inputs start_indices updates",
+    "solve": "a b",
+    "solve_triangular": "a b",
+    "sparse_categorical_crossentropy": "target output",
+    "take": "x indices",
+    "take_along_axis": "x indices",
+    "trapezoid": "y",
+    "unravel_index": "indices",
+}
+_BY_NAME = {
+    "average": ("weights",),
+    "dot_product_attention": ("bias", "mask", "scale"),
+    "pad": ("constant_values",),
+    "rms_normalization": ("scale",),
+}
+# What calls functions, or makes no class in Keras.
+_WITHOUT = """
+    associative_scan bartlett blackman cond custom_gradient dtype empty eye fori_loop hamming
+    hanning identity jvp kaiser map scan switch tri vectorized_map while_loop
+"""
+
+
+def has_class(name: str) -> bool:
+    """Return whether a function of `keras.ops` may stand in Keras' files.
+
+    Args:
+        name: The function's name.
+    """
+    return name not in _WITHOUT.split()
+
+
+def class_of(name: str) -> tuple[str, str]:
+    """Return the module and the name of the class that a function of `keras.ops` is in Keras.
+
+    Args:
+        name: The function's name.
+
+    Example:
+        >>> class_of("top_k")
+        ('keras.src.ops.math', 'TopK')
+    """
+    kind = "".join(word.capitalize() for word in name.split("_"))
+    return f"{_OPERATIONS}{_MODULE.get(name, 'numpy')}", _CLASSES.get(name, kind)
+
+
+def function_of(module: object, kind: object) -> str | None:
+    """Return the name of the function that a class of Keras' is; None: the class is no operation.
+
+    Args:
+        module: The class's module.
+        kind: Its name.
+
+    Example:
+        >>> function_of("keras.src.ops.nn", "RMSNorm")
+        'rms_normalization'
+    """
+    if not isinstance(module, str) or not module.startswith(_OPERATIONS):
+        return None
+    if not isinstance(kind, str):
+        return None
+    return _NAMES.get(kind) or snake_case(kind)
+
+
+def of_a_call(name: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Return which arguments of a function are those of a call: by position, and by name.
+
+    Args:
+        name: The function's name.
+
+    Returns:
+        Names; None for the first ones: those that `is_of_a_call` finds.
+    """
+    given = _CALLS.get(name)
+    return None if given is None else tuple(given.split()), _BY_NAME.get(name, ())
+
+
+def is_of_a_call(argument: str) -> bool:
+    """Return whether an argument of that name is of a call wherever nothing else is said.
+
+    Args:
+        argument: Its name.
+    """
+    return argument in _OF_A_CALL
+
+
+def arguments_of(
+    name: str, args: tuple[Any, ...], settings: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a function for those of a call and the settings of a class.
+
+    Args:
+        name: The function's name.
+        args: Those of the call.
+        settings: Those of the class.
+    """
+    if name == "einsum":
+        return (settings["subscripts"], *args), {}
+    names = of_a_call(name)[0]
+    if names is None:
+        return args, dict(settings)
+    return (), {**dict(zip(names, args, strict=False)), **settings}
