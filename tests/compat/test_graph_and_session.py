@@ -129,6 +129,40 @@ def test_variables_belong_to_sessions() -> None:
     assert second.run(v).tolist() == [1.0, 2.0]
 
 
+# What each does to the rows [[1, 2], [3, 4], [5, 6]].
+SCATTERS = [
+    ("scatter_update(v, [0, 2], [[7.0, 8.0], [9.0, 9.0]])", [[7.0, 8.0], [3.0, 4.0], [9.0, 9.0]]),
+    ("scatter_add(v, [1, 1], [[1.0, 1.0], [2.0, 2.0]])", [[1.0, 2.0], [6.0, 7.0], [5.0, 6.0]]),
+    ("scatter_sub(v, 0, [1.0, 1.0])", [[0.0, 1.0], [3.0, 4.0], [5.0, 6.0]]),
+    ("scatter_update(v, [1], 0.0)", [[1.0, 2.0], [0.0, 0.0], [5.0, 6.0]]),
+]
+
+
+@pytest.mark.parametrize(("code", "rows"), SCATTERS)
+def test_rows_of_variables_are_changed(code: str, rows: list[list[float]]) -> None:
+    v = tf.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    changed = eval(f"tf.{code}", {"tf": tf, "v": v})
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(changed).tolist() == rows
+        assert v.eval(session).tolist() == rows
+
+
+def test_what_a_session_and_a_graph_tell(graph: tf.Graph) -> None:
+    x = tf.placeholder(tf.float32, [None])
+    with tf.name_scope("a"):
+        assert graph.get_name_scope() == "a"
+        total = tf.reduce_sum(x)
+    tf.get_collection_ref("mine").append(total)
+    assert graph.get_all_collection_keys() == ["mine"]
+    with tf.Session() as session:
+        assert session.make_callable([total], [x])([1.0, 2.0]) == [3.0]
+        assert session.list_devices()[0].type == "CPU"
+    graph.clear_collection("mine")
+    assert tf.get_collection("mine") == []
+    assert tf.convert_to_tensor(2, preferred_dtype=tf.float32).dtype == np.float32
+
+
 def test_control_dependencies_run_first() -> None:
     v = tf.Variable(1.0)
     with tf.control_dependencies([v.assign(5.0)]):

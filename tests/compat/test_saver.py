@@ -46,6 +46,20 @@ def test_values_come_back(tmp_path: Path) -> None:
     assert second.run(v).tolist() == [7.0, 8.0]
 
 
+def test_one_file_stays_after_so_many_hours(tmp_path: Path) -> None:
+    v = tf.Variable(1.0)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        for hours, count in ((0.0, 3), (1.0, 1)):
+            saver = tf.train.Saver(
+                max_to_keep=1, keep_checkpoint_every_n_hours=hours, pad_step_number=True
+            )
+            for step in range(3):
+                path = saver.save(session, str(tmp_path / f"{hours}"), step)
+            assert path.endswith("-00000002")
+            assert len(list(tmp_path.glob(f"{hours}-*"))) == count
+
+
 def test_names_of_the_file_may_be_others(tmp_path: Path) -> None:
     v, w = tf.Variable(1.0, name="v"), tf.Variable(2.0, name="w")
     with tf.Session() as session:

@@ -54,6 +54,9 @@ TEXTS = [
     ("tf.reshape(u, [-1, 3]).shape", "TensorShape([Dimension(None), Dimension(3)])"),
     ("tf.shape(u).shape", "TensorShape([Dimension(None)])"),
     ("tf.Dimension(None)", "Dimension(None)"),
+    ("x.shape[0].merge_with(x.shape[1])", "Dimension(3)"),
+    ("x.shape[1].is_compatible_with(4)", "False"),
+    ("u.shape.with_rank_at_least(2)", "TensorShape(None)"),
 ]
 
 
@@ -69,6 +72,9 @@ WRONG = [
         "x.set_shape([2, 4])",
         "Dimension 1 in both shapes must be equal, but are 3 and 4.",
     ),
+    ("x.shape[1].merge_with(4)", "Dimensions 3 and 4 are not compatible"),
+    ("x.shape.with_rank_at_most(1)", "Shape (?, 3) must have rank at most 1"),
+    ("x.shape.assert_is_fully_defined()", "Shape (?, 3) is not fully defined"),
     ("x.shape.with_rank(3)", "Shape (?, 3) must have rank 3"),
     ("tf.Variable(u)", 'initial_value must have a shape specified: Tensor("u:0", dtype=float32)'),
     ("tf.Dimension(-1)", "Dimension -1 must be >= 0"),

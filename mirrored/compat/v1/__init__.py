@@ -41,6 +41,7 @@ from mirrored.compat.v1.groups import group as group
 from mirrored.compat.v1.groups import is_variable_initialized as is_variable_initialized
 from mirrored.compat.v1.groups import local_variables as local_variables
 from mirrored.compat.v1.groups import local_variables_initializer as local_variables_initializer
+from mirrored.compat.v1.groups import moving_average_variables as moving_average_variables
 from mirrored.compat.v1.groups import no_op as no_op
 from mirrored.compat.v1.groups import trainable_variables as trainable_variables
 from mirrored.compat.v1.groups import tuple_ as _tuple
@@ -59,6 +60,9 @@ from mirrored.compat.v1.initializers import (
 from mirrored.compat.v1.initializers import zeros_initializer as zeros_initializer
 from mirrored.compat.v1.run_options import RunMetadata as RunMetadata
 from mirrored.compat.v1.run_options import RunOptions as RunOptions
+from mirrored.compat.v1.scatters import scatter_add as scatter_add
+from mirrored.compat.v1.scatters import scatter_sub as scatter_sub
+from mirrored.compat.v1.scatters import scatter_update as scatter_update
 from mirrored.compat.v1.scopes import AUTO_REUSE as AUTO_REUSE
 from mirrored.compat.v1.scopes import VariableScope as VariableScope
 from mirrored.compat.v1.scopes import get_variable as get_variable
@@ -79,6 +83,7 @@ from mirrored.compat.v1.special import disable_eager_execution as disable_eager_
 from mirrored.compat.v1.special import disable_v2_behavior as disable_v2_behavior
 from mirrored.compat.v1.special import div as div
 from mirrored.compat.v1.special import get_collection as get_collection
+from mirrored.compat.v1.special import get_collection_ref as get_collection_ref
 from mirrored.compat.v1.special import name_scope as name_scope
 from mirrored.compat.v1.special import random_poisson as random_poisson
 from mirrored.compat.v1.special import set_random_seed as set_random_seed

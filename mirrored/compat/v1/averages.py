@@ -6,10 +6,15 @@ from typing import Any
 from mirrored import ops
 from mirrored.compat.v1.elements import Operation
 from mirrored.compat.v1.graph import get_default_graph
-from mirrored.compat.v1.groups import global_variables, group, trainable_variables
+from mirrored.compat.v1.groups import (
+    global_variables,
+    group,
+    moving_average_variables,
+    trainable_variables,
+)
 from mirrored.compat.v1.running import storage_of
 from mirrored.compat.v1.sources import converted
-from mirrored.compat.v1.variables import Variable, update
+from mirrored.compat.v1.variables import GraphKeys, Variable, update
 
 
 class ExponentialMovingAverage:
@@ -80,6 +85,10 @@ class ExponentialMovingAverage:
         with graph.as_default(), graph.name_scope(self._name) as scope:
             rate = self._rate()
             updates = [_maintained(self._averages[each], each, rate) for each in variables]
+            key = GraphKeys.MOVING_AVERAGE_VARIABLES
+            for each in variables:
+                if each not in graph.get_collection(key):
+                    graph.add_to_collection(key, each)
             return group(*updates, name=scope)
 
     def _rate(self) -> Any:
@@ -102,9 +111,11 @@ class ExponentialMovingAverage:
         """Return variables by names with which a `Saver` gives them the means of a file.
 
         Args:
-            moving_avg_variables: Those that get means; None: all that are trainable.
+            moving_avg_variables: Those that get means; None: all that are trainable, or have one.
         """
-        given = trainable_variables() if moving_avg_variables is None else moving_avg_variables
+        given = moving_avg_variables
+        if given is None:
+            given = trainable_variables() + moving_average_variables()
         averaged = set(given)
         found = {self.average_name(each): each for each in averaged}
         names = set(found)

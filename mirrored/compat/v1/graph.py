@@ -200,6 +200,23 @@ class Graph:
             return list(found)
         return [each for each in found if re.match(scope, getattr(each, "name", ""))]
 
+    def get_collection_ref(self, name: str) -> list[Any]:
+        """Return a collection itself, which changes with the graph."""
+        return self._collections.setdefault(name, [])
+
+    def get_all_collection_keys(self) -> list[str]:
+        """Return the names of the collections that have something in them."""
+        return [name for name, values in self._collections.items() if values]
+
+    def clear_collection(self, name: str) -> None:
+        """Take all out of a collection."""
+        self.check_open()
+        self._collections.pop(name, None)
+
+    def get_name_scope(self) -> str:
+        """Return the name scope that is open; empty outside of all."""
+        return self._scope
+
     def check_open(self) -> None:
         """Raise RuntimeError where the graph is finalized."""
         if self._finalized:

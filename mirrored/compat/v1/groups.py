@@ -47,6 +47,11 @@ def trainable_variables(scope: str | None = None) -> list[Any]:
     return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
+def moving_average_variables(scope: str | None = None) -> list[Any]:
+    """Return the variables of the default graph that means are kept of."""
+    return get_default_graph().get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
+
+
 def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
     """Return an operation that gives variables their initial values."""
     return group(*(each.initializer for each in var_list), name=name)

@@ -4,6 +4,7 @@ Files are this library's own: those that TensorFlow wrote are not read.
 """
 
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,17 @@ class Saver:
         reshape: Not provided, like the one below.
         sharded: Not provided.
         max_to_keep: How many files stay; None or 0: all.
+        keep_checkpoint_every_n_hours: After how many hours one more stays for good.
+        name: Accepted for compatibility, like the next one.
+        restore_sequentially: Accepted for compatibility.
+        saver_def: Not provided, like the next one.
+        builder: Not provided.
+        defer_build: Accepted for compatibility.
+        allow_empty: Whether there may be no variables.
+        write_version: Accepted for compatibility: files are this library's own.
+        pad_step_number: Whether numbers of steps have eight digits in names of files.
+        save_relative_paths: Accepted for compatibility: they always are.
+        filename: Not provided.
 
     Raises:
         ValueError: There are no variables, or what is not provided is asked for.
@@ -53,16 +65,33 @@ class Saver:
         reshape: bool = False,
         sharded: bool = False,
         max_to_keep: int | None = 5,
+        keep_checkpoint_every_n_hours: float = 10000.0,
+        name: str | None = None,
+        restore_sequentially: bool = False,
+        saver_def: Any = None,
+        builder: Any = None,
+        defer_build: bool = False,
+        allow_empty: bool = False,
+        write_version: Any = None,
+        pad_step_number: bool = False,
+        save_relative_paths: bool = False,
+        filename: str | None = None,
     ) -> None:
         if reshape or sharded:
             raise ValueError("`reshape` and `sharded` are not provided: a save is one file.")
+        if not (saver_def is builder is filename is None):
+            raise ValueError("`saver_def`, `builder` and `filename` are not provided.")
         given = global_variables() if var_list is None else var_list
         named = given if isinstance(given, Mapping) else {each.op.name: each for each in given}
-        if not named:
+        if not named and not allow_empty:
             raise ValueError("No variables to save")
         self._variables: dict[str, Variable] = dict(named)
         self._keep = max_to_keep
+        self._digits = 8 if pad_step_number else 1
+        self._hours = keep_checkpoint_every_n_hours
+        self._next_to_stay = time.time() + self._hours * 3600.0
         self._paths: list[str] = []
+        self._times: dict[str, float] = {}
 
     @property
     def last_checkpoints(self) -> list[str]:
@@ -78,6 +107,8 @@ class Saver:
         meta_graph_suffix: str = "meta",
         write_meta_graph: bool = True,
         write_state: bool = True,
+        strip_default_attrs: bool = False,
+        save_debug_info: bool = False,
     ) -> str:
         """Write a file, wholly or not at all, and return its name.
 
@@ -89,6 +120,8 @@ class Saver:
             meta_graph_suffix: Accepted for compatibility: graphs are not written.
             write_meta_graph: Accepted for compatibility.
             write_state: Whether that file is written.
+            strip_default_attrs: Accepted for compatibility, like the next one.
+            save_debug_info: Accepted for compatibility.
 
         Raises:
             FailedPreconditionError: A variable has no value.
@@ -98,11 +131,12 @@ class Saver:
         path = str(save_path)
         if global_step is not None:
             step = sess.run(global_step) if isinstance(global_step, Variable) else global_step
-            path = f"{path}-{int(step)}"
+            path = f"{path}-{int(step):0{self._digits}}"
         save_tensors(
             path, {name: np.asarray(each) for name, each in values.items()}, kind=_VARIABLES
         )
         self._paths = [each for each in self._paths if each != path] + [path]
+        self._times[path] = time.time()
         gone = self._paths[: -self._keep] if self._keep else []
         self._paths = self._paths[len(gone) :]
         if write_state:
@@ -111,8 +145,15 @@ class Saver:
             lines = [f'{key}: "{name}"\n' for key, name in zip(keys, names, strict=True)]
             Path(path).with_name(latest_filename or "checkpoint").write_text("".join(lines))
         for each in gone:
-            Path(each).unlink(missing_ok=True)
+            self._remove(each)
         return path
+
+    def _remove(self, path: str) -> None:
+        """Remove a file, unless it is time for one to stay."""
+        if self._times.pop(path) > self._next_to_stay:
+            self._next_to_stay += self._hours * 3600.0
+        else:
+            Path(path).unlink(missing_ok=True)
 
     def restore(self, sess: Any, save_path: str) -> None:
         """Give the variables of a session the values that a file has.

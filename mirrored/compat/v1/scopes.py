@@ -163,6 +163,8 @@ def get_variable(
     use_resource: bool | None = None,
     custom_getter: Any = None,
     constraint: Callable[[Any], Any] | None = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
 ) -> Variable:
     """Return the variable of a name in the scope that is open, made where it may be.
 
@@ -179,7 +181,9 @@ def get_variable(
         validate_shape: Must be True.
         use_resource: Accepted for compatibility.
         custom_getter: Not provided.
-        constraint: Accepted for compatibility.
+        constraint: Accepted for compatibility, like the two below.
+        synchronization: Accepted for compatibility.
+        aggregation: Accepted for compatibility.
 
     Raises:
         ValueError: It is there and not shared, or is not there and must be; or shape or dtype are

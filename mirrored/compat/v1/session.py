@@ -13,6 +13,7 @@ from mirrored.compat.v1.plans import Kept, Plan
 from mirrored.compat.v1.running import entered_sessions
 from mirrored.compat.v1.session_devices import set_up
 from mirrored.compat.v1.variables import Variable
+from mirrored.devices import logical_devices
 from mirrored.errors import InvalidArgumentError
 from mirrored.program.variable_access import variable_writes
 
@@ -143,6 +144,27 @@ class Session:
         )
 
     partial_run_setup = partial_run
+
+    def make_callable(
+        self, fetches: Any, feed_list: Any = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """Return a function that runs fetches, given values for what is fed, by position.
+
+        Args:
+            fetches: As for `run`.
+            feed_list: The tensors that are fed, or their names.
+            accept_options: Whether it is given `options` and `run_metadata` by name.
+        """
+        keys = list(feed_list or ())
+
+        def call(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            return self.run(fetches, dict(zip(keys, values, strict=True)))
+
+        return call
+
+    def list_devices(self) -> list[Any]:
+        """Return the devices that it may use."""
+        return list(logical_devices())
 
     def _feedable(self, key: Any) -> Tensor:
         """Return the tensor that a key of `feed_dict` is, or names."""

@@ -47,6 +47,21 @@ class Dimension(int):
         """The size; None: it is not known."""
         return int(self)
 
+    def is_compatible_with(self, other: Any) -> bool:
+        """Return whether both may be one size."""
+        value = Dimension(other).value
+        return value is None or value == int(self)
+
+    def merge_with(self, other: Any) -> Any:
+        """Return the size that both are.
+
+        Raises:
+            ValueError: They differ.
+        """
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Dimensions {self} and {Dimension(other)} are not compatible")
+        return self
+
     def __add__(self, other: Any) -> Any:
         return _computed(operator.add, self, other)
 
@@ -88,6 +103,14 @@ class _UnknownDimension:
 
     def __index__(self) -> NoReturn:
         raise TypeError("A Dimension that is not known is no integer: use `tf.shape(x)`.")
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Return True: it may be any size."""
+        return True
+
+    def merge_with(self, other: Any) -> Any:
+        """Return the size that is known, if one is."""
+        return Dimension(other)
 
     def _unknown(self, _: Any) -> "_UnknownDimension":
         return self
@@ -243,6 +266,36 @@ class TensorShape:
             return self.merge_with([None] * rank)
         except ValueError:
             raise ValueError(f"Shape {self} must have rank {rank}") from None
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise ValueError unless there may be so many axes."""
+        if self.ndims not in (None, rank):
+            raise ValueError(f"Shape {self} must have rank {rank}")
+
+    def with_rank_at_least(self, rank: int) -> "TensorShape":
+        """Return the shape where it may have so many axes or more.
+
+        Raises:
+            ValueError: It has fewer.
+        """
+        if self.ndims is not None and self.ndims < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> "TensorShape":
+        """Return the shape where it may have so many axes or fewer.
+
+        Raises:
+            ValueError: It has more.
+        """
+        if self.ndims is not None and self.ndims > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_is_fully_defined(self) -> None:
+        """Raise ValueError unless all sizes are known."""
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {self} is not fully defined")
 
     def __len__(self) -> int:
         if self.sizes is None:

@@ -1,5 +1,6 @@
 """Functions whose arguments were others in TensorFlow 1 than they are today."""
 
+from contextlib import suppress
 from typing import Any
 
 from mirrored import nn, ops, random
@@ -175,11 +176,30 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: str = "relu_layer") -> A
     return drawn(layer, (x, weights, biases), {}, "Relu", name)
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, name: str = "Const") -> Any:
-    """Return a value as a tensor of the graph."""
+def convert_to_tensor(
+    value: Any,
+    dtype: Any = None,
+    name: str | None = None,
+    preferred_dtype: Any = None,
+    dtype_hint: Any = None,
+) -> Any:
+    """Return a value as a tensor of the graph.
+
+    Args:
+        value: The value.
+        dtype: Its dtype; None: that of the value.
+        name: Its name.
+        preferred_dtype: The dtype of a value that has none itself, where it fits.
+        dtype_hint: The same, by its later name.
+    """
     from mirrored.compat.v1.sources import converted
 
-    return converted(value, None if dtype is None else as_dtype(dtype), name)
+    hint = preferred_dtype if dtype_hint is None else dtype_hint
+    if dtype is None and hint is not None and not hasattr(value, "dtype"):
+        with suppress(TypeError, ValueError):
+            return converted(value, as_dtype(hint), name or "Const")
+
+    return converted(value, None if dtype is None else as_dtype(dtype), name or "Const")
 
 
 def set_random_seed(seed: int) -> None:
@@ -211,6 +231,11 @@ def add_to_collection(name: str, value: Any) -> None:
 def get_collection(key: str, scope: str | None = None) -> list[Any]:
     """Return what is in a collection of the default graph."""
     return get_default_graph().get_collection(key, scope)
+
+
+def get_collection_ref(key: str) -> list[Any]:
+    """Return a collection of the default graph itself, which changes with it."""
+    return get_default_graph().get_collection_ref(key)
 
 
 def disable_v2_behavior() -> None:

@@ -308,13 +308,16 @@ class FileWriter:
         step = {} if global_step is None else {"step": int(global_step)}
         self._writer.write(summary=summary, **step)
 
-    def add_graph(self, graph: Graph, global_step: Any = None) -> None:
+    def add_graph(self, graph: Graph, global_step: Any = None, graph_def: Any = None) -> None:
         """Write a graph: its operations, what they are called and what they are computed from.
 
         Args:
             graph: The graph.
             global_step: Its step.
+            graph_def: Not provided.
         """
+        if graph_def is not None:
+            raise ValueError("`graph_def` is not provided: give `graph`.")
         from tensorboardX.proto import graph_pb2
 
         made = graph_pb2.GraphDef(node=_nodes(graph), versions={"producer": 22})

@@ -27,6 +27,16 @@ class GraphKeys:
     GLOBAL_STEP = "global_step"
     TRAIN_OP = "train_op"
     MODEL_VARIABLES = "model_variables"
+    MOVING_AVERAGE_VARIABLES = "moving_average_variables"
+    METRIC_VARIABLES = "metric_variables"
+    WEIGHTS = "weights"
+    BIASES = "biases"
+    ACTIVATIONS = "activations"
+    SAVERS = "savers"
+    INIT_OP = "init_op"
+    LOCAL_INIT_OP = "local_init_op"
+    SUMMARY_OP = "summary_op"
+    QUEUE_RUNNERS = "queue_runners"
 
 
 class Variable(Tensor):
@@ -171,6 +181,14 @@ class Variable(Tensor):
     ) -> Any:
         """Return a tensor that subtracts from the value, and is the new one."""
         return _written(self, "assign_sub", delta, name or "AssignSub", read_value)
+
+    def eval(self, session: Any = None) -> Any:  # type: ignore[override]
+        """Return its value in a session, by default the one that is entered.
+
+        Raises:
+            ValueError: No session was given or entered.
+        """
+        return super().eval(None, session)
 
     def load(self, value: Any, session: Any = None) -> None:
         """Set the value in a session, by default the one that is entered."""
