@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from launching import launch, needs_mpi
 
 import mirrored as mr
@@ -30,3 +31,18 @@ def test_the_first_worker_writes_for_all(tmp_path: Path) -> None:
     mr.train.Checkpoint(model=model).restore(first["path"]).expect_partial()
     for variable, value in zip(model.variables, first["kept"].values(), strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_a_training_goes_on_with_other_workers(tmp_path: Path) -> None:
+    backup, whole = tmp_path / "backup", tmp_path / "whole"
+    assert launch("resumed", (1, 1), (backup, 2), tmp_path) == [None, None]
+    assert list(backup.iterdir())
+    first, *others = launch("resumed", (2, 1, 1), (backup, None), tmp_path)
+    assert not backup.exists()
+    (never_ended, _) = launch("resumed", (1, 1), (whole, None), tmp_path)
+    for name, value in never_ended.items():
+        np.testing.assert_allclose(first[name], value, rtol=1e-5, atol=1e-6)
+        for each in others:
+            np.testing.assert_array_equal(each[name], first[name])
