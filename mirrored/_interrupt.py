@@ -5,6 +5,7 @@ wait for each other it may never end: who waits for them asks here whether to go
 """
 
 import math
+import os
 import signal
 import threading
 import time
@@ -39,6 +40,88 @@ def deliver() -> None:
     """Act on the interrupt that is held back; what the handler raises leaves this function."""
     while _holding:  # A guard hands it on to the one around it.
         _holding[-1].deliver()
+
+
+class _Wakeup:
+    """What Python writes of signals whose handlers have to wait until the main thread is back.
+
+    Attributes:
+        inside: What the main thread is inside of now that no handler can end; None: nothing.
+    """
+
+    def __init__(self) -> None:
+        self.inside: object | None = None
+        self._pipe: tuple[int, ...] = ()  # To read from, and to be written to.
+        self._tried = False
+        self._came: tuple[object, float] | None = None  # Inside of what, and to be acted on when.
+
+    def listen(self) -> None:
+        """Begin, in the main thread, unless somebody else listens already."""
+        if self._tried or threading.current_thread() is not threading.main_thread():
+            return
+        self._tried = True
+        reading, writing = os.pipe()
+        for each in (reading, writing):
+            os.set_blocking(each, False)
+        before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        if before != -1:  # An event loop's, which lets no main thread be stuck.
+            signal.set_wakeup_fd(before)
+            os.close(reading)
+            os.close(writing)
+            return
+        self._pipe = reading, writing
+        os.register_at_fork(after_in_child=self._end)
+
+    def _end(self) -> None:
+        """Leave the pipe to the process that it is of."""
+        if self._pipe:
+            signal.set_wakeup_fd(-1)
+            for each in self._pipe:
+                os.close(each)
+        self._tried, self._pipe, self._came, self.inside = False, (), None, None
+
+    def is_overdue(self) -> bool:
+        """Return whether an interrupt has waited for too long, in what it came in."""
+        came = self._came
+        if self._read():
+            again = came is not None and came[0] is self.inside
+            patience = 0.0 if again else PATIENCE
+            came = None if self.inside is None else (self.inside, time.monotonic() + patience)
+        elif came is not None and came[0] is not self.inside:
+            came = None  # The handler has run.
+        self._came = came
+        return came is not None and time.monotonic() >= came[1]
+
+    def forget(self) -> None:
+        """Forget what came before."""
+        self._read()
+        self._came = None
+
+    def _read(self) -> bool:
+        """Return whether an interrupt came since the last time."""
+        try:
+            return bool(self._pipe) and _SIGINT in os.read(self._pipe[0], 1 << 12)
+        except BlockingIOError:
+            return False
+
+
+WAKEUP = _Wakeup()
+
+
+@contextmanager
+def inside() -> Iterator[None]:
+    """Note that the main thread is inside a library, where it hears no interrupt.
+
+    Who looks after what the library waits for asks `WAKEUP.is_overdue`, in another thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    WAKEUP.inside = object()
+    try:
+        yield
+    finally:
+        WAKEUP.inside = None
 
 
 class InterruptGuard:

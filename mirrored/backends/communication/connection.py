@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from mirrored._interrupt import inside
 from mirrored._logging import logger
 from mirrored.backends.communication.failures import no_thread, timed_out
 from mirrored.backends.communication.futures import RESERVE, Future
@@ -311,7 +312,8 @@ class Connection:
         lock = self._watch.call_lock
         lock.asking, progress.begun = request, True
         if kind in link.asked:
-            link.issue(progress)
+            with inside():
+                link.issue(progress)
             return
         try:
             call = self._begun(

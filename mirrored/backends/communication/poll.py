@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+from mirrored._interrupt import WAKEUP
 from mirrored._threads import new_thread, start
 from mirrored.backends.communication.futures import Future, Workers
 from mirrored.backends.communication.in_flight import Connected, InFlight, Request
@@ -112,6 +113,7 @@ class Watchdog:
         busy: Whether there is anything to look after.
         poll: Polls, and begins to end what is in trouble. It may not return.
         abort_overdue: The same for what has had all its seconds, without asking a device.
+        abort_interrupted: The same for all, where the main thread is interrupted in a call.
         seconds: How often it looks.
         patience: The seconds that a look may take. It counts how often it is awake meanwhile, so
             that no look is late because the process was suspended.
@@ -125,6 +127,7 @@ class Watchdog:
         busy: Callable[[], bool],
         poll: Callable[[], object],
         abort_overdue: Callable[[], object],
+        abort_interrupted: Callable[[], object],
         seconds: float,
         patience: float,
     ) -> None:
@@ -133,6 +136,7 @@ class Watchdog:
         self._busy = busy
         self._poll = poll
         self._abort_overdue = abort_overdue
+        self._abort_interrupted = abort_interrupted
         self._seconds = seconds
         self._turns = max(1, round(patience / seconds))
         self._lock = threading.Lock()  # Of whether the thread is there.
@@ -146,8 +150,10 @@ class Watchdog:
         Raises:
             RuntimeError: The system refuses the thread, and what hangs would hang for ever.
         """
+        WAKEUP.listen()
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
+                WAKEUP.forget()
                 self._thread = new_thread("mirrored-watchdog", self._run)
                 start(self._thread)
 
@@ -186,6 +192,8 @@ class Watchdog:
                 self._woken.clear()
                 continue
             next_turn = time.monotonic() + self._seconds
+            if WAKEUP.is_overdue():
+                self._abort_interrupted()
             looking = self._poller.under_way
             turns = turns + 1 if looking is not None and looking is seen else 0
             seen = looking

@@ -97,6 +97,7 @@ class Watch:
                 busy=lambda: bool(self._in_flight) or self._aborting is not None,
                 poll=self._poll_quietly,
                 abort_overdue=self._abort_overdue,
+                abort_interrupted=self._abort_interrupted,
                 seconds=watchdog_seconds,
                 patience=poll_seconds,
             )
@@ -302,6 +303,14 @@ class Watch:
         trouble = self._poller.overdue()
         if trouble is not None:
             self._begin_abort(trouble)
+
+    def _abort_interrupted(self) -> None:
+        """End everything: the main thread is inside a library, and an interrupt waits for it."""
+        with self._lock:
+            first = self._in_flight.first()
+        if first is not None:
+            said = "an interrupt came while the main thread was inside a call that did not return"
+            self._begin_abort(Trouble(first, first.ranks_unknown(), failure=said))
 
     # ------------------------------------------------------------------ when something failed
 

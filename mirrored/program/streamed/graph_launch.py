@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from mirrored.backends import Backend
-from mirrored.backends.stream_backend import Launchable, StreamBackend, is_streamed
+from mirrored.backends.stream_backend import Event, Launchable, StreamBackend, is_streamed
 from mirrored.errors import ResourceExhaustedError
 from mirrored.program.calls import Call
 from mirrored.program.codegen import make_function
@@ -127,6 +127,11 @@ class BoundLaunch:
             self.backend.run(self._function)
 
 
+# After how many steps that nobody is told of the host waits until as many before them are done. The
+# driver would let it run on until its queue is full, and then keep it where it hears no interrupt.
+_AHEAD = 8
+
+
 class StepLauncher:
     """Runs one step after the other.
 
@@ -153,6 +158,8 @@ class StepLauncher:
         self._shared = [each for each in self.backends if each in own]
         one = len({each.memory for each in used}) == 1
         one = one and not any(launch.all_reduce for launch in launches)
+        self._untold = 0  # Steps that nobody is told of.
+        self._behind: Event | None = None  # In one of them.
         self._whole: GraphLaunch | None = None
         self._graphs: dict[BoundLaunch, GraphLaunch] = {}
         if one and launches and not any(launch.between for launch in launches):
@@ -171,6 +178,14 @@ class StepLauncher:
     def lead(self) -> StreamBackend:
         """The backend that a step begins and ends on."""
         return self.backends[0]
+
+    def stay_near(self) -> None:
+        """Wait for the devices where the host is many steps ahead of them; call it after a step."""
+        self._untold += 1
+        if self._untold % _AHEAD == 0:
+            behind, self._behind = self._behind, self.lead.record()
+            if behind is not None:
+                self.lead.wait_on_host(behind)
 
     def run(self) -> None:
         """Run a step, after what the lead was asked for before."""

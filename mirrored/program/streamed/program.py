@@ -214,6 +214,7 @@ class StreamedProgram:
                     self._step()
                 self._tellings.asked()
                 if report is None:
+                    self._steps.stay_near()
                     continue
                 waiting.append(results[step % len(results)])
                 waiting[-1].undo = undo

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mirrored.backends.communication import poll
 from mirrored.backends.communication.futures import Workers
 from mirrored.backends.communication.in_flight import Asker, InFlight, Request
 from mirrored.backends.communication.poll import Poller, Trouble, Watchdog
@@ -183,13 +184,14 @@ class Guarded:
         self.busy = True
         self.poller = Poller(InFlight(time.monotonic), threading.RLock(), time.monotonic)
         self.looked: list[str] = []
-        self.ended = 0
+        self.ended = self.interrupted = 0
         self.watchdog = Watchdog(
             self.poller,
             Workers(time.monotonic, time.sleep),
             busy=lambda: self.busy,
             poll=lambda: self.poll(),
             abort_overdue=self.abort_overdue,
+            abort_interrupted=self.abort_interrupted,
             seconds=seconds,
             patience=patience,
         )
@@ -199,6 +201,9 @@ class Guarded:
 
     def abort_overdue(self) -> None:
         self.ended += 1
+
+    def abort_interrupted(self) -> None:
+        self.interrupted += 1
 
 
 def running() -> list[str]:
@@ -277,6 +282,18 @@ def test_a_look_that_does_not_come_back() -> None:
     go_on.set()
     b.watchdog.rest()
     assert b.looked == []
+
+
+def test_an_interrupt_that_the_main_thread_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
+    b, overdue = Guarded(), threading.Event()
+    monkeypatch.setattr(poll.WAKEUP, "is_overdue", overdue.is_set)
+    b.watchdog.start()
+    until(lambda: len(b.looked) > 2)
+    assert not b.interrupted
+    overdue.set()
+    until(lambda: b.interrupted > 0)
+    b.busy = False
+    b.watchdog.rest()
 
 
 def test_looks_of_others_are_waited_for_too() -> None:

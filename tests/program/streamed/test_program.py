@@ -13,8 +13,9 @@ import pytest
 import mirrored as mr
 from mirrored import devices
 from mirrored.backends.cuda import graphs
+from mirrored.backends.cuda.backend import CudaBackend
 from mirrored.errors import NonFiniteLossError
-from mirrored.program.streamed import StreamedProgram
+from mirrored.program.streamed import StreamedProgram, graph_launch
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(30, 6)).astype(np.float32)  # Of whole batches, which are one recording.
@@ -222,6 +223,27 @@ def test_a_step_is_few_kernels(emulated_cuda: Emulate, monkeypatch: pytest.Monke
 
     kernels()
     assert kernels() == 3 * 10 + 1  # Once: where the steps put their results.
+
+
+def test_the_host_stays_near_the_card(
+    emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would run on until the driver's queue is full, and hear no Ctrl-C in there."""
+    emulated_cuda()
+    variable = mr.Variable(0.0)
+    step = mr.function(lambda: variable.assign_add(1.0))
+    wait, waited = CudaBackend.wait_on_host, []
+
+    def noted(backend: CudaBackend, event: Any) -> None:
+        waited.append(event)
+        wait(backend, event)
+
+    monkeypatch.setattr(CudaBackend, "wait_on_host", noted)
+    steps = 10 * graph_launch._AHEAD
+    for _ in range(steps):
+        step()
+    assert 5 <= len(waited) <= 10
+    assert variable.numpy() == steps
 
 
 def test_memory_stays_where_it_is(emulated_cuda: Emulate) -> None:
