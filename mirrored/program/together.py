@@ -106,14 +106,15 @@ class _Units:
                     self._combine([first, second], lambda node: node not in self.of)
 
     def _combine_behind(self, candidates: Sequence[Node]) -> None:
-        """Combine units with the node whose result their nodes read, from the last to the first."""
+        """Combine units with what makes what their nodes read, from the last to the first."""
         for node in reversed(candidates):
             unit = self.of.get(node, [node])
             maker = unit[0].inputs[0].node if unit[0].inputs else None
-            if unit[0] is not node or maker not in self._nodes or maker in self.of:
+            if unit[0] is not node or maker not in self._nodes:
                 continue
-            if all(_reads_whole(each, maker) for each in unit):
-                self._combine([maker, *unit], lambda each: True)
+            made = self.of.get(maker, [maker])
+            if made[-1] is maker and all(_reads_whole(each, maker) for each in unit):
+                self._combine([*made, *unit], lambda each: True)
 
     def _combine(self, unit: list[Node], is_free: Callable[[Node], bool]) -> None:
         """Note a unit, where a kernel computes it and nothing that it needs depends on it."""

@@ -57,6 +57,17 @@ def narrow(x: Any, w: Any, b: Any, *, more: Callable[..., list[Any]] = lambda *_
     return [*tape.gradient(loss, [w, b]), *more(y)]
 
 
+def mixed(x: Any, w: Any, b: Any, *, more: Callable[..., list[Any]] = lambda *_: []) -> list[Any]:
+    """Return the loss of a layer in bfloat16, in float32, and its gradients."""
+    with mr.GradientTape() as tape:
+        tape.watch([w, b])
+        product = ops.cast(x, "bfloat16") @ ops.cast(w, "bfloat16")
+        logits = ops.cast(bias_add(product, ops.cast(b, "bfloat16")), "float32")
+        each = ops.sparse_softmax_cross_entropy_with_logits(labels=LABELS, logits=logits)
+        loss = ops.reduce_mean(each)
+    return [loss, *tape.gradient(loss, [w, b]), *more(logits)]
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
@@ -65,8 +76,12 @@ def narrow(x: Any, w: Any, b: Any, *, more: Callable[..., list[Any]] = lambda *_
         (lambda *args: layer(*args, more=lambda y: [y]), [("BiasAdd", *LOSS)]),
         (two_layers, [("ReluGrad", "BiasAddGrad")]),
         (narrow, [("MatMul", "Cast"), ("BiasAddGrad", "Cast")]),
+        (
+            lambda *args: mixed(*args, more=lambda y: [ops.argmax(y, 1)]),
+            [("BiasAdd", "Cast", *LOSS, "Cast"), ("MatMul", "Cast"), ("BiasAddGrad", "Cast")],
+        ),
     ],
-    ids=["loss", "logits that are read", "logits that are returned", "ReLU", "bfloat16"],
+    ids=["loss", "logits that are read", "logits that are returned", "ReLU", "bfloat16", "mixed"],
 )
 def test_units(function: Callable[..., list[Any]], expected: Found, cards: Any) -> None:
     cards.make(1)
@@ -120,7 +135,8 @@ def test_bits_are_those_of_eager_calls(more: Callable[..., list[Any]], cards: An
     cards.make(1)
 
     def function(x: Any, w: Any, b: Any) -> list[Any]:
-        return [*layer(x, w, b, more=more), *two_layers(x, w, b)]
+        # Those of weights' gradients in mixed precision are not: they are not rounded on the way.
+        return [*layer(x, w, b, more=more), *two_layers(x, w, b), mixed(x, w, b, more=more)[0]]
 
     recorded = run(cards.record(function, X, W, B), X, W, B)
     with mr.device(cards.names[0]):

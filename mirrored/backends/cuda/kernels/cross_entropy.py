@@ -1,11 +1,11 @@
 """Cross-entropies from logits and their gradients, one by one or both by one kernel.
 
 The kernels of one loss are made of the same text, so both results at once have the same bits. What
-computes both takes the last bias in too.
+computes both takes in the last bias too, and in mixed precision the casts before and behind.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,21 +19,28 @@ from mirrored.backends.stream_backend import Combination, OpSpec
 Arrays = tuple[Any, ...]
 
 _ROW = """
-// A row of logits. With a bias, which is added wherever an element is read, it needs no memory.
+__device__ inline T as_logit(T x) { return x; }
+template <class A> __device__ inline T as_logit(A x) {
+    T logit;
+    store(logit, (T_C)load(x));
+    return logit;
+}
+
+// A row of logits. With a bias or a cast, done wherever an element is read, it needs no memory.
 struct Row {
-    const T *x, *bias;
+    const X *x, *bias;
     __device__ inline T operator[](i64 i) const {
-        if (!bias) { return x[i]; }
-        T sum;
+        if (!bias) { return as_logit(x[i]); }
+        X sum;
         store(sum, load(x[i]) + load(bias[i]));
-        return sum;
+        return as_logit(sum);
     }
 };
 """
 # A label that is no class makes its row NaN, as TensorFlow does on a GPU, and is never an index.
 _SPARSE = """
 template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
-    T *loss, T *gradient, const Row &x, const L *labels, const T *g, i64 length, i64 row, bool mine,
+    T *loss, G *gradient, const Row &x, const L *labels, const T *g, i64 length, i64 row, bool mine,
     const Team &team
 ) {
     Shares shares = shares_of(x, mine ? length : 0, 1, team);
@@ -47,14 +54,16 @@ template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
     if (GRADIENT) {
         T_C scale = valid ? load(g[row]) : (T_C)NAN_F;
         for (i64 i = team.place; i < length; i += team.height) {
-            store(gradient[i], (shares.of(x[i]) - (T_C)(i == label ? 1 : 0)) * scale);
+            T slope;  // Rounded to this, and only then to what is stored.
+            store(slope, (shares.of(x[i]) - (T_C)(i == label ? 1 : 0)) * scale);
+            store(gradient[i], load(slope));
         }
     }
 }
 """
 _DENSE = """
 template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
-    T *loss, T *gradient, const Row &x, const L *labels, const T *g, i64 length, i64 row, bool mine,
+    T *loss, G *gradient, const Row &x, const L *labels, const T *g, i64 length, i64 row, bool mine,
     const Team &team
 ) {
     i64 end = mine ? length : 0;
@@ -70,15 +79,17 @@ template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
     if (GRADIENT) {
         T_C scale = mine ? load(g[row]) : 0;
         for (i64 i = team.place; i < end; i += team.height) {
-            store(gradient[i], (shares.of(x[i]) - load(label[i])) * scale);
+            T slope;
+            store(slope, (shares.of(x[i]) - load(label[i])) * scale);
+            store(gradient[i], load(slope));
         }
     }
 }
 """
 _TEXT = """
 template <bool LOSS, bool GRADIENT> __device__ inline void each_row(
-    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height,
-    const T *bias = 0, T *logits = 0
+    T *loss, G *gradient, const X *x, const L *labels, const T *g, i64 rows, i64 length, int height,
+    const X *bias = 0, T *logits = 0
 ) {
     Team team = my_team(height, 1);
     i64 tiles = (rows + team.rows - 1) / team.rows;
@@ -97,20 +108,20 @@ template <bool LOSS, bool GRADIENT> __device__ inline void each_row(
 }
 
 extern "C" __global__ void __launch_bounds__(512, 2) loss(
-    T *loss, const T *x, const L *labels, i64 rows, i64 length, int height
+    T *loss, const X *x, const L *labels, i64 rows, i64 length, int height
 ) {
     each_row<true, false>(loss, 0, x, labels, 0, rows, length, height);
 }
 
 extern "C" __global__ void __launch_bounds__(512, 2) gradient(
-    T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height
+    G *gradient, const X *x, const L *labels, const T *g, i64 rows, i64 length, int height
 ) {
     each_row<false, true>(0, gradient, x, labels, g, rows, length, height);
 }
 
 extern "C" __global__ void __launch_bounds__(512, 2) loss_and_gradient(
-    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height,
-    const T *bias, T *logits
+    T *loss, G *gradient, const X *x, const L *labels, const T *g, i64 rows, i64 length, int height,
+    const X *bias, T *logits
 ) {
     each_row<true, true>(loss, gradient, x, labels, g, rows, length, height, bias, logits);
 }
@@ -123,53 +134,85 @@ def sources() -> Iterator[Source]:
         yield _source(dtype, dtype)
         for labels in teams.INDICES:
             yield _source(dtype, np.dtype(labels))
+    # In mixed precision; those of float16 differ in the type alone.
+    single = np.dtype(np.float32)
+    for narrow in (each for each in teams.float_dtypes() if each.name == "bfloat16"):
+        for read, written in ((narrow, narrow), (narrow, single), (single, narrow)):
+            yield _source(single, single, read, written)
+            yield _source(single, np.dtype(np.int64), read, written)
 
 
 @cache
-def _source(logits: np.dtype[Any], labels: np.dtype[Any]) -> Source:
+def _source(
+    logits: np.dtype[Any],
+    labels: np.dtype[Any],
+    read: np.dtype[Any] | None = None,
+    written: np.dtype[Any] | None = None,
+) -> Source:
+    """Return the text for logits of a dtype, whose gradient may be written in another."""
     kind, text = ("sparse ", _SPARSE) if labels.kind == "i" else ("", _DENSE)
     text = f"{teams.TEXT}{SHARES}{_ROW}{text}{_TEXT}"
-    return source(f"{kind}cross-entropy", text, T=logits, L=labels)
+    name, x, gradient = f"{kind}cross-entropy", read or logits, written or logits
+    return source(name, text, T=logits, L=labels, X=x, G=gradient)
 
 
 def _launch(
     xp: Launcher,
     name: str,
-    logits: Any,
-    labels: Any,
+    text: Source,
+    shape: tuple[int, int],
     arrays: tuple[Any, ...],
     behind: tuple[Any, ...] = (),
 ) -> None:
-    rows, length = logits.shape
+    rows, length = shape
     if not rows:
         return
     split = teams.teams(length, along=True)
     args = (*arrays, np.int64(rows), np.int64(length), np.int32(split.height), *behind)
-    text, state = _source(logits.dtype, labels.dtype), teams.state_size(logits.dtype)
-    split.launch(xp, text, name, rows, args, state=state)
+    split.launch(xp, text, name, rows, args, state=teams.state_size(arrays[0].dtype))
 
 
 def _one(xp: Launcher, out: Any, logits: Any, labels: Any, *g: Any) -> None:
-    name = "gradient" if g else "loss"
-    _launch(xp, name, logits, labels, (out, logits, labels, *g))
+    text = _source(logits.dtype, labels.dtype)
+    arrays = (out, logits, labels, *g)
+    _launch(xp, "gradient" if g else "loss", text, logits.shape, arrays)
 
 
-def _both(xp: Launcher, outputs: Arrays, inputs: Sequence[Arrays], attrs: Any) -> None:
-    (loss, gradient), (logits, labels, g) = outputs, inputs[1]
-    arrays = (loss, gradient, logits, labels, g)
-    _launch(xp, "loss_and_gradient", logits, labels, arrays, (None, None))
-
-
-def _both_with_bias(xp: Launcher, outputs: Arrays, inputs: Sequence[Arrays], attrs: Any) -> None:
-    (logits, loss, gradient), (x, bias), (_, labels, g) = outputs, inputs[0], inputs[2]
+def _both(
+    xp: Launcher,
+    outputs: Arrays,
+    inputs: Sequence[Arrays],
+    attrs: Any,
+    *,
+    before: Sequence[str],
+) -> None:
+    """Compute a loss with its gradient, ops before, which are named, and perhaps a cast behind."""
+    first = len(before)
+    loss, gradient = outputs[first], outputs[-1]
+    _, labels, g = inputs[first + 1]
+    x, *bias = inputs[0]
+    logits = outputs[first - 1] if before else None
     x = x.reshape(gradient.shape)
-    _launch(xp, "loss_and_gradient", x, labels, (loss, gradient, x, labels, g), (bias, logits))
+    text = _source(loss.dtype, labels.dtype, x.dtype, gradient.dtype)
+    last = (bias[0] if "BiasAdd" in before else None, logits)
+    arrays = (loss, gradient, x, labels, g)
+    _launch(xp, "loss_and_gradient", text, gradient.shape, arrays, last)
 
 
-def _takes_bias(ops: Sequence[OpSpec]) -> bool:
-    """Whether each row of logits is one to which the bias is added, of one dtype."""
-    (shape, dtype), (rows, _) = ops[0].output, ops[1].inputs[0]
-    return shape[-1:] == rows[-1:] and ops[0].inputs == ((shape, dtype), (shape[-1:], dtype))
+def _fits(ops: Sequence[OpSpec], *, before: Sequence[str], behind: Sequence[str]) -> bool:
+    """Whether biases are added to rows of logits, and casts are from and to narrow floats."""
+    loss, gradient = ops[len(before)], ops[len(before) + 1]
+    rows, dtype = loss.inputs[0]
+    if "BiasAdd" in before:
+        shape, stored = ops[0].output
+        if ops[0].inputs != ((shape, stored), (shape[-1:], stored)) or shape[-1:] != rows[-1:]:
+            return False
+    narrow = [ops[len(before) - 1].inputs[0][1]] if "Cast" in before else []
+    narrow += [ops[-1].output[1]] if behind else []
+    if not narrow:
+        return True
+    alike = len({each.name for each in narrow}) == 1 and narrow[0].name in teams.NARROW
+    return alike and dtype.name == "float32" and ops[-1].output[0] == gradient.output[0]
 
 
 KERNELS: dict[str, DeviceKernel] = {
@@ -185,5 +228,13 @@ KERNELS: dict[str, DeviceKernel] = {
 COMBINATIONS: dict[tuple[str, ...], Combination] = {}
 for _kind in ("", "Sparse"):
     _names = f"{_kind}SoftmaxCrossEntropyWithLogits", f"{_kind}SoftmaxCrossEntropyGrad"
-    COMBINATIONS[_names] = Combination(_both, (True, True))
-    COMBINATIONS["BiasAdd", *_names] = Combination(_both_with_bias, (True, True, True), _takes_bias)
+    for _before in ((), ("BiasAdd",), ("Cast",), ("BiasAdd", "Cast")):
+        for _behind in ((), ("Cast",)):
+            # The logits can be stored, and what is behind.
+            _stores = [False] * (len(_before) - 1) + [True] * bool(_before)
+            _stores += [True, not _behind] + [True] * len(_behind)
+            COMBINATIONS[*_before, *_names, *_behind] = Combination(
+                partial(_both, before=_before),
+                tuple(_stores),
+                partial(_fits, before=_before, behind=_behind),
+            )

@@ -140,3 +140,30 @@ def test_a_bias_that_the_kernel_adds(card: Any, dtype: str, labels: str) -> None
     assert [each.tobytes() for each in stored] == expected
     passed = at_once(card, x, chosen, g, bias=bias)
     assert [each.tobytes() for each in passed] == expected[1:]
+
+
+@pytest.mark.parametrize("before", [(), ("BiasAdd",), ("Cast",), ("BiasAdd", "Cast")])
+@pytest.mark.parametrize("behind", [(), ("Cast",)])
+@pytest.mark.parametrize("labels", ["shares", "int64"])
+def test_casts_that_the_kernel_does(
+    card: Any, before: tuple[str, ...], behind: tuple[str, ...], labels: str
+) -> None:
+    """Bits are those of kernels one by one, which round where these do."""
+    narrow = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    logits, chosen, g = inputs((9, 33), F32, labels)
+    x = logits.astype(narrow if "Cast" in before else F32)
+    bias = np.random.default_rng(7).normal(size=33).astype(x.dtype)
+    added = card.run(ELEMENTWISE["BiasAdd"], (x.shape, x.dtype), x, bias)
+    logits = (added if "BiasAdd" in before else x).astype(F32)
+    loss, gradient = apart(card, logits, chosen, g)
+    shape, names = (logits.shape, F32), (*before, *NAMES[chosen.ndim == 1], *behind)
+    specs = [*[None, shape][2 - len(before) :], (g.shape, F32), None if behind else shape]
+    specs += [(logits.shape, narrow)] * len(behind)
+    first = (card.array(x), card.array(bias)) if "BiasAdd" in before else (card.array(x),)
+    read = None if before else card.array(x)
+    arrays = [first, (None,)][: len(before)]
+    arrays += [(read, card.array(chosen)), (read, card.array(chosen), card.array(g))]
+    found = card.together(names, specs, [*arrays, *[(None,)] * len(behind)])
+    found = [each for each in found if each is not None]
+    expected = [logits] * bool(before) + [loss, gradient.astype(narrow) if behind else gradient]
+    assert [each.tobytes() for each in found] == [each.tobytes() for each in expected]
