@@ -83,10 +83,10 @@ def test_a_strategy_says_it_when_it_is_made(
     [([1], ReductionToOneDevice), ([2], ReductionToOneDevice), ([2, 1], NcclAllReduce)],
 )
 def test_on_cards(cards: Callable[..., Any], split: list[int], kind: type) -> None:
-    """NCCL is between cards; nothing is connected, or started, to find that out."""
+    """NCCL is between cards; it is asked for its version alone to find that out."""
     emulator = cards(*split)
     assert type(choose_cross_device_ops(devices.logical_devices("GPU"))) is kind
-    assert not emulator.nccl.calls
+    assert set(emulator.nccl.calls) <= {"ncclGetVersion"}
 
 
 def test_a_rank_a_replica_where_the_environment_asks_for_it(
