@@ -143,7 +143,9 @@ def test_replicas_train_the_clone_too(simulated_gpus: Callable[[int], None]) -> 
     mr.random.set_seed(5)
     one = alone.fit(X, VALUES, epochs=3).predict(X)
     mr.random.set_seed(5)
-    np.testing.assert_allclose(three.fit(X, VALUES, epochs=3).predict(X), one, rtol=1e-5)
+    found = three.fit(X, VALUES, epochs=3).predict(X)
+    # One that is near zero is a difference of larger ones, by which its rounding goes.
+    np.testing.assert_allclose(found, one, rtol=0, atol=1e-5 * np.abs(one).max())
     assert three.model_.distribute_strategy.num_replicas_in_sync == 3
 
 
