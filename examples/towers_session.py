@@ -11,7 +11,7 @@ import numpy as np
 import mirrored as mr
 import mirrored.compat.v1 as tf
 
-STEPS, RATE, MOMENTUM, ROWS_A_TOWER = 30, 0.125, 0.5, 16
+STEPS, RATE, MOMENTUM, ROWS_A_TOWER = 100, 0.125, 0.5, 16
 
 
 def parse_arguments() -> argparse.Namespace:
