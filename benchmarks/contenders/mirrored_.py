@@ -94,7 +94,7 @@ class InWorkers(Mirrored):
         """Return the seconds of a sum between the workers, for each of so many bytes."""
         from mirrored.workers.measuring import measure
 
-        return [each.seconds for each in measure(self.strategy.workers, sizes)]
+        return [each.seconds for each in measure(self.strategy.workers, sizes, turns=1)]
 
 
 class ShortFits(Mirrored):
@@ -215,6 +215,15 @@ def facts() -> dict[str, Any]:
     return {"version": mr.__version__, "numpy": np.__version__, "blas": blas_facts()}
 
 
+def facts_of_workers() -> dict[str, Any]:
+    """Return version, BLAS, threads and MPI."""
+    from mpi4py import MPI
+
+    from mirrored.workers.launch import library
+
+    return facts() | {"mpi": library(MPI)}
+
+
 def run_workers(count: int, *, apart: bool) -> None:
     """Answer the driver with several workers, each of which does what is asked for.
 
@@ -234,7 +243,7 @@ def run_workers(count: int, *, apart: bool) -> None:
         with open(os.devnull, "w") as nowhere:
             protocol.serve(contender, nowhere, requests=requests)
 
-    protocol.run(functools.partial(InWorkers, workers=count), facts, serve)
+    protocol.run(functools.partial(InWorkers, workers=count), facts_of_workers, serve)
 
 
 if __name__ == "__main__":

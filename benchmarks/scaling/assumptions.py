@@ -38,6 +38,7 @@ def cluster(cards: int, gigabits: float, inside: float = NVLINK) -> Cluster:
     return Cluster(hosts, min(cards, CARDS), inside, gigabits / 8 * GB * NETWORK_REACHES)
 
 
+_NCCL = "b6475625fbcaa2c3c0e50eed2fa1255d7514d4a2"
 SOURCES = {
     "H100 SXM: 494.7 Tflop/s of TF32 in products, 3.35 TB/s of memory": (
         "https://glennklockwood.com/garden/processors/h100"
@@ -52,7 +53,7 @@ SOURCES = {
         "https://github.com/NVIDIA/nccl-tests/issues/290"
     ),
     "latencies of NCCL's rings and trees, and what each protocol reaches of the bandwidth": (
-        "https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc"
+        f"https://github.com/NVIDIA/nccl/blob/{_NCCL}/src/graph/tuning.cc"
     ),
     "what nccl-tests call bus bandwidth": (
         "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"

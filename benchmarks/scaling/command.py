@@ -33,6 +33,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument(
         "--json", type=Path, help="keep all figures here; what it has is not measured again"
     )
+    parser.add_argument("--note", help="what else there is to say of the machine")
     parsed = parser.parse_args(arguments)
     parsed.contenders = list(dict.fromkeys(_known(each.name) for each, _ in ENTRIES))
     return parsed
@@ -49,6 +50,8 @@ def main(command_line: Sequence[str] | None = None) -> None:
     """Measure, compute, and write the page."""
     arguments = parse_arguments(command_line)
     found = begin(arguments)
+    if arguments.note:
+        found.machine["note"] = arguments.note
 
     def keep() -> None:
         if arguments.json is not None:

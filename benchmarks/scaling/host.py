@@ -49,8 +49,8 @@ def predicted(
     """Return the seconds of a step on several workers of one machine.
 
     The matrix products are the same work, on the same cores. All else of a step each worker does
-    for itself, on a core of its own while there are enough. Then a step sums its gradients and one
-    number, its loss; nothing runs beside that, since the cores that add are those that compute.
+    for itself, on a core of its own while there are enough. Then a step sums its gradients and its
+    loss at once; nothing runs beside that, since the cores that add are those that compute.
 
     Args:
         one: Seconds of a step on one device.
@@ -60,5 +60,6 @@ def predicted(
         size: The gradients' bytes.
         sums: What a sum between so many workers takes.
     """
-    rest = max(0.0, one - products) * max(1.0, workers / cores)
-    return products + rest + sums.seconds(size) + sums.seconds(4)
+    products = min(one, products)  # They may have met more of what else the machine does.
+    rest = (one - products) * max(1.0, workers / cores)
+    return products + rest + sums.seconds(size + 4)

@@ -31,6 +31,8 @@ class Protocol:
 
 # `baseLat`, `hwLat` and `llMaxBws` of NCCL's src/graph/tuning.cc, and the factors in its function
 # `ncclTopoTuneModel`. A tree reaches 0.92 of the bandwidth before these.
+# Between hosts each step of a ring waits for the network card to be told.
+_TOLD = 1.0 * US
 _LL_MOST = (87.7 * GB, 19.0 * GB)
 RING = (
     Protocol("ring, LL", 6.6 * US, 0.6 * US, 2.7 * US, 1 / 4, _LL_MOST),
@@ -75,7 +77,8 @@ def ring_seconds(size: int, cluster: Cluster, protocol: Protocol) -> float:
     """Return what an all-reduce of so many bytes takes around a ring."""
     steps = 2 * (cluster.ranks - 1)
     crossing = 2 * cluster.hosts if cluster.hosts > 1 else 0
-    latency = (steps - crossing) * protocol.inside + crossing * protocol.between
+    inside = max(protocol.inside, _TOLD) if crossing else protocol.inside
+    latency = (steps - crossing) * inside + crossing * protocol.between
     moved = size * steps / cluster.ranks
     return protocol.base + max(0.0, latency) + moved / _bandwidth(cluster, protocol)
 

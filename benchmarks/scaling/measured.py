@@ -1,6 +1,7 @@
 """Steps and sums on this machine: one process, two and four workers, and PyTorch's two processes.
 
-All contenders of a workload take turns within one run, as in `python -m benchmarks`.
+All contenders of a workload take turns within one run, as in `python -m benchmarks`. The fastest
+turn counts: a model is of a machine that does nothing else.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -74,11 +75,11 @@ class Measured:
         found.steps = {name: [Series(**e) for e in rows] for name, rows in found.steps.items()}
         return found
 
-    def median(self, workload: str, contender: Contender, replicas: int) -> float | None:
-        """Return a contender's median on a workload in seconds, or None where there is none."""
+    def best(self, workload: str, contender: Contender, replicas: int) -> float | None:
+        """Return a contender's fastest step in seconds, or None where there is none."""
         for series in self.steps.get(workload, []):
             if (series.contender, series.replicas) == (contender.name, replicas):
-                return None if series.median is None else series.median * 1e-6
+                return None if series.best is None else series.best * 1e-6
         return None
 
     def line(self, name: str) -> Line | None:
@@ -88,8 +89,8 @@ class Measured:
 
     def predicted(self, workload: str, name: str) -> float | None:
         """Return the seconds that the model expects of a step of a layout."""
-        one, line = self.median(workload, MIRRORED, 1), self.line(name)
-        products = self.median(workload, PRODUCTS, 1)
+        one, line = self.best(workload, MIRRORED, 1), self.line(name)
+        products = self.best(workload, PRODUCTS, 1)
         if one is None or line is None or products is None:
             return None
         size = TIMED[workload].parameter_bytes
@@ -118,7 +119,8 @@ def _measure_sums(
         process = settings.start(contender, "line", workers)
         try:
             process.ask("first_step")
-            found.sums[contender.name] = process.ask("sums", sizes=list(SIZES))["seconds"]
+            turns = [process.ask("sums", sizes=list(SIZES))["seconds"] for _ in range(found.rounds)]
+            found.sums[contender.name] = [min(each) for each in zip(*turns, strict=True)]
         finally:
             process.kill()
     except ContenderError as error:

@@ -34,10 +34,10 @@ TOP = (
 )
 PREDICTION = (
     "The model of a step takes the matrix products as they are, and gives all else of a one-device "
-    "step to each worker, on a core of its own while there are enough. Then it adds a sum of the "
-    "gradients and one of the loss, each *alpha + beta x bytes* from the table above; nothing runs "
-    "beside them, since the cores that add are those that compute. The error is that of the model, "
-    "of what was measured."
+    "step to each worker, on a core of its own while there are enough. Then it adds one sum, of "
+    "gradients and loss, *alpha + beta x bytes* from the table above; nothing runs beside it, "
+    "since the cores that add are those that compute. The error is that of the model, as a part of "
+    "what was measured."
 )
 
 
@@ -70,6 +70,8 @@ def _machine(found: Measured) -> str:
         if facts and series.contender in (MIRRORED.name, TORCH.name):
             numpy = f", NumPy {facts['numpy']}" if "numpy" in facts else ""
             versions[series.contender] = f"{facts['version']}{numpy}"
+        if "mpi" in facts:
+            versions["MPI"] = facts["mpi"]
     lines += [f"- {name}: {version}" for name, version in versions.items()]
     lines += [
         f"- no sums of {LAYOUTS[name][0].title}: {why}" for name, why in found.problems.items()
@@ -87,26 +89,26 @@ def _steps(found: Measured) -> str:
     ]
     cells = []
     for title, contender, replicas in rows:
-        medians = [found.median(name, contender, replicas) for name in found.steps]
-        if any(medians):
-            cells.append([title, *(_us(each) for each in medians)])
+        fastest = [found.best(name, contender, replicas) for name in found.steps]
+        if any(fastest):
+            cells.append([title, *(_us(each) for each in fastest)])
     shared, _ = LAYOUTS["memory-2"]
-    two = {name: found.median(name, shared, 2) for name in found.steps}
+    two = {name: found.best(name, shared, 2) for name in found.steps}
     for title, contender in (("2 replicas of one process", MIRRORED), ("PyTorch", TORCH)):
         ratios = [
-            ratio(two[name], found.median(name, contender, 2))
+            ratio(two[name], found.best(name, contender, 2))
             if contender is MIRRORED
-            else ratio(found.median(name, contender, 2), two[name])
+            else ratio(found.best(name, contender, 2), two[name])
             for name in found.steps
         ]
         head = f"2 workers / {title}" if contender is MIRRORED else f"{title} / 2 workers"
         cells.append([f"ratio: {head}", *(figure(each) for each in ratios)])
     text = (
-        f"Medians of {found.rounds} turns, microseconds a step of `fit`. The batch is that of all "
-        "workers together. Four workers are more than this machine has cores for."
-        if found.cores < 4
-        else f"Medians of {found.rounds} turns, microseconds a step of `fit`."
+        f"The fastest of {found.rounds} turns, in microseconds a step of `fit`. The batch is that "
+        "of all workers together."
     )
+    if found.cores < 4:
+        text += " Four workers are more than this machine has cores for."
     return f"{text}\n\n{table(['', *found.steps], cells)}"
 
 
@@ -130,7 +132,7 @@ def _predictions(found: Measured) -> str:
         for workload in found.steps:
             expected, measured = (
                 found.predicted(workload, name),
-                found.median(workload, contender, workers),
+                found.best(workload, contender, workers),
             )
             if expected is None or measured is None:
                 cells.append(NOTHING)

@@ -14,7 +14,7 @@ def found() -> Measured:
         Series(PRODUCTS.name, 1, [60.0]),
         Series(MIRRORED.name, 1, [100.0], facts={"version": "1", "numpy": "2"}),
         Series(MIRRORED.name, 2, [120.0]),
-        Series("memory-2", 2, [160.0]),
+        Series("memory-2", 2, [160.0], facts={"version": "1", "mpi": "MPICH 5"}),
         Series(TORCH.name, 2, [800.0], facts={"version": "3"}),
     ]
     sums = {"memory-2": [SUMS.seconds(size) for size in SIZES]}

@@ -23,7 +23,8 @@ def test_figures_that_are_kept_are_shown_again(
     kept, out = tmp_path / "kept.json", tmp_path / "scaling.md"
     kept.write_text(json.dumps(found().to_json()))
     line = ["--json", str(kept), "--out", str(out), "--cache", str(tmp_path / "none")]
-    command.main([*line, "--rounds", "3"])
+    command.main([*line, "--rounds", "3", "--note", "it was busy"])
+    assert "- note: it was busy" in out.read_text()
     assert "| 2 workers, shared memory | 160 |" in out.read_text()
     assert "Skipped: mirrored" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="figures of 3 rounds"):

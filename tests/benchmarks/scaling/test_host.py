@@ -20,8 +20,8 @@ def test_small_sums_count_as_much_as_large_ones() -> None:
 @pytest.mark.parametrize(
     ("workers", "seconds"),
     [
-        (2, 6 + 4 + (1 + 0.5 * 20) + (1 + 0.5 * 4)),
-        (4, 6 + 2 * 4 + (1 + 0.5 * 20) + (1 + 0.5 * 4)),  # Two on a core.
+        (2, 6 + 4 + (1 + 0.5 * 24)),
+        (4, 6 + 2 * 4 + (1 + 0.5 * 24)),  # Two on a core.
     ],
 )
 def test_prediction(workers: int, seconds: float) -> None:
@@ -30,4 +30,4 @@ def test_prediction(workers: int, seconds: float) -> None:
 
 
 def test_products_that_took_longer_than_the_step_leave_nothing() -> None:
-    assert predicted(5.0, 6.0, 2, 2, 0, Line(0.0, 0.0)) == 6.0
+    assert predicted(5.0, 6.0, 4, 2, 0, Line(0.0, 0.0)) == 5.0

@@ -34,7 +34,7 @@ def test_layouts() -> None:
 
 def test_prediction() -> None:
     size = TIMED["digits"].parameter_bytes
-    expected = 100e-6 + SUMS.seconds(size) + SUMS.seconds(4)
+    expected = 100e-6 + SUMS.seconds(size + 4)
     assert found().predicted("digits", "memory-2") == pytest.approx(expected)
     assert found().predicted("digits", "memory-4") is None
     assert found().predicted("wide", "memory-2") is None
