@@ -10,7 +10,14 @@ from collections import Counter
 
 from mirrored._logging import logger
 from mirrored.workers.interface import DEADLINE, OneWorker, Workers
-from mirrored.workers.launch import INSTALL, Launch, is_mpi_loaded, launch, load_mpi
+from mirrored.workers.launch import (
+    INSTALL,
+    Launch,
+    abort_at_exit,
+    is_mpi_loaded,
+    launch,
+    load_mpi,
+)
 
 _lock = threading.Lock()
 _connected: Workers | None = None
@@ -64,9 +71,13 @@ def _connect_by(mpi: object) -> Workers:
     from mirrored.workers.layout import lay_out
     from mirrored.workers.mpi_workers import MPIWorkers
 
-    layout = lay_out(mpi, DEADLINE)
-    threads = share_cores(layout.local)
-    workers = MPIWorkers(mpi, layout)
+    try:
+        layout = lay_out(mpi, DEADLINE)
+        threads = share_cores(layout.local)
+        workers = MPIWorkers(mpi, layout)
+    except BaseException:
+        abort_at_exit(1)  # Else MPI would wait at the end for those who did not come.
+        raise
     if workers.is_chief:
         counts = Counter(layout.hosts)
         logger.info(

@@ -118,6 +118,17 @@ def _wait_until_all_workers_have_started(deadline: float) -> Any:
             faulthandler.cancel_dump_traceback_later()
 
 
+def abort_at_exit(status: int) -> None:
+    """Let MPI end all processes when Python has ended this one, rather than wait for them.
+
+    Args:
+        status: That of this process, not 0.
+    """
+    from mpi4py.run import set_abort_status
+
+    set_abort_status(status)
+
+
 def _check(mpi: Any, launched: Launch | None) -> None:
     level = mpi.Query_thread()
     if level < mpi.THREAD_MULTIPLE:

@@ -26,6 +26,7 @@ from mirrored.errors import WorkerError
 from mirrored.workers.background import Background, PendingSum
 from mirrored.workers.calls import ANY, Call
 from mirrored.workers.interface import Workers
+from mirrored.workers.launch import abort_at_exit
 from mirrored.workers.layout import Layout
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.notices import ENDED, FAILED, Notice, Notices
@@ -218,9 +219,9 @@ class MPIWorkers(Workers):
                 self._meeting.close()
                 self._layout.close()
             else:
-                self._abort_at_exit(_status(self._broken))
+                abort_at_exit(_status(self._broken))
         except BaseException:
-            self._abort_at_exit(1)
+            abort_at_exit(1)
             raise
 
     def _end_together(self) -> bool:
@@ -269,12 +270,6 @@ class MPIWorkers(Workers):
     def _is_anything_under_way(self) -> bool:
         """Return whether MPI still works for this worker, which it then may do for ever."""
         return bool(self._under_way) or self._meeting.is_anything_under_way()
-
-    def _abort_at_exit(self, status: int) -> None:
-        """Let MPI end all processes when Python has ended this one, rather than wait for them."""
-        from mpi4py.run import set_abort_status
-
-        set_abort_status(status)
 
     def _at_exit(self) -> None:
         error = getattr(sys, "last_value", None)  # What Python has printed before it ended.

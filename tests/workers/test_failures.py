@@ -142,18 +142,20 @@ def test_who_is_slow_is_waited_for(tmp_path: Path, size: int) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("act", ["time.sleep(60)", "os.kill(os.getpid(), signal.SIGSTOP)"])
+def test_an_interrupt_ends_all(tmp_path: Path, act: str) -> None:
     def interrupt(process: subprocess.Popen[str]) -> None:
         until = time.monotonic() + 30
         while not (tmp_path / "sleeps").exists() and time.monotonic() < until:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
 
-    fault = "(open('sleeps', 'w').close(), time.sleep(60))"
+    fault = f"(open('sleeps', 'w').close(), {act})"
     done = run_ranks(program(fault), tmp_path, 3, meanwhile=interrupt)
     assert done.status != 0
     assert done.seconds < 30
     assert "done" not in "".join(done.out)
+    assert "KeyboardInterrupt |" in done.out[0]
 
 
 @pytest.mark.slow
@@ -186,6 +188,27 @@ except Exception as error:
     for printed in done.out:
         assert printed.startswith("FailedPreconditionError Workers need an MPI that serves calls")
         assert "MPI_THREAD_SINGLE" in printed
+
+
+@pytest.mark.slow
+def test_who_never_connects_is_named(tmp_path: Path) -> None:
+    text = """
+import time
+from mpi4py import MPI
+from mirrored.workers import connecting
+if MPI.COMM_WORLD.rank == 1:
+    time.sleep(60)
+connecting.DEADLINE = 1.0
+try:
+    connecting.connect()
+except TimeoutError as error:
+    print(error.missing, error)
+"""
+    done = run_ranks(text, tmp_path, 3, module=None)
+    assert done.status != 0
+    assert done.seconds < 30
+    for text in others(done):
+        assert text.startswith("(1,) Not all workers connected with worker")
 
 
 @pytest.mark.slow
