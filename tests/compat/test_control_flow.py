@@ -96,6 +96,30 @@ def test_functions_of_functions() -> None:
     assert [each.tolist() for each in found] == [[2.0, 5.0, 10.0], [1.0, 3.0, 6.0], 6.0]
 
 
+def test_shapes_that_values_decide() -> None:
+    x = tf.placeholder(tf.float32, [None, 2])
+    kept = tf.boolean_mask(x, x[:, 0] > 1.0)
+    where = tf.where(x > 2.0)
+    numbers, places = tf.unique(tf.cast(x[:, 1], tf.int32))
+    (by_x,) = tf.gradients(tf.reduce_sum(kept * kept), x)
+    assert [each.shape.as_list() for each in (kept, where, numbers, places)] == [
+        [None, 2],
+        [None, 2],
+        [None],
+        [None],
+    ]
+    given = [[1.0, 2.0], [3.0, 2.0], [4.0, 5.0]]
+    with tf.Session() as session:
+        found = session.run([kept, where, numbers, places, by_x], {x: given})
+    assert [each.tolist() for each in found] == [
+        given[1:],
+        [[1, 0], [2, 0], [2, 1]],
+        [2, 5],
+        [0, 0, 1],
+        [[0.0, 0.0], [6.0, 4.0], [8.0, 10.0]],
+    ]
+
+
 def test_whether_a_variable_has_a_value() -> None:
     v = tf.Variable(tf.random_normal([2]))
     w = tf.Variable(v.initialized_value() * 2.0)
@@ -120,6 +144,8 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     ("tf.cond(True, lambda: x, lambda: x)", TypeError, "pred must not be a Python bool"),
     ("tf.cond(b, lambda: x)", TypeError, "cond(): 'false_fn' argument required"),
     ("tf.cond(b, lambda: x, lambda: b)", ValueError, "must have the same type: float32, bool"),
+    ("tf.where(b, x)", ValueError, "x and y must both be non-None or both be None."),
+    ("tf.boolean_mask([x, 2.0], b)", ValueError, "mask cannot be scalar."),
     ("tf.Session().run('while/Identity:0')", ValueError, "marked as not fetchable"),
 ]
 

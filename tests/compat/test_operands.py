@@ -24,6 +24,7 @@ def names() -> dict[str, Any]:
         "i": tf.placeholder(tf.int32, [3], name="i"),
         "u": tf.placeholder(tf.float32, name="u"),
         "v": tf.Variable([1.0, 2.0], name="v"),
+        "n": tf.placeholder(tf.float32, [], name="n"),
     }
 
 
@@ -75,6 +76,12 @@ DRAWN = [
         "clip_by_value/y:Const clip_by_value:Maximum",
     ),
     ("tf.range(5)", "range/start:Const range/limit:Const range/delta:Const range:Range"),
+    ("x + [n, 1.0, n]", "add/y/1:Const add/y:Pack add:AddV2"),
+    (
+        "tf.constant(2.0) * [[n, 1.0], [2.0, 3.0]]",
+        "Const:Const mul/y/0/1:Const mul/y/0:Pack mul/y/1:Const mul/y:Pack mul:Mul",
+    ),
+    ("tf.reduce_mean([v, v], 0)", "packed:Pack Mean/reduction_indices:Const Mean:Mean"),
     ("tf.div(x, 2.0)", "div/y:Const div:RealDiv"),
     ("v.assign([3.0, 4.0])", "Assign/value:Const Assign:Assign"),
 ]

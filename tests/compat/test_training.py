@@ -195,7 +195,6 @@ def test_other_rates(made: str, value: float) -> None:
         ("tf.losses.mean_squared_error(v, v, reduction='no')", "Invalid Reduction Key no."),
         ("tf.train.exponential_decay(0.1, None, 100, 0.5)", "global_step is required for expone"),
         ("tf.nn.dropout(v)", "`keep_prob` and `rate`"),
-        ("tf.where(v > 0.0)", "x and y must both be non-None"),
     ],
 )
 def test_what_is_wrong(code: str, text: str) -> None:

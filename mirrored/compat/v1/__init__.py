@@ -58,6 +58,8 @@ from mirrored.compat.v1.initializers import (
     truncated_normal_initializer as truncated_normal_initializer,
 )
 from mirrored.compat.v1.initializers import zeros_initializer as zeros_initializer
+from mirrored.compat.v1.masks import boolean_mask as boolean_mask
+from mirrored.compat.v1.masks import unique as unique
 from mirrored.compat.v1.run_options import RunMetadata as RunMetadata
 from mirrored.compat.v1.run_options import RunOptions as RunOptions
 from mirrored.compat.v1.scatters import scatter_add as scatter_add

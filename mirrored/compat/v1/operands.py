@@ -7,6 +7,7 @@ import numpy as np
 
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import Graph
+from mirrored.compat.v1.sources import packed_in
 from mirrored.graph import placeholders
 from mirrored.ops.conversion import convert_to_tensor, to_array
 from mirrored.ops.spec import as_dtype
@@ -121,6 +122,8 @@ def with_constants(graph: Graph, kind: str, name: str, given: Given) -> tuple[st
         ValueError: One of them is None.
     """
     shown = []
+    if kind in _REDUCTIONS and 0 in given and _has_tensors(given[0]):
+        given[0] = packed_in(graph, given[0], None, "packed")
     if kind in _REDUCTIONS and given.get("axis") is None and 0 in given:
         shown.append(_all_axes(graph, given[0]))
     whole = graph.operation_name(name)
@@ -154,10 +157,16 @@ def _draw_operands(graph: Graph, kind: str, whole: str, given: Given) -> None:
         if _is_tensor(value):
             if value._dtype != dtype:
                 raise _mixed(kind, called, value, first, dtype)
-        elif not placeholders(value):
+        elif placeholders(value):
+            given[place] = packed_in(graph, value, dtype, f"{whole}/{called}/")
+        else:
             array = as_operand(value, dtype, kind, called, first)
             given[place] = made = constant_in(graph, array, f"{whole}/{called}/")
             dtype = made._dtype if dtype is None else dtype
+
+
+def _has_tensors(value: Any) -> bool:
+    return not isinstance(value, Tensor) and bool(placeholders(value))
 
 
 def _is_tensor(value: Any) -> bool:

@@ -34,7 +34,9 @@ from mirrored.program.variable_access import variable_writes
 from mirrored.variables import Variable as Storage
 
 # Of what these compute only a run knows enough: it computes one operation after the other.
-_RUN_BY_PYTHON = frozenset(("InitializedValue", "IsVariableInitialized", "PyFunc"))
+_RUN_BY_PYTHON = frozenset(
+    ("BooleanMask", "InitializedValue", "IsVariableInitialized", "PyFunc", "Unique", "Where")
+)
 # And of these where what they go by is not known while they are recorded.
 _MAY_BE_RUN_BY_PYTHON = frozenset(("If", "While"))
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from mirrored import ops
 from mirrored.compat.v1.elements import Operation, Tensor
-from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.graph import get_default_graph, graph_of
 from mirrored.compat.v1.shapes import sizes_of
+from mirrored.graph import placeholders
 from mirrored.ops.conversion import constant_array, convert_to_tensor
 from mirrored.ops.spec import as_dtype
 
@@ -79,6 +80,13 @@ def converted(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
         ValueError: A tensor has another dtype.
     """
     if not isinstance(value, Tensor):
+        if placeholders(value):
+            return packed_in(
+                graph_of(value),
+                value,
+                dtype and as_dtype(dtype),
+                "packed" if name == "Const" else name,
+            )
         return constant(value, dtype, name=name)
     if dtype is not None and value.dtype != as_dtype(dtype):
         raise ValueError(
@@ -86,6 +94,28 @@ def converted(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
             f"{value.dtype.name}: {value!r}. Use `tf.cast`."
         )
     return value
+
+
+def packed_in(graph: Any, value: Any, dtype: Any, name: str) -> Tensor:
+    """Return lists with tensors in them as one tensor.
+
+    Args:
+        graph: The graph of these tensors.
+        value: The lists.
+        dtype: The dtype of the numbers in them; None: that of the first tensor.
+        name: What its name begins with; one that ends with a slash is the whole of it.
+    """
+    dtype = placeholders(value)[0]._dtype if dtype is None else dtype
+    with graph.as_default(), graph.name_scope(name) as scope:
+        parts = list(value)
+        for number, each in enumerate(parts):  # As there, the lists among them come first.
+            if not isinstance(each, Tensor) and placeholders(each):
+                parts[number] = packed_in(graph, each, dtype, str(number))
+        for number, each in enumerate(parts):
+            if not isinstance(each, Tensor):
+                parts[number] = constant(each, dtype, name=str(number))
+        operation: Operation = graph.draw(ops.stack, (parts,), kind="Pack", name=scope)
+        return operation.outputs[0]
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:

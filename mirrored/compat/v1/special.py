@@ -6,6 +6,7 @@ from typing import Any
 from mirrored import nn, ops, random
 from mirrored.compat.v1.calls import drawn, drawn_with_constants
 from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.masks import places_where
 from mirrored.compat.v1.operands import Given
 from mirrored.ops.spec import as_dtype
 
@@ -45,18 +46,17 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str = "Select") ->
 
     Args:
         condition: Booleans of the shape of `x`, or one for each of its rows.
-        x: A tensor.
+        x: A tensor; None, as `y`: where the condition is true, in a run that is not recorded.
         y: A tensor of its shape.
         name: Its name.
 
     Raises:
-        ValueError: `x` or `y` is missing, or a shape does not fit.
+        ValueError: One of `x` and `y` is missing, or a shape does not fit.
     """
+    if x is None and y is None:
+        return places_where(condition, "Where" if name == "Select" else name)
     if x is None or y is None:
-        raise ValueError(
-            "x and y must both be non-None: how many places a condition is true in is known when a "
-            "run ends, and shapes are known before. Pass both."
-        )
+        raise ValueError("x and y must both be non-None or both be None.")
 
     def select(condition: Any, x: Any, y: Any) -> Any:
         condition, x = ops.convert_to_tensor(condition), ops.convert_to_tensor(x)

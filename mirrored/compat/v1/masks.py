@@ -1,0 +1,94 @@
+"""Operations whose results have shapes that values decide: runs with one are not recorded."""
+
+from typing import Any
+
+from mirrored import ops
+from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.running import current_run
+from mirrored.compat.v1.sources import converted
+from mirrored.ops.distinct import Unique
+from mirrored.ops.spec import as_dtype
+
+
+def boolean_mask(
+    tensor: Any, mask: Any, name: str = "boolean_mask", axis: int | None = None
+) -> Tensor:
+    """Return the parts of a tensor for which a mask is true.
+
+    Args:
+        tensor: The tensor.
+        mask: Booleans of the shape of some of its axes, one after the other.
+        name: Its name.
+        axis: The first of these; None: 0.
+
+    Raises:
+        ValueError: The number of the mask's axes is not known, or is 0.
+    """
+    graph = graph_of(tensor, mask)
+    with graph.as_default(), graph.name_scope(name):
+        given, wanted = converted(tensor, name="tensor"), converted(mask, "bool", "mask")
+        first = axis or 0
+        if wanted._shape is None:
+            raise ValueError(
+                "Number of mask dimensions must be specified, even if some dimensions are None.  "
+                "E.g. shape=[None] is ok, but shape=None is not."
+            )
+        if not wanted._shape:
+            raise ValueError("mask cannot be scalar.")
+        sizes = given._shape
+        if sizes is not None:
+            sizes = (*sizes[:first], None, *sizes[first + len(wanted._shape) :])
+
+        def masked(tensor: Any, mask: Any) -> Any:
+            if not _has_values():  # What it depends on is looked for: it may be all of the tensor.
+                rest = tensor.shape[first + len(mask.shape) :]
+                return ops.reshape(tensor, (*tensor.shape[:first], -1, *rest))
+            return ops.boolean_mask(tensor, mask, axis=first)
+
+        result = Tensor(sizes, given._dtype, "")
+        return graph.draw(
+            masked, (given, wanted), kind="BooleanMask", name="GatherV2", results=result
+        ).outputs[0]
+
+
+def places_where(condition: Any, name: str) -> Tensor:
+    """Return where a condition is true: a row of places for each."""
+    graph = graph_of(condition)
+    with graph.as_default():
+        given = converted(condition, "bool", f"{name}/condition")
+    axes = None if given._shape is None else len(given._shape)
+    return graph.draw(
+        ops.where,
+        (given,),
+        kind="Where",
+        name=name,
+        results=Tensor((None, axes), as_dtype("int64"), ""),
+        asks_run=True,
+    ).outputs[0]
+
+
+def unique(x: Any, out_idx: Any = "int32", name: str = "Unique") -> Any:
+    """Return the numbers of a vector, each once, and for each of its elements which one it is.
+
+    Args:
+        x: The vector.
+        out_idx: The dtype of these places.
+        name: Its name.
+    """
+    graph = graph_of(x)
+    with graph.as_default():
+        given = converted(x, name=f"{name}/x")
+    dtype = as_dtype(out_idx)
+    numbers: Any = Tensor((None,), given._dtype, "")
+    places: Any = Tensor(given._shape, dtype, "")
+    found = Unique(numbers, places)
+    operation = graph.draw(
+        ops.unique, (given, dtype), kind="Unique", name=name, results=found, asks_run=True
+    )
+    return operation.node.structure
+
+
+def _has_values() -> bool:
+    run = current_run()
+    return run is not None and not run.kept.has_no_values
