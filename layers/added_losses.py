@@ -74,6 +74,6 @@ def forget(layers: Iterable[object], *, of_all: bool = False) -> None:
 
 
 def _replica() -> int | None:
-    """Return the number of the replica that runs; None outside of replicas."""
+    """Return the number of the replica that runs, of this process'; None outside of replicas."""
     context = get_replica_context() if has_strategy() else None
-    return None if context is None else context.replica_id_in_sync_group
+    return None if context is None else context._number

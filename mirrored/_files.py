@@ -147,6 +147,21 @@ def writes() -> bool:
     return not _company or _company[0].writes
 
 
+def writes_to(path: PathName) -> bool:
+    """Return whether this process writes a file; all that train together call it.
+
+    The first one does, and so does each that has another path for it, as where programs put their
+    number into it.
+
+    Args:
+        path: The file.
+    """
+    if not _company:
+        return True
+    name = os.fspath(path)
+    return of_writer(name, "the path of a file") != name or writes()
+
+
 def of_writer(value: _Value, what: str) -> _Value:
     """Return what the process has that writes; all that train together call it.
 
@@ -169,10 +184,10 @@ def agree(what: str, error: BaseException | None = None) -> None:
 
 
 def saving(path: PathName, what: str) -> AbstractContextManager[IO[bytes]]:
-    """Open a file as `replacing` does; of processes that train together the first one alone does.
+    """Open a file as `replacing` does; of processes that train together some alone do.
 
-    The others write what goes nowhere, and all wait until the file is there: what follows may read
-    it, or it is there on none.
+    `writes_to` says which. The others write what goes nowhere, and all wait until the file is
+    there: what follows may read it, or it is there on none.
 
     Args:
         path: The file.
@@ -185,8 +200,10 @@ def saving(path: PathName, what: str) -> AbstractContextManager[IO[bytes]]:
 def _saving_together(path: PathName, what: str) -> Iterator[IO[bytes]]:
     import tempfile  # Few programs have several processes.
 
+    name = as_path(path, what)
+    own = writes_to(name)
     try:
-        with replacing(path, what) if writes() else tempfile.TemporaryFile() as file:
+        with replacing(name, what) if own else tempfile.TemporaryFile() as file:
             yield file
     except BaseException as error:
         agree(what, error)

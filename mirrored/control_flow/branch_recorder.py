@@ -35,6 +35,7 @@ class BranchRecorder:
         self.copy = recorder.copy
         self.on_failure = recorder.on_failure
         self.run_by = recorder.run_by
+        self.ask_number = recorder.ask_number
 
     def again(self, recorder: Recorder) -> "BranchRecorder":
         """Return what records the branch once more, where a gradient of it is taken.

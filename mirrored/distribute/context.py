@@ -106,6 +106,9 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self) -> int:
         """The number of this replica among all, counted from 0."""
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.ask_number()
         return self._strategy.first_replica + self._number
 
     @property

@@ -31,7 +31,7 @@ from mirrored.distribute.mirrored_strategy import MirroredStrategy
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, select
-from mirrored.distribute.worker_agreement import Facts, check_alike
+from mirrored.distribute.worker_agreement import Facts, check_alike, check_function
 from mirrored.distribute.worker_files import WorkerFiles
 from mirrored.distribute.worker_input import WorkerDataset, is_own
 from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
@@ -41,6 +41,7 @@ from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.spec import bool_
 from mirrored.ops.tensor import Tensor
+from mirrored.program import Graph
 from mirrored.variables import Variable
 from mirrored.variables.flat import packing_order
 from mirrored.workers import Workers, connect
@@ -147,10 +148,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             >>> mr.distribute.MultiWorkerMirroredStrategy().worker_times()
             (0.0,)
         """
-        collectives = self._cross_device_ops
-        if isinstance(collectives, AcrossWorkers):
-            return tuple(collectives.times.take())
-        return (0.0,)
+        across = self._cross_device_ops
+        return tuple(across.times.take()) if isinstance(across, AcrossWorkers) else (0.0,)
 
     def arguments(self) -> dict[str, Any]:
         """Return what another process makes the same strategy with; see `Strategy`."""
@@ -289,10 +288,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             return ops.cast(total, parts[0].dtype)
 
     def _over_workers(self, tensor: Tensor, what: str) -> Tensor:
-        collectives = self._cross_device_ops
-        if isinstance(collectives, AcrossWorkers):
-            return collectives.over_workers(tensor, what)
-        return tensor
+        across = self._cross_device_ops
+        return across.over_workers(tensor, what) if isinstance(across, AcrossWorkers) else tensor
 
     def of_first_replica(self, value: Tensor) -> Tensor:
         """Return the value that the first replica of all has, on every worker.
@@ -321,6 +318,16 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             what: What they are about to do with it.
         """
         check_alike(self._workers, facts, what)
+
+    def check_first(self, graph: Graph, name: str) -> None:
+        """Raise WorkerError where workers have recorded other functions, if it sums over workers.
+
+        Args:
+            graph: What this worker has recorded.
+            name: The function's name.
+        """
+        if self._workers.count > 1:
+            check_function(self._workers, graph, name)
 
     def join_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return what the replicas of all workers have made, one row behind the other.

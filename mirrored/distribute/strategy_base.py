@@ -26,6 +26,7 @@ from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, 
 from mirrored.errors import CollectiveError, DeviceUnavailableError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.tensor import Operators, Tensor
+from mirrored.program import Graph
 from mirrored.variables import Variable
 from mirrored.variables.flat import packing_order
 
@@ -264,6 +265,14 @@ class StrategyBase:
         Args:
             facts: By what errors call it: lines that say what this process has.
             what: What they are about to do with it.
+        """
+
+    def check_first(self, graph: Graph, name: str) -> None:
+        """Raise where processes have recorded other functions, at the first recording of one.
+
+        Args:
+            graph: What this process has recorded.
+            name: The function's name.
         """
 
     def join_rows(self, rows: NDArray[Any]) -> NDArray[Any]:

@@ -3,12 +3,20 @@
 Programs that differ would wait for each other's sums, or add up what does not belong together.
 """
 
-from collections.abc import Mapping, Sequence
+import platform
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import zip_longest
+from typing import Any
+
+import numpy as np
 
 from mirrored.errors import WorkerError
+from mirrored.program import Graph
+from mirrored.version import VERSION
 from mirrored.workers import Workers
+
+PLAIN = (bool, int, float, str, type(None))
 
 # By what errors call it: lines that say what a worker has.
 Facts = Mapping[str, Sequence[str]]
@@ -64,3 +72,68 @@ def _differing(found: Sequence[Mapping[str, str]]) -> tuple[str, int, int] | Non
 
 def _shown(line: str | None) -> str:
     return "nothing more" if line is None else f"{line:.300}"
+
+
+def check_function(workers: Workers, graph: Graph, name: str) -> None:
+    """Raise where workers have recorded other functions, of those that sum over workers.
+
+    Where a function asked for a replica's number, its operations may be others.
+
+    Args:
+        workers: The workers.
+        graph: What this one has recorded.
+        name: The function's name.
+
+    Raises:
+        WorkerError: As `check_alike` raises it.
+    """
+    if any(node.op.ordered for node in graph.nodes):
+        shapes = [tuple(each.spec.shape) for each in graph.inputs if each.replica <= 0]
+        inputs = None if graph.asks_number else f"inputs of shapes {shapes}"
+        check_alike(workers, facts_of_graph(graph, inputs), f"the function {name!r}")
+
+
+def facts_of_graph(graph: Graph, inputs: str | None) -> dict[str, list[str]]:
+    """Return what a recorded function is made of, as far as workers of one program have the same.
+
+    Args:
+        graph: The function.
+        inputs: What its first replica is given, in words. Workers are compared in their operations
+            where they say the same; None: in no operations.
+    """
+    facts = {
+        "versions": [f"mirrored {VERSION}, NumPy {np.__version__}, {platform.python_version()}"],
+        "sums": [str(node.output.spec) for node in graph.nodes if node.op.ordered],
+    }
+    if inputs is not None:
+        facts[f"operations on {inputs}"] = list(_first_operations(graph))
+    return facts
+
+
+def _first_operations(graph: Graph) -> Iterator[str]:
+    """Yield what the first replica computes, that is summed, before values are joined.
+
+    What they are joined with, and what is done then, hangs on which replicas are beside it; and one
+    worker alone may print or keep something.
+    """
+    needed = _summed(graph)
+    for node in graph.nodes:
+        if node.op.ordered or node.op.name == "ConcatV2":
+            return
+        if node.replica == 0 and not node.op.random and (not needed or id(node) in needed):
+            attrs = {name: value for name, value in node.attrs.items() if _is_plain(value)}
+            yield f"{node.op.name} {node.output.spec} {sorted(attrs.items())}"
+
+
+def _summed(graph: Graph) -> set[int]:
+    """Return the ids of the nodes that sums over workers are made of, and of the sums."""
+    found: set[int] = set()
+    for node in reversed(graph.nodes):
+        if node.op.ordered or id(node) in found:
+            makers = [value.node for value in node.inputs]
+            found.update(id(each) for each in (node, *makers) if each is not None)
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(map(_is_plain, value)))

@@ -137,6 +137,9 @@ class Recorder(Protocol):
     def run_by(self, strategy: Any) -> None:
         """Note that a strategy runs its replicas in the function."""
 
+    def ask_number(self) -> None:
+        """Note that the function asks for a replica's number, by which replicas may differ."""
+
     def meet(self) -> None:
         """Note that the replicas meet here."""
 

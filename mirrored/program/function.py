@@ -346,6 +346,8 @@ class Function(Generic[_P, _R]):
         made = trace(
             self._name, arguments.inputs, function, dataset_inputs=dataset_inputs, may_make=is_first
         )
+        if not len(self._traces) and made.graph.strategy is not None:
+            made.graph.strategy.check_first(made.graph, self._name)
         moves, demand = Moves.count, dataset_inputs.demand
         made.kept, made.given = arguments.known, outlined(arguments.structures)
         made.watch(arguments.variables)

@@ -220,6 +220,10 @@ class GraphRecorder:
         """Note that a strategy runs its replicas in the function."""
         self.graph.strategy = strategy
 
+    def ask_number(self) -> None:
+        """Note that the function asks for a replica's number."""
+        self.graph.asks_number = True
+
     def sum_over_devices(self, tensors: Sequence[Tensor], device: Device) -> Tensor:
         """Return what stands for the sum of tensors of several devices, in their order.
 

@@ -8,7 +8,7 @@ import os
 
 from mirrored import devices
 from mirrored._arguments import explained
-from mirrored._files import PathName, agree, as_path, of_writer, writes
+from mirrored._files import PathName, agree, as_path, of_writer, writes_to
 from mirrored._numbers import as_integer
 from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
@@ -80,6 +80,7 @@ class BackupAndRestore(Callback):
         self._last_batch_seen = -1
         self._checkpoint: Checkpoint | None = None
         self._epochs: DeviceVariable | None = None
+        self._writes = True
 
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_checkpoint": None, "_epochs": None}
@@ -95,6 +96,7 @@ class BackupAndRestore(Callback):
         self._checkpoint = Checkpoint(model=self.model, epochs=self._epochs)
         found = [each for each in self._paths if os.path.exists(each)]
         there = of_writer(found, "backups")
+        self._writes = writes_to(self.backup_dir)
         try:
             self._checkpoint.restore(there[-1] if there else None)
         except WeightsFileError:
@@ -122,7 +124,7 @@ class BackupAndRestore(Callback):
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         """Delete what was saved."""
-        if self.delete_checkpoint and writes():
+        if self.delete_checkpoint and self._writes:
             for path in self._paths:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
@@ -143,6 +145,6 @@ class BackupAndRestore(Callback):
         if self._checkpoint is None:
             return
         previous, latest = self._paths
-        if self.double_checkpoint and writes() and os.path.exists(latest):
+        if self.double_checkpoint and self._writes and os.path.exists(latest):
             os.replace(latest, previous)
         self._checkpoint.write(latest)

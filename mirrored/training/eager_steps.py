@@ -19,7 +19,7 @@ from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.errors import CollectiveError
 from mirrored.layers.weights import find
-from mirrored.ops import SeedGenerator
+from mirrored.ops import SeedGenerator, TensorSpec
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.model_steps import SteppedNetwork
@@ -42,6 +42,7 @@ class EagerSteps:
         self._generators = find(
             (each for layer in model._walk() for each in vars(layer).values()), SeedGenerator
         )
+        self._compared: set[str] = set()
 
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
@@ -94,6 +95,9 @@ class EagerSteps:
             raise failed_step(self._model, totals, loss, losses, where)
 
     def _distribute(self, batch: Arrays, kind: str) -> Shards:
+        if kind not in self._compared:
+            self._compared.add(kind)
+            self._compare(batch, kind)
         sharding = sharding_of(batch.size, *self._strategy.sharing)
         dtypes = column_dtypes(
             self._model, batch.layout, batch.columns, own=is_own(self._model, kind)
@@ -103,6 +107,15 @@ class EagerSteps:
             for array, dtype in zip(batch.columns, dtypes, strict=True)
         ]
         return Shards(*batch.layout.pack(parts))
+
+    def _compare(self, batch: Arrays, kind: str) -> None:
+        """Raise WorkerError where other workers take another step."""
+        if self._strategy.local_replicas < self._strategy.num_replicas_in_sync:
+            from mirrored.training.step_facts import facts_of  # Of several workers.
+
+            specs = [TensorSpec(each.shape[1:], each.dtype) for each in batch.columns]
+            facts = facts_of(self._model, batch.size, specs)
+            self._strategy.check_alike(facts, f"the step that {kind}s")
 
     def _cut(self, array: np.ndarray[Any, Any], sharding: Sharding) -> PerReplica:
         parts = []

@@ -246,7 +246,10 @@ def _spans(
         yield span, before
         before += span.count
         if getattr(model, stop):
-            return
+            break
+    # A worker with fewer batches would go on to other steps, and the others add theirs to those.
+    ends = f"the end of an epoch's steps to {kind}"
+    model.distribute_strategy.check_alike({"batches": [str(before)]}, ends)
 
 
 def _most(model: SteppedNetwork, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:

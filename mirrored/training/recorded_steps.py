@@ -226,9 +226,12 @@ class RecordedSteps:
             labels_checked=True,
         )
         if self._strategy.local_replicas < self._strategy.num_replicas_in_sync:
-            from mirrored.training.step_facts import facts_of  # Of several workers.
+            from mirrored.distribute.worker_agreement import facts_of_graph  # Of several workers.
+            from mirrored.training.step_facts import facts_of
 
-            facts = facts_of(self._model, made, size, specs, sharding.sizes[0])
+            # Workers are compared in their operations where their first replicas have as many.
+            operations = facts_of_graph(made.graph, f"{sharding.sizes[0]} examples")
+            facts = {**facts_of(self._model, size, specs), **operations}
             self._strategy.check_alike(facts, f"the step that {kind}s")
         return made
 

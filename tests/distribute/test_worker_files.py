@@ -18,8 +18,15 @@ def test_the_first_worker_writes_for_all(tmp_path: Path) -> None:
     assert second["said"] == ""
     assert first["files"] == second["files"]
     assert first["files"] == ["1.keras", "2.keras", "checkpoints", "checkpoints/ckpt-2", "log.csv"]
-    assert (first["failure"], second["failure"]) == ("FileNotFoundError", "WorkerError")
+    assert [name for name, _ in first["failures"]] == ["FileNotFoundError", "OSError"]
+    assert [name for name, _ in second["failures"]] == ["WorkerError"] * 2
+    for (_, text), (_, heard) in zip(first["failures"], second["failures"], strict=True):
+        assert heard.startswith("Worker 0 on host")
+        assert text in heard
+    assert "File too large" in first["failures"][1][1]
     for worker in (first, second):
+        assert worker["own"]
+        assert worker["unchanged"]
         for name, value in worker["kept"].items():
             np.testing.assert_array_equal(worker["restored"][name], value)
             np.testing.assert_array_equal(first["kept"][name], value)

@@ -3,8 +3,9 @@
 import contextlib
 import io
 import pickle
+import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,19 +56,55 @@ def filed(folder: Path) -> dict[str, Any]:
     for each in model.variables:
         each.assign(mr.zeros_like(each))
     manager.restore_or_initialize()
-    failure = ""
-    try:
-        model.save_weights(folder / "nowhere" / "x.safetensors")
-    except (OSError, mr.errors.WorkerError) as error:
-        failure = type(error).__name__
+    failures = [  # Which the workers hear of together, when all is there that they look for below.
+        raised(lambda: model.save_weights(folder / "nowhere" / "x.safetensors")),
+        raised(lambda: with_full_disk(lambda: checkpoint.write(paths[-1]))),
+    ]
     return {
         "said": said.getvalue(),
         "files": sorted(str(each.relative_to(folder)) for each in folder.rglob("*")),
         "path": paths[-1],
         "kept": kept,
         "restored": {each.name: each.numpy() for each in model.variables},
-        "failure": failure,
+        "own": own(model, folder.parent, connect().rank),
+        "failures": failures,
+        "unchanged": checkpoint.read(paths[-1]).assert_consumed() is not None,
     }
+
+
+def own(model: mr.Model, folder: Path, number: int) -> bool:
+    """Write what has this worker's number in its path; return whether it is there."""
+    path = folder / f"worker {number}"
+    path.mkdir()
+    log = mr.callbacks.CSVLogger(path / "log.csv")
+    model.fit(np.ones((4, 2)), np.ones(4), callbacks=[log], verbose=0)
+    model.save(path / "model.keras")
+    loaded = mr.keras.models.load_model(path / "model.keras")
+    same = [
+        np.array_equal(one.numpy(), other.numpy())
+        for one, other in zip(model.variables, loaded.variables, strict=True)
+    ]
+    return all(same) and len((path / "log.csv").read_text().splitlines()) == 2
+
+
+def raised(act: Callable[[], object]) -> tuple[str, str]:
+    """Return the class and the text of what is raised about a file."""
+    try:
+        act()
+    except (OSError, mr.errors.WorkerError) as error:
+        return type(error).__name__, str(error)
+    return "", ""
+
+
+def with_full_disk(act: Callable[[], object]) -> None:
+    """Do something while the first worker can write no more than a hundred bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if connect().is_chief:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        act()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def small(momentum: float = 0.5, units: int = 3, activation: str = "tanh") -> mr.Model:
@@ -79,6 +116,21 @@ def small(momentum: float = 0.5, units: int = 3, activation: str = "tanh") -> mr
     return model
 
 
+def looping(strategy: mr.distribute.Strategy, function: str) -> Any:
+    """Return a recorded step, which sums a function, or what the first replica has of one."""
+
+    def of_replica(x: Any) -> Any:
+        if function != "of the first":
+            return getattr(mr, function)(x)
+        number = mr.distribute.get_replica_context().replica_id_in_sync_group
+        return mr.exp(x) if number == 0 else mr.zeros_like(x)
+
+    def step(x: Any) -> Any:
+        return strategy.reduce("sum", strategy.run(of_replica, args=(x,)), axis=None)
+
+    return mr.function(step)
+
+
 def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
     """Return what is raised where the last worker's program differs in each of these ways."""
     workers = connect()
@@ -86,11 +138,18 @@ def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
     for case in cases:
         strategy = strategy_of()
         options = dict(case) if workers.rank == workers.count - 1 else {}
-        batch_size = options.pop("batch_size", 4)
+        how = {"batch_size": options.pop("batch_size", 4), "epochs": 2, "verbose": 0}
+        rows, eager = options.pop("rows", 8), case.get("eagerly", False)
+        options.pop("eagerly", None)
         try:
+            if "function" in case:
+                looping(strategy, options.pop("function", "exp"))(mr.ones((2,)))
+            if "alike" in case:
+                looping(strategy, options.pop("alike", case["alike"]))(mr.ones((2,)))
             with strategy.scope():
                 model = small(**options)
-            model.fit(np.ones((8, 2)), np.ones(8), batch_size=batch_size, verbose=0)
+                model.run_eagerly = eager
+            model.fit(np.ones((rows, 2)), np.ones(rows), **how)
             said.append("nothing")
         except mr.errors.WorkerError as error:
             said.append(str(error))

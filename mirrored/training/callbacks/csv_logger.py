@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path, writes
+from mirrored._files import PathName, as_path, writes_to
 from mirrored.training.callbacks.callback import Callback, Logs
 
 
@@ -54,10 +54,12 @@ class CSVLogger(Callback):
         self.keys: list[str] | None = None
         self.append_header = True
         self._path = self.filename
+        self._writes = True
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Make the file."""
-        if not writes():
+        self._writes = writes_to(self.filename)
+        if not self._writes:
             return
         # The folder that the process is in may be another one at the end of an epoch.
         self._path = os.path.abspath(self.filename)
@@ -70,7 +72,7 @@ class CSVLogger(Callback):
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Write the epoch's row, and before the first one the names."""
-        if not writes():
+        if not self._writes:
             return
         import csv
         import io

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
-from mirrored._files import PathName, writes
+from mirrored._files import PathName, writes_to
 from mirrored._numbers import check_count
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.summaries import values as summaries
@@ -163,7 +163,9 @@ class TensorBoard(Callback):
     def _writer(self, name: str) -> SummaryWriter:
         if name not in self._writers:
             path = os.path.join(self.log_dir, name)
-            self._writers[name] = create_file_writer(path) if writes() else create_noop_writer()
+            self._writers[name] = (
+                create_file_writer(path) if writes_to(path) else create_noop_writer()
+            )
         return self._writers[name]
 
     def _write(self, name: str, values: Logs, step: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path, remove_leftovers, writes
+from mirrored._files import PathName, as_path, remove_leftovers, writes_to
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.training.checkpoints.checkpoint import Checkpoint
@@ -103,8 +103,9 @@ class CheckpointManager:
         """
         prefix = os.path.join(self._directory, self._name)
         path = self._checkpoint.save(prefix, number=checkpoint_number)
+        own = writes_to(self._directory)
         try:
-            if writes():
+            if own:
                 self._delete_old()
         except OSError as error:
             logger.warning("The checkpoint %r is written, but old files stay: %s", path, error)

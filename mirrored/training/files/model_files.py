@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from mirrored._arguments import explained_only
-from mirrored._files import PathName, agree, as_path, saving, writes
+from mirrored._files import PathName, agree, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.program.variable_creation import within_room
@@ -226,7 +226,7 @@ def _write_folder(model: CompiledNetwork, path: str, texts: Mapping[str, bytes])
         with saving(os.path.join(path, name), "model file") as file:
             file.write(text)
     if keeps_assets(model, "save_assets"):
-        if writes():
+        if writes_to(path):
             save_assets(model, os.path.join(path, "assets"))
         agree("assets of a model")
 
