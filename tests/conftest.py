@@ -48,6 +48,8 @@ RESERVE.needed = False
 def pytest_configure() -> None:
     """Log what users see who configure nothing, which pytest's own handlers else say it is not."""
     logging.getLogger().setLevel(logging.INFO)
+    # A shell's command in the background ignores Ctrl-C, and tests would wait for theirs for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()  # Nearly all that is made while tests are collected stays.
     # Searches by chance look at the same examples in each run, and take any time.
     settings.register_profile("seeded", derandomize=True, deadline=None)
