@@ -19,6 +19,7 @@ KNOWN = {**tables().modules, **tables().classes}
 ROWS = [*tables().absent, *tables().older]
 COMPLETE = {
     "tf.keras.activations",
+    "tf.keras.tree",
     "tf.nn.experimental",
     "tf.experimental.dlpack",
     "tf.keras.datasets.boston_housing",

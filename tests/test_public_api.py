@@ -64,6 +64,7 @@ KERAS = [
     mr.keras.regularizers,
     mr.keras.utils,
     mr.keras.saving,
+    mr.keras.tree,
     mr.keras.wrappers,
 ]
 OPERATIONS = [mr, mr.debugging, mr.linalg, mr.math, mr.nest, mr.nn, mr.random, mr.summary]

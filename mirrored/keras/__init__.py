@@ -34,6 +34,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.keras import random as random
     from mirrored.keras import regularizers as regularizers
     from mirrored.keras import saving as saving
+    from mirrored.keras import tree as tree
     from mirrored.keras import utils as utils
     from mirrored.keras import wrappers as wrappers
 
@@ -64,6 +65,7 @@ __all__ = [
     "random",
     "regularizers",
     "saving",
+    "tree",
     "utils",
     "wrappers",
 ]
@@ -71,7 +73,7 @@ __all__ = [
 _LATE = {
     "mirrored.keras": (
         "activations backend callbacks constraints datasets initializers layers losses metrics "
-        "mixed_precision models ops optimizers random regularizers saving utils wrappers"
+        "mixed_precision models ops optimizers random regularizers saving tree utils wrappers"
     ),
 }
 _public_module("tf.keras", __name__, _LATE)
