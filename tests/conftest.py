@@ -313,3 +313,11 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
         gc.collect()
     for emulator in made:
         emulator.finish()
+
+
+@pytest.fixture(scope="session")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """Return what functions of `worker_programs` return on two workers, by name: one launch."""
+    from worker_tasks import run_tasks
+
+    return run_tasks(tmp_path_factory.mktemp("workers"))

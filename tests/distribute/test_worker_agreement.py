@@ -21,7 +21,8 @@ CASES = [
 def test_programs_that_differ(tmp_path: Path) -> None:
     # After the last one the workers are no longer connected: they are in calls that differ.
     given = [*(case for case, _, _ in CASES), {"rows": 4}]
-    (*first, shorter), (*second, longer) = launch("differing", (1, 1), given, tmp_path)
+    (results,) = launch([("differing", given)], (1, 1), tmp_path)
+    (*first, shorter), (*second, longer) = results
     assert first == second
     for text in (shorter, longer):
         assert "worker 0 on host" in text
@@ -38,7 +39,8 @@ def test_programs_that_differ(tmp_path: Path) -> None:
 @needs_mpi
 @pytest.mark.slow
 def test_a_worker_that_fails(tmp_path: Path) -> None:
-    (first, text, step), (second, _, _) = launch("failing", (1, 1), 3, tmp_path, any_status=True)
+    (failed,) = launch([("failing", 3)], (1, 1), tmp_path, any_status=True)
+    (first, text, step), (second, _, _) = failed
     assert (first, step, second) == ("WorkerError", "step 3 of epoch 1", "OSError")
     assert "Worker 1 on host" in text
     assert "the disk is gone" in text

@@ -1,6 +1,7 @@
 """Files of several workers: the first one writes them, and all read them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +11,8 @@ import mirrored as mr
 
 
 @needs_mpi
-def test_the_first_worker_writes_for_all(tmp_path: Path) -> None:
-    folder = tmp_path / "written"
-    folder.mkdir()
-    first, second = launch("filed", (1, 2), folder, tmp_path)
+def test_the_first_worker_writes_for_all(two_workers: dict[str, list[Any]]) -> None:
+    first, second = two_workers["filed"]
     assert first["said"].count("Epoch") == 2
     assert second["said"] == ""
     assert first["files"] == second["files"]
@@ -44,11 +43,12 @@ def test_the_first_worker_writes_for_all(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_training_goes_on_with_other_workers(tmp_path: Path) -> None:
     backup, whole = tmp_path / "backup", tmp_path / "whole"
-    assert launch("resumed", (1, 1), (backup, 2), tmp_path) == [None, None]
+    tasks = [("resumed", (whole, None)), ("resumed", (backup, 2))]
+    (never_ended, _), failed = launch(tasks, (1, 1), tmp_path)
+    assert failed == [None, None]
     assert list(backup.iterdir())
-    first, *others = launch("resumed", (2, 1, 1), (backup, None), tmp_path)
+    ((first, *others),) = launch([("resumed", (backup, None))], (2, 1, 1), tmp_path)
     assert not backup.exists()
-    (never_ended, _) = launch("resumed", (1, 1), (whole, None), tmp_path)
     for name, value in never_ended.items():
         np.testing.assert_allclose(first[name], value, rtol=1e-5, atol=1e-6)
         for each in others:

@@ -1,14 +1,14 @@
 """What the replicas of each worker are given, and what is refused."""
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from launching import launch, needs_mpi
+from launching import needs_mpi
 
 
 @needs_mpi
-def test_each_way_to_share_a_dataset(tmp_path: Path) -> None:
-    first, second = launch("inputs", (1, 2), 6, tmp_path)
+def test_each_way_to_share_a_dataset(two_workers: dict[str, list[Any]]) -> None:
+    first, second = two_workers["inputs"]
     # Batches of 4, of which three replicas get 2, 1 and 1; then of 2, of which the last gets none.
     assert first["data"] == [[[0, 1]], [[4]]]
     assert second["data"] == [[[2], [3]], [[5], []]]

@@ -23,26 +23,25 @@ needs_mpi = pytest.mark.skipif(
 
 
 def launch(
-    program: str,
+    tasks: Sequence[tuple[str, Any]],
     devices: Sequence[int],
-    given: Any,
     folder: Path,
     *,
     hosts: str | None = None,
     any_status: bool = False,
-) -> list[Any]:
-    """Return what a function of `worker_programs` returns on each worker, by rank.
+) -> list[list[Any]]:
+    """Return what functions of `worker_programs` return: for each one, by rank.
+
+    They run one after another on the same workers, of which each takes most of a second to start.
 
     Args:
-        program: The function's name.
+        tasks: The functions' names, each with what it is called with, which is pickled.
         devices: How many simulated GPUs each worker has.
-        given: What it is called with; it is pickled.
         folder: Where the results may be.
         hosts: The names of hosts that MPICH is to pretend, with commas in between.
         any_status: Whether the launch may end with another status than 0.
     """
-    task = folder / "task"
-    task.write_bytes(pickle.dumps((program, tuple(devices), given)))
+    (folder / "tasks").write_bytes(pickle.dumps((list(tasks), tuple(devices))))
     here = str(_SUPPORT.parents[1])
     environment = {
         **os.environ,
@@ -68,4 +67,5 @@ def launch(
         check=False,
     )
     assert any_status or done.returncode == 0, done.stdout + done.stderr
-    return [pickle.loads((folder / str(rank)).read_bytes()) for rank in range(len(devices))]
+    found = [pickle.loads((folder / str(rank)).read_bytes()) for rank in range(len(devices))]
+    return [list(each) for each in zip(*found, strict=True)]

@@ -14,6 +14,7 @@ from replica_cases import Case, train
 from worker_loops import WAYS, run
 
 import mirrored as mr
+from mirrored import layers
 from mirrored.workers import connect
 
 DEVICES: list[int] = []
@@ -266,11 +267,16 @@ def strategy_of() -> mr.distribute.Strategy:
 
 def main(folder: Path) -> None:
     """Run what a folder says, and leave there what it returns."""
-    program, devices, given = pickle.loads((folder / "task").read_bytes())
+    tasks, devices = pickle.loads((folder / "tasks").read_bytes())
     DEVICES[:] = devices
-    mr.config.experimental.set_simulated_gpus(own_devices())
-    rank = connect().rank
-    (folder / str(rank)).write_bytes(pickle.dumps(globals()[program](given)))
+    found = []
+    for program, given in tasks:
+        mr.config.experimental.reset_devices()
+        layers.reset_names()
+        mr.keras.backend.set_floatx("float32")
+        mr.config.experimental.set_simulated_gpus(own_devices())
+        found.append(globals()[program](given))
+    (folder / str(connect().rank)).write_bytes(pickle.dumps(found))
 
 
 if __name__ == "__main__":

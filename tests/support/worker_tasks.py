@@ -1,0 +1,84 @@
+"""What tests run on a worker of one replica and one of two, in one launch for all of these tests.
+
+The cases of training are so few that each two values of two options meet in one of them.
+"""
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from launching import launch
+from replica_cases import Case
+
+LAYOUT = (1, 2)
+WAYS = ("own step", "loop")  # Of those in `worker_loops`, what is tried in every run.
+# Uneven, tiny and empty shards: with 4 replicas, a batch of 1 leaves most workers without examples.
+SIZES = [(21, 8), (1, 32), (7, 7), (2, 1), (13, 5)]
+OPTIONS: Mapping[str, Sequence[Any]] = {
+    "sizes": SIZES,
+    "optimizer": ["sgd", "momentum", "nesterov", "decay", "adam"],
+    "loss": ["mse", "sparse", "categorical", "binary", "function"],
+    "clipping": [None, "clipnorm", "clipvalue", "global_clipnorm"],
+    "activation": ["tanh", "relu", "sigmoid"],
+    "floatx": ["float64", "float32"],
+    "weighted": [False, True],
+    "regularized": [False, True],
+    "dropout": [0.0, 0.3],
+    "validate": [False, True],
+    "shuffle": [False, True],
+}
+_LINES = 5  # A prime, as many as the longest option has values, and as there are such options.
+
+
+def pairs_of(choice: Mapping[str, Any]) -> set[Any]:
+    """Return what is chosen, two and two."""
+    return set(itertools.combinations(choice.items(), 2))
+
+
+def choices() -> list[dict[str, Any]]:
+    """Return a value of each option, so often that each two values of two options meet.
+
+    Of the long options each is a Latin square's, of the others that which brings most new pairs.
+    """
+    long = {name: values for name, values in OPTIONS.items() if len(values) > 2}
+    flags = {name: values for name, values in OPTIONS.items() if len(values) == 2}
+    met: set[Any] = set()
+    found = []
+    for row, column in itertools.product(range(_LINES), repeat=2):
+        numbers = column, *((row + column * factor) % _LINES for factor in range(1, len(long)))
+        square = {
+            name: values[number % len(values)]
+            for (name, values), number in zip(long.items(), numbers, strict=True)
+        }
+        candidates = (
+            square | dict(zip(flags, chosen, strict=True))
+            for chosen in itertools.product(*flags.values())
+        )
+        found.append(max(candidates, key=lambda choice: len(pairs_of(choice) - met)))
+        met |= pairs_of(found[-1])
+    return found
+
+
+@functools.cache
+def cases() -> list[tuple[Case, str]]:
+    """Return cases with their dtypes of floats; the first few have each of the sizes."""
+    found = []
+    for seed, choice in enumerate(choices()):
+        (examples, batch_size), floatx = choice.pop("sizes"), choice.pop("floatx")
+        case = Case(replicas=4, examples=examples, batch_size=batch_size, seed=seed, **choice)
+        found.append((case, floatx))
+    return found
+
+
+def run_tasks(folder: Path) -> dict[str, list[Any]]:
+    """Return what each task of `LAYOUT` returned, by its function's name: a result a worker."""
+    written = folder / "written"
+    written.mkdir()
+    tasks = {
+        "trained": (cases()[: len(SIZES)], WAYS),
+        "filed": written,
+        "inputs": 6,
+    }
+    return dict(zip(tasks, launch(list(tasks.items()), LAYOUT, folder), strict=True))
