@@ -256,6 +256,19 @@ def measure_imports(names: Sequence[str], environments: dict[str, Path]) -> dict
 # ---------------------------------------------------------------------------- the command
 
 
+def add_environments(parser: argparse.ArgumentParser) -> None:
+    """Let a command line say which environments contenders run in, and how long they may take."""
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds to wait for an answer")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="the environments")
+    parser.add_argument(
+        "--environment",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="another virtual environment for a contender, as it is",
+    )
+
+
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line, with the lengths that ``--quick`` stands for."""
     names = [each.name for each in ALL]
@@ -266,15 +279,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--replicas", type=int, default=2, help="beside one device")
     parser.add_argument("--rounds", type=int, help="turns of each contender")
     parser.add_argument("--seconds", type=float, help="the length of a turn, about")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds to wait for an answer")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="the environments")
-    parser.add_argument(
-        "--environment",
-        action="append",
-        default=[],
-        metavar="NAME=PATH",
-        help="another virtual environment for a contender, as it is",
-    )
+    add_environments(parser)
     parser.add_argument("--out", type=Path, help="the report; docs/performance.md if not --quick")
     parser.add_argument(
         "--json",

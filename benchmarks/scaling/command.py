@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine, run
-from benchmarks.environments import ROOT, default_cache
+from benchmarks.environments import ROOT
 from benchmarks.scaling import plot, report
 from benchmarks.scaling.measured import ENTRIES, Measured, measure, settings_of
 
@@ -20,15 +20,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser = argparse.ArgumentParser(prog="benchmarks.scaling", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
     parser.add_argument("--seconds", type=float, default=0.5, help="the length of a turn, about")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds to wait for an answer")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="the environments")
-    parser.add_argument(
-        "--environment",
-        action="append",
-        default=[],
-        metavar="NAME=PATH",
-        help="another virtual environment for a contender, as it is",
-    )
+    run.add_environments(parser)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "scaling.md")
     parser.add_argument(
         "--json", type=Path, help="keep all figures here; what it has is not measured again"

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mirrored.program.graph import Collective, Graph, Node, Value
+from mirrored.program.graph import Graph, Value
+from mirrored.program.rewriting import Rewriting
 from mirrored.program.variable_access import variable_writes
 
 
@@ -124,14 +125,13 @@ def _meets(value: Value, places: list[tuple[int, int, int]]) -> bool:
     return any(begin < last and first < end for begin, end, _ in places)
 
 
-class _Binding:
+class _Binding(Rewriting):
     """A template's graph, made anew for some variables."""
 
     def __init__(self, template: Template, copies: Sequence[Any]) -> None:
+        super().__init__(template.graph)
         self._template = template
         self._copies = copies
-        self._values: dict[Value, Value] = {}
-        self._inputs: dict[int, tuple[Value, ...]] = {}
         self._bases: dict[int, Value] = {}
         used = {number for spots in template.places.values() for _, _, number in spots}
         used |= {number for number, _ in template.writes}
@@ -140,58 +140,31 @@ class _Binding:
 
     def graph(self) -> Graph:
         """Return the graph."""
-        graph, of = self._template.graph, self._of
-        nodes = {node: self._node(node) for node in graph.nodes}  # Each after what it reads.
+        nodes = [self.node(node) for node in self.old.nodes]  # Each after what it reads.
         weak = {number: WeakVariable(self._copies[number]) for number in self._pinned}
         return replace(
-            graph,
-            nodes=list(nodes.values()),
-            outputs=[of(value) for value in graph.outputs],
-            writes=[(weak[number], of(value)) for number, value in self._template.writes],
-            guards=[of(value) for value in graph.guards],
-            collectives=[
-                Collective(each.connection, each.what, each.timeout, [nodes[n] for n in each.nodes])
-                for each in graph.collectives
-            ],
+            self.old,
+            nodes=nodes,
+            outputs=self.outputs(),
+            writes=[(weak[number], self.of(value)) for number, value in self._template.writes],
+            guards=self.guards(),
+            collectives=self.collectives(),
             reads=[
-                *graph.reads,
+                *self.old.reads,
                 *((weak[number], *pinned) for number, pinned in self._pinned.items()),
             ],
             _looked_at=-1,
         )
 
-    def _node(self, node: Node) -> Node:
-        inputs = self._inputs.get(id(node.inputs))
-        if inputs is None:  # Those of an all-reduce are the same for all its nodes.
-            inputs = self._inputs[id(node.inputs)] = tuple([self._of(v) for v in node.inputs])
-        output = Value(node.output.spec, node.output.device, node.output.replica)
-        self._values[node.output] = output
-        made = Node(node.op, inputs, node.attrs, output, node.replica, node.updates)
-        output.made_by = weakref.ref(made)
-        return made
-
-    def _of(self, value: Value) -> Value:
-        known = self._values.get(value)
-        if known is None:
-            known = self._values[value] = self._made(value)
-        return known
-
-    def _made(self, value: Value) -> Value:
+    def made(self, value: Value) -> Value:
+        """Return what stands in the place of a value: a part of a variable's memory, if it was."""
         spots = self._template.places.get(value.base)
         found = None if spots is None else _number(value, spots)
-        if found is not None:
-            number, offset = found
-            storage, place = self._pinned[number]
-            base, start = self._base(storage), place + offset
-        elif value.base is value:
-            return value  # An input, a constant, or what all such graphs read.
-        else:
-            base, start = self._of(value.base), value.offset
-            if base is value.base:
-                return value
-        part = base.part(value.spec, start)
-        part.replica = value.replica
-        return part
+        if found is None:
+            return super().made(value)
+        number, offset = found
+        storage, place = self._pinned[number]
+        return self.part(value, self._base(storage), place + offset)
 
     def _base(self, storage: Any) -> Value:
         base = self._bases.get(id(storage))

@@ -12,7 +12,8 @@ from mirrored.backends import Storage
 from mirrored.backends.stream_backend import FusedOp, Fusion, is_streamed
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
-from mirrored.program.graph import Collective, Graph, Node, Value
+from mirrored.program.graph import Graph, Node, Value
+from mirrored.program.rewriting import Rewriting
 from mirrored.program.variable_access import Writes
 
 
@@ -127,7 +128,7 @@ def with_kept_casts(graph: Graph) -> tuple[Graph, list[KeptCast]]:
     if not found:
         return graph, []
     kept = list(found.values())
-    return _Copy(graph, of_node).graph(kept), kept
+    return _WithoutCasts(graph, of_node).graph(kept), kept
 
 
 def _casts_weights(node: Node) -> bool:
@@ -158,70 +159,36 @@ def _new_value(graph: Graph, weights: Value) -> Value | None:
     return base if whole and same and start == 0 and base.node is not None else None
 
 
-class _Copy:
+class _WithoutCasts(Rewriting):
     """A graph made anew, with parts of kept values in the place of casts."""
 
     def __init__(self, graph: Graph, casts: dict[Node, KeptCast]) -> None:
-        self._graph = graph
+        super().__init__(graph)
         self._casts = casts
-        self._values: dict[Value, Value] = {}
-        self._inputs: dict[int, tuple[Value, ...]] = {}
 
     def graph(self, kept: Iterable[KeptCast]) -> Graph:
         """Return the graph, which writes what is kept with the weights that it is cast from."""
-        graph, of = self._graph, self._of
-        nodes: dict[Node, Node] = {}
-        for node in graph.nodes:  # Each after what it reads.
+        nodes: list[Node] = []
+        for node in self.old.nodes:  # Each after what it reads.
             if node in self._casts:
-                self._replace(node)
+                place = node.inputs[0].offset
+                self.replace(node.output, self.part(node.output, self._casts[node].value, place))
             else:
-                nodes[node] = self._node(node)
-        writes = [(variable, of(value)) for variable, value in graph.writes]
-        more: list[Node] = []
+                nodes.append(self.node(node))
+        writes = [(variable, self.of(value)) for variable, value in self.old.writes]
         for each in kept:
-            new = _new_value(graph, each.weights)
+            new = _new_value(self.old, each.weights)
             if new is not None:  # As for all of them.
-                more.append(_cast_of(of(new), each))
-                writes.append((each, more[-1].output))
+                nodes.append(_cast_of(self.of(new), each))
+                writes.append((each, nodes[-1].output))
         return replace(
-            graph,
-            nodes=[*nodes.values(), *more],
-            outputs=[of(value) for value in graph.outputs],
+            self.old,
+            nodes=nodes,
+            outputs=self.outputs(),
             writes=writes,
-            guards=[of(value) for value in graph.guards],
-            collectives=[
-                Collective(each.connection, each.what, each.timeout, [nodes[n] for n in each.nodes])
-                for each in graph.collectives
-            ],
+            guards=self.guards(),
+            collectives=self.collectives(),
         )
-
-    def _replace(self, node: Node) -> None:
-        read = node.inputs[0]
-        part = self._casts[node].value.part(TensorSpec(*node.output.spec), read.offset)
-        part.replica = node.output.replica
-        self._values[node.output] = part
-
-    def _node(self, node: Node) -> Node:
-        inputs = self._inputs.get(id(node.inputs))
-        if inputs is None:  # Those of an all-reduce are the same for all its nodes.
-            inputs = self._inputs[id(node.inputs)] = tuple([self._of(v) for v in node.inputs])
-        output = Value(node.output.spec, node.output.device, node.output.replica)
-        self._values[node.output] = output
-        made = Node(node.op, inputs, node.attrs, output, node.replica, node.updates)
-        output.made_by = weakref.ref(made)
-        return made
-
-    def _of(self, value: Value) -> Value:
-        known = self._values.get(value)
-        if known is None:
-            known = value
-            if value.base is not value:
-                base = self._of(value.base)
-                if base is not value.base:
-                    known = base.part(value.spec, value.offset)
-                    known.replica = value.replica
-            self._values[value] = known
-        return known
 
 
 def _cast_of(new: Value, kept: KeptCast) -> Node:

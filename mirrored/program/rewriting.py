@@ -1,0 +1,73 @@
+"""A recorded graph made anew, with other values in the place of some."""
+
+import weakref
+
+from mirrored.program.graph import Collective, Graph, Node, Value
+
+
+class Rewriting:
+    """One graph made anew; subclasses say which values are others than they were.
+
+    Args:
+        graph: The graph, which stays as it is.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.old = graph
+        self._values: dict[Value, Value] = {}
+        self._inputs: dict[int, tuple[Value, ...]] = {}
+        self._nodes: dict[Node, Node] = {}
+
+    def replace(self, value: Value, made: Value) -> None:
+        """Let what reads a value read another one."""
+        self._values[value] = made
+
+    def node(self, node: Node) -> Node:
+        """Return a node made anew; what it reads has been before."""
+        inputs = self._inputs.get(id(node.inputs))
+        if inputs is None:  # Those of an all-reduce are the same for all its nodes.
+            inputs = self._inputs[id(node.inputs)] = tuple([self.of(v) for v in node.inputs])
+        output = Value(node.output.spec, node.output.device, node.output.replica)
+        self._values[node.output] = output
+        made = Node(node.op, inputs, node.attrs, output, node.replica, node.updates)
+        output.made_by = weakref.ref(made)
+        self._nodes[node] = made
+        return made
+
+    def of(self, value: Value) -> Value:
+        """Return what stands in the place of a value; the value itself where nothing does."""
+        known = self._values.get(value)
+        if known is None:
+            known = self._values[value] = self.made(value)
+        return known
+
+    def made(self, value: Value) -> Value:
+        """Return what stands in the place of a value that no node before has made anew."""
+        if value.base is value:
+            return value  # An input, a constant, or what all such graphs read.
+        base = self.of(value.base)
+        return value if base is value.base else self.part(value, base, value.offset)
+
+    @staticmethod
+    def part(value: Value, base: Value, offset: int) -> Value:
+        """Return the part of a base that stands in the place of a value."""
+        part = base.part(value.spec, offset)
+        part.replica = value.replica
+        return part
+
+    def outputs(self) -> list[Value]:
+        """Return what the graph returns."""
+        return [self.of(value) for value in self.old.outputs]
+
+    def guards(self) -> list[Value]:
+        """Return what has to be finite."""
+        return [self.of(value) for value in self.old.guards]
+
+    def collectives(self) -> list[Collective]:
+        """Return the all-reduces, all of whose nodes are made."""
+        return [
+            Collective(
+                each.connection, each.what, each.timeout, [self._nodes[n] for n in each.nodes]
+            )
+            for each in self.old.collectives
+        ]
