@@ -170,8 +170,18 @@ def test_there_is_no_nccl_on_the_host(simulated: bool) -> None:
     assert names == ["ReductionToOneDevice", "HierarchicalCopyAllReduce"]
 
 
-def test_one_card_has_nothing_to_connect(emulated_cuda: Any) -> None:
+def test_one_card_has_nothing_to_connect(
+    emulated_cuda: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a turn there is long: the end of a wait does not show in it."""
     emulated_cuda(cards=1)
+    seconds, asked = bandwidth._seconds, []
+
+    def timed(measured: Any, turns: int, turn: float, after_timing: Any) -> float:
+        asked.append(turn)
+        return seconds(measured, turns, 1e-3, after_timing)
+
+    monkeypatch.setattr(bandwidth, "_seconds", timed)
     (gpu,) = devices.list_physical_devices("GPU")
     devices.set_logical_device_configuration(gpu, [LogicalDeviceConfiguration(64)] * 2)
     used = devices.logical_devices("GPU")
@@ -179,6 +189,7 @@ def test_one_card_has_nothing_to_connect(emulated_cuda: Any) -> None:
     assert bandwidth.leaders(used) == [used[0]]
     (row,) = measure(used, REFERENCE, [4096], turns=1)
     assert (row.ranks, row.wrong) == (2, 0)
+    assert asked == [50e-3]
 
 
 def test_cards(emulated_cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,6 +242,7 @@ class NcclCommunicator:
         first = self._ranks[0]
         try:
             with Entered(first.where, first.device, threading.RLock()), self._inside:
+                # Destroying finishes what is left too, but would say nothing of what fails there.
                 self._ask_each("ncclCommFinalize", self._handles)
                 self._ask_each("ncclCommDestroy", self._take())
         except Exception:

@@ -225,8 +225,9 @@ def test_bits_do_not_depend_on_the_order_of_blocks_or_their_number(
         ((256, 128), (0,), ["reduce"]),  # Few elements a thread: as the columns of a small layer.
         ((1023, 64), (0,), ["reduce"]),
         ((1024, 64), (0,), ["reduce", "reduce"]),
-        ((8192, 64 * 131), (0,), ["reduce"]),
-        ((4096, 8192), (0,), ["reduce"]),  # Enough columns to keep a card busy.
+        ((8192, 32 * 131), (0,), ["reduce", "reduce"]),
+        ((8192, 32 * 132), (0,), ["reduce"]),  # Enough columns to keep a card busy.
+        ((4096, 32 * 265), (0,), ["reduce"]),
         ((4, 1), (1,), ["copy"]),
         ((0, 3), (1,), []),
     ],
