@@ -9,12 +9,12 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from shutil import which
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from threadpoolctl import ThreadpoolController
 
 import mirrored as mr
@@ -51,9 +51,12 @@ def pytest_configure() -> None:
     # A shell's command in the background ignores Ctrl-C, and tests would wait for theirs for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()  # Nearly all that is made while tests are collected stays.
-    # Searches by chance look at the same examples in each run, and take any time.
-    settings.register_profile("seeded", derandomize=True, deadline=None)
-    settings.load_profile("seeded")
+    with suppress(ModuleNotFoundError):  # The check of a GPU does without it.
+        from hypothesis import settings
+
+        # Searches by chance look at the same examples in each run, and take any time.
+        settings.register_profile("seeded", derandomize=True, deadline=None)
+        settings.load_profile("seeded")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -39,6 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     own = [item for item in items if item.path in files]
     if not own:
         return
+    for item in own:  # What CuPy warns of while it is imported, in the first test, is its own.
+        item.add_marker(pytest.mark.filterwarnings("default:::cupy"))
     if stand_ins.wanted() == "simulated":
         own = [item for item in own if item.get_closest_marker("cuda")]
         reason = "needs CUDA, which a simulated GPU is not"

@@ -37,6 +37,15 @@ def test_a_sum_that_is_late(scenario: Any) -> None:
 
 @pytest.mark.cuda
 @pytest.mark.usefixtures("nccl")
+def test_ctrl_c_while_a_sum_is_asked_for(scenario: Any) -> None:
+    """No group stays open, whenever it comes: the next sums are right."""
+    found = scenario("faults.interrupted", parts=[1])
+    assert found["raised"].tolist() == ["ncclGroupStart", "ncclAllReduce", "ncclGroupEnd"]
+    assert (found["before"], found["after"], found["total"]) == (0, 0, 1000.0)
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("nccl")
 def test_the_self_test_finds_what_is_wrong(scenario: Any) -> None:
     """A hang ends with its deadline, a crash with its signal; afterwards the card sums right."""
     found = scenario("faults.selftests", {SELFTEST: ""}, parts=[1])

@@ -103,7 +103,7 @@ def test_sums_are_asked_for_between_parts_of_a_step(parts: list[int], on_cards: 
     assert re.search("S(G+S){3}", str(found["order"])), found["order"]
 
 
-@pytest.mark.parametrize("fault", ["late", "left_out"])
+@pytest.mark.parametrize("fault", ["late", "left_out", "full_queue"])
 def test_a_sum_that_is_not_done_in_time(fault: str, on_cards: Any) -> None:
     found = on_cards(f"faults.{fault}", [1, 1])
     assert str(found["error"]) == "CollectiveTimeoutError", found["text"]

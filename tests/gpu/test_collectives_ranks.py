@@ -67,7 +67,7 @@ def test_the_same_bits_in_every_run(
     }
 
 
-@pytest.mark.parametrize("fault", ["late", "left_out"])
+@pytest.mark.parametrize("fault", ["late", "left_out", "full_queue"])
 def test_a_sum_that_is_not_done_in_time(
     fault: str, scenario: Any, ranks_of_a_card: Environment
 ) -> None:
@@ -75,10 +75,21 @@ def test_a_sum_that_is_not_done_in_time(
     found = scenario(f"faults.{fault}", ranks_of_a_card(2), parts=[2])
     assert str(found["error"]) == "CollectiveTimeoutError", found["text"]
     assert ["GPU:0" in each or "GPU:1" in each for each in found["devices"]] == [True, True]
-    what = {"late": "bucket 2 of 5 in run 7 of its recorded step", "left_out": "a test"}
+    what = {
+        "late": "bucket 2 of 5 in run 7 of its recorded step",
+        "left_out": "a test",
+        "full_queue": "a test",
+    }
     assert what[fault] in str(found["text"])
     assert found["aborted"], found["text"]
     assert not found["open"]
+    assert (found["before"], found["after"], found["total"]) == (0, 0, 1000.0)
+
+
+def test_ctrl_c_while_sums_hang(scenario: Any, ranks_of_a_card: Environment) -> None:
+    """It ends them, also where the main thread is inside NCCL; then they are right again."""
+    found = scenario("faults.interrupted_in_a_full_queue", ranks_of_a_card(2), parts=[2])
+    assert str(found["raised"]) in ("KeyboardInterrupt", "CollectiveError")
     assert (found["before"], found["after"], found["total"]) == (0, 0, 1000.0)
 
 

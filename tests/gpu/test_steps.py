@@ -42,3 +42,11 @@ def test_sums_over_devices_go_before_other_work(scenario: Any) -> None:
     found = scenario("steps.priorities")
     assert found["compute"] == 0
     assert found["sums"] < 0
+
+
+@pytest.mark.cuda
+def test_a_number_of_the_host_is_read_in_its_turn(scenario: Any) -> None:
+    """Else an abort could not keep steps that were asked for from writing weights."""
+    found = scenario("steps.gate")
+    assert found["busy"].tolist() == [True, True]
+    assert found["read"].tolist() == [0.0, 1.0]

@@ -74,12 +74,16 @@ class Resident:
         """Return the loss of each step."""
         return [self._loss(self._step(*self._batch)) for _ in range(steps)]
 
-    def run(self, steps: int) -> int:
-        """Take steps; the last loss is there when all of them are done."""
+    def ask(self, steps: int) -> Any:
+        """Ask for steps, wait for none of them, and return what the last one's loss will be."""
         loss: Any = None
         for _ in range(steps):
             loss = self._step(*self._batch)
-        self._loss(loss)
+        return loss
+
+    def run(self, steps: int) -> int:
+        """Take steps; the last loss is there when all of them are done."""
+        self._loss(self.ask(steps))
         return steps
 
 

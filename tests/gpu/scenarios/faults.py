@@ -4,7 +4,9 @@ Every wait ends by itself: what keeps a card busy does so for some seconds only.
 """
 
 import os
+import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +34,8 @@ extern "C" __global__ void spin(unsigned long long nanoseconds) {
 """
 # Seconds: NCCL's first sum of a kind takes some of them too.
 DEADLINE, BUSY = 3.0, 7.0
+# Sums that are more than the driver's queue takes. The emulated one takes any number.
+MANY = 100 if stand_ins.wanted() else 3000
 CHILD = 8.0  # Of a self-test that hangs.
 
 
@@ -83,7 +87,7 @@ def late(parts: list[int]) -> dict[str, Any]:
 
 def left_out(parts: list[int]) -> dict[str, Any]:
     """Ask all ranks but the last for a sum; return its error, and how many later are wrong."""
-    library = _LeavingOut(nccl.load())
+    library = LeavingOut(nccl.load())
     vars(nccl)["load"] = lambda: library
     ranks = Ranks(parts)
     before = ranks.check(
@@ -93,6 +97,69 @@ def left_out(parts: list[int]) -> dict[str, Any]:
     found = failed(lambda: ranks.check(ranks.prepare(4099, "float32"), timeout=DEADLINE))
     opened = ranks.connection.is_open
     return {**found, "before": before, "open": opened, **_afterwards(ranks, 0.0)}
+
+
+def full_queue(parts: list[int]) -> dict[str, Any]:
+    """Leave a rank out, and ask for sums until the driver takes no more; return as `left_out`.
+
+    The abort comes while a thread is inside NCCL, or the driver, and frees what it uses only then.
+    """
+    library = LeavingOut(nccl.load())
+    vars(nccl)["load"] = lambda: library
+    ranks = Ranks(parts)
+    before = ranks.check(ranks.prepare(4099, "float32"))
+    found = failed(lambda: overfill(ranks, library, DEADLINE))
+    opened = ranks.connection.is_open
+    return {**found, "before": before, "open": opened, **_afterwards(ranks, 0.0)}
+
+
+def overfill(ranks: Ranks, library: "LeavingOut", timeout: float) -> None:
+    """Leave the last rank out of a sum, and ask for more than the driver's queue takes.
+
+    Raises:
+        CollectiveError: At the latest so many seconds after the first.
+    """
+    sends, receives, _ = ranks.prepare(4099, "float32")
+    library.left = len(ranks.devices)
+    for _ in range(MANY):
+        ranks.ask(sends, receives, timeout=timeout)
+    ranks.connection.finish()
+
+
+def interrupted(parts: list[int]) -> dict[str, Any]:
+    """Let Ctrl-C come at each call for a sum; return what was raised, and how sums are then."""
+    library = _Interrupting(nccl.load())
+    vars(nccl)["load"] = lambda: library
+    ranks = Ranks(parts)
+    before = ranks.check(ranks.prepare(4099, "float32"))
+    raised = []
+    for name in ("ncclGroupStart", "ncclAllReduce", "ncclGroupEnd"):
+        prepared = ranks.prepare(4099, "float32")
+        library.at = name
+        try:
+            ranks.check(prepared)
+        except KeyboardInterrupt:
+            raised.append(name)
+        before += ranks.check(ranks.prepare(4099, "float32"))
+    return {"raised": raised, "before": before, **_afterwards(ranks, 0.0)}
+
+
+def interrupted_in_a_full_queue(parts: list[int]) -> dict[str, Any]:
+    """Let Ctrl-C come while sums hang and the driver takes no more; return how sums are then."""
+    library = LeavingOut(nccl.load())
+    vars(nccl)["load"] = lambda: library
+    ranks = Ranks(parts)
+    before = ranks.check(ranks.prepare(4099, "float32"))
+    timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    raised = ""
+    try:
+        overfill(ranks, library, BUSY + DEADLINE)
+    except (KeyboardInterrupt, CollectiveError) as error:
+        raised = type(error).__name__
+    timer.join()
+    found = failed(ranks.connection.finish)  # Where it came outside NCCL, the sums go on.
+    return {"raised": raised, "before": before, "told": found["text"], **_afterwards(ranks, 0.0)}
 
 
 def _afterwards(ranks: Ranks, until: float) -> dict[str, Any]:
@@ -105,7 +172,7 @@ def _afterwards(ranks: Ranks, until: float) -> dict[str, Any]:
     return {"after": after, "total": total}
 
 
-class _LeavingOut:
+class LeavingOut:
     """NCCL, which forgets to ask one rank.
 
     Args:
@@ -128,6 +195,34 @@ class _LeavingOut:
             if not self.left:
                 return 0
         return int(self._library.ncclAllReduce(*arguments))
+
+
+class _Interrupting:
+    """NCCL, of which one call is interrupted.
+
+    Args:
+        library: NCCL.
+
+    Attributes:
+        at: The name of the call, once; an empty string for none.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.at = ""
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._library, name)
+        if name != self.at:
+            return function
+        self.at = ""
+
+        def call(*arguments: Any) -> int:
+            answer = int(function(*arguments))
+            signal.raise_signal(signal.SIGINT)
+            return answer
+
+        return call
 
 
 # ---------------------------------------------------------------------------- training

@@ -25,8 +25,10 @@ def main() -> None:
     stand_ins.install()
     # What is compared with the host is float32 in full; it is on by default, as in TensorFlow.
     mr.config.experimental.enable_tensor_float_32_execution(False)
-    # Only now: what other packages warn of while they are imported is their own.
+    # Only now: what other packages warn of while they are imported is their own. CuPy is imported
+    # when a card is first used.
     warnings.simplefilter("error")
+    warnings.filterwarnings("default", module="cupy")
     results = getattr(found, function)(**json.loads(arguments))
     np.savez(path, **{name: np.asarray(value) for name, value in results.items()})
 

@@ -1,12 +1,15 @@
 """What recorded steps do by themselves on a card.
 
 They put results where they are wanted, keep weights in the dtype that layers compute in, load and
-store several elements at once, and let sums over devices go before other work.
+store several elements at once, let sums over devices go before other work, and write nothing where
+the host says so while they are on their way.
 """
 
+import time
 from typing import Any
 
 import numpy as np
+from faults import keep_busy
 from training import split
 
 import mirrored as mr
@@ -82,3 +85,29 @@ def priorities() -> dict[str, Any]:
         "compute": np.array([backend.stream.priority]),
         "sums": np.array([backend.another(urgent=True).stream.priority]),
     }
+
+
+def gate() -> dict[str, Any]:
+    """Change a number of the host between asking a busy card to read it and its turn to do so.
+
+    Writes of weights are stopped in this way. What is read has to be the new number, of a stream
+    and of a graph.
+    """
+    device = devices.get_device(split(1, 0)[0])
+    backend: Any = device.backend
+    storage = device.allocate((1,), np.dtype(np.float32))
+    number = backend.pinned((1,), np.dtype(np.float32))
+    graph = backend.capture(lambda: backend.bring(number, storage.array))
+    keep_busy(backend, 0.01)  # What it takes to compile that is over by now.
+    found = []
+    for ask in (lambda: backend.bring(number, storage.array), graph.launch):
+        number[...] = -1.0
+        keep_busy(backend, 0.5)
+        ask()
+        event = backend.record()
+        number[...] = len(found)
+        busy = not backend.is_done(event)
+        while not backend.is_done(event):
+            time.sleep(0.01)
+        found.append((float(backend.to_host(storage.array)[0]), busy))
+    return {"read": [value for value, _ in found], "busy": [busy for _, busy in found]}
