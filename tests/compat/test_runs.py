@@ -1,7 +1,8 @@
 """What runs of a session share, and what they do not: plans, streams of draws, threads."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,3 +126,45 @@ def test_gradients_follow_every_read_of_a_variable() -> None:
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         assert session.run([by_v, by_w, second]) == [12.0, 9.0, 6.0]
+
+
+# What two runs return after the variable began with 1.0, as TensorFlow 2.21 does: tensors of a
+# variable refer to it, so they are what it is by the time that somebody takes them.
+REFERENCES = [
+    ("[v, add]", [[2.0, 2.0], [3.0, 3.0]]),
+    ("[tf.identity(v), 'v/read:0', add.op]", [[2.0, 2.0, None], [3.0, 3.0, None]]),
+    ("[v * 1.0, v.assign(7.0), v]", [[1.0, 7.0, 7.0], [7.0, 7.0, 7.0]]),
+    ("after(add, lambda: tf.identity(v))", [2.0, 3.0]),
+    ("after(add, lambda: v * 2.0)", [4.0, 6.0]),
+    ("after(add, lambda: computed * 2.0)", [2.0, 4.0]),
+    ("[add, after(add, lambda: v.assign_add(1.0))]", [[3.0, 3.0], [5.0, 5.0]]),
+    ("[v, after(halve, lambda: descend(0.25 * v * v))]", [[0.25, None], [0.0625, None]]),
+    ("[halve, v]", [[None, 0.5], [None, 0.25]]),
+    ("[tf.cond(v > 0.0, lambda: v.assign_add(1.0) * 2.0, lambda: v), v]", [[4.0, 2.0], [6.0, 3.0]]),
+]
+
+
+@pytest.mark.parametrize(("code", "expected"), REFERENCES)
+def test_a_variable_is_what_it_is_by_then(code: str, expected: list[Any]) -> None:
+    v = tf.Variable(1.0, name="v")
+    computed = v + 0.0
+
+    def after(first: Any, draw: Callable[[], Any]) -> Any:
+        with tf.control_dependencies([first]):
+            return draw()
+
+    descend = tf.train.GradientDescentOptimizer(1.0).minimize
+    names = {"tf": tf, "v": v, "computed": computed, "after": after, "descend": descend}
+    fetches = eval(code, {**names, "add": v.assign_add(1.0), "halve": descend(0.25 * v * v)})
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert [session.run(fetches) for _ in range(2)] == expected
+        assert session.run(v * 2.0, {v: 5.0}) == 10.0
+
+
+def test_what_is_fed_for_a_variable_stays() -> None:
+    v = tf.Variable(1.0)
+    doubled = v.assign(9.0) + v
+    with tf.Session() as session:
+        assert session.run([doubled, v], {v: 5.0}) == [14.0, 5.0]
+        assert session.run(v) == 9.0

@@ -4,10 +4,11 @@ Tensors are placeholders of `mirrored.graph`, and operations what its nodes call
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from mirrored import _nest
 from mirrored.compat.v1.running import current_run, default_session
 from mirrored.compat.v1.shapes import TensorShape, check_same, text_of
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -49,6 +50,8 @@ class Operation:
         self.keeps: tuple[Any, ...] = ()
         self.reads: tuple[Any, ...] = ()
         self.writes: tuple[Any, ...] = ()
+        # The variable that its result is the value of, whenever that is taken.
+        self.refers: Any = None
         # By what it differentiates, where it does.
         self.sources: tuple[Any, ...] = ()
         self._function = function
@@ -98,8 +101,13 @@ class Operation:
         run = current_run()
         if run is None:
             return self._function(*args, **kwargs)
+        if run.written and not self.sources:
+            drawn = (self.node.args[2:], self.node.kwargs)
+            args, kwargs = _nest.map_structure(value_by_now, drawn, (args, kwargs))
         with drawing_always_from(run.kept.stream(self)):
             results = self._function(*args, **kwargs)
+        if self.writes:
+            run.wrote(self.writes)
         if run.watched:
             run.watch(self.node.outputs, results)
         return results
@@ -155,6 +163,20 @@ class Tensor(SymbolicTensor):
     def graph(self) -> Any:
         """The graph that it is in."""
         return self.op.graph
+
+    def variable(self, fed: Container[Any]) -> Any:
+        """Return the variable whose value it is, which changes with that; None: it is none's.
+
+        Args:
+            fed: The tensors that are fed, and so are what they were given.
+        """
+        tensor = self
+        while tensor not in fed:
+            operation = tensor.op
+            if operation.refers is not None or operation.type != "Identity":
+                return None if operation.refers in fed else operation.refers
+            (tensor, *_) = operation.inputs
+        return None
 
     @property
     def fetched(self) -> "list[Tensor]":
@@ -213,6 +235,17 @@ class Tensor(SymbolicTensor):
 
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={self._text} dtype={self._dtype_name}>"
+
+
+def value_by_now(tensor: Any, value: Any) -> Any:
+    """Return a value that was computed in a run, and that of a variable as it is by now.
+
+    Args:
+        tensor: The tensor whose value it is; something else stays as it is.
+        value: The value.
+    """
+    run: Any = current_run()
+    return run.latest(tensor.variable(run.fed), value) if isinstance(tensor, Tensor) else value
 
 
 def _refuse(what: str, ask: Callable[[], Any]) -> NoReturn:

@@ -73,8 +73,12 @@ def gradients(
     def differentiate(ys: Any, xs: Any, seeds: Any) -> list[Any]:
         run: Any = current_run()
         # What is fed on the way from one of them leaves no gradient by it.
-        found = iter(run.gradients(ys, _nest.flatten(xs), seeds))
-        return [_sum([next(found) for _ in group]) for group in xs]
+        groups = [
+            [*values, *(later for each in tensors for later in run.taken(each))]
+            for values, tensors in zip(xs, wanted, strict=True)
+        ]
+        found = iter(run.gradients(ys, _nest.flatten(groups), seeds))
+        return [_sum([next(found) for _ in group]) for group in groups]
 
     operation = graph_of(targets).draw(
         differentiate,
@@ -141,9 +145,29 @@ class _NoSession:
     has_no_values = True
 
     def storage(self, variable: Any) -> Any:
-        """Raise: the values of variables are given."""
-        raise AssertionError(f"The value of {variable!r} is given where shapes are looked for.")
+        """Return what stands for a variable that is read or written among other operations."""
+        return _NoStorage(variable)
 
     def stream(self, operation: Operation) -> OpStream:
         """Return what an operation draws from."""
         return OpStream(operation)
+
+
+class _NoStorage:
+    """A variable where shapes are looked for: what writes it does nothing.
+
+    Args:
+        variable: The variable.
+    """
+
+    def __init__(self, variable: Any) -> None:
+        self._variable = variable
+
+    def read_value(self) -> Any:
+        """Return a value of its shape."""
+        return ops.zeros(self._variable._shape, self._variable._dtype)
+
+    def assign(self, value: Any) -> None:
+        """Do nothing."""
+
+    assign_add = assign_sub = assign

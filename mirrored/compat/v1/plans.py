@@ -12,7 +12,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored.backends.stream_backend import is_streamed
-from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.elements import Operation, Tensor, value_by_now
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.running import OpStream, Run, running
 from mirrored.compat.v1.shapes import TensorShape
@@ -213,7 +213,7 @@ class Plan:
         return self._traces.keep(tuple([each.shape for each in sources]), made)
 
     def _compute(self, values: Sequence[Any]) -> list[Any]:
-        run = Run(self._kept, self._watched, self._once)
+        run = Run(self._kept, self._watched, self._once, self._fed)
         with running(run):
             if self._watched:
                 with run.tape:
@@ -221,6 +221,8 @@ class Plan:
                     results = self._part.run(values)
             else:
                 results = self._part.run(values)
+            if run.written:  # What is fetched of a variable is what the run leaves.
+                results = list(map(value_by_now, self._part.outputs, results))
         found = [value for value, wanted in zip(results, self._wanted, strict=True) if wanted]
         if any(each is None for each in found):
             raise InvalidArgumentError(

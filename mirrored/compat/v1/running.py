@@ -53,13 +53,50 @@ class Run:
             operation.
         watched: The placeholders by which something is differentiated.
         once: Whether that is done once, so that what it computes need not be followed itself.
+        fed: The tensors that are fed.
+
+    Attributes:
+        written: The variables that were written so far, each with its value; None: nobody has
+            taken it since.
+        fed: The same.
     """
 
-    def __init__(self, kept: Any, watched: Sequence[Any] = (), once: bool = True) -> None:
+    def __init__(
+        self, kept: Any, watched: Sequence[Any] = (), once: bool = True, fed: Sequence[Any] = ()
+    ) -> None:
         self.kept = kept
         self.watched = frozenset(watched)
         self.tape = GradientTape(persistent=True, watch_accessed_variables=False)
+        self.written: dict[Any, Any] = {}
         self._once = once
+        self.fed = frozenset(fed)
+        self._taken: dict[Any, list[Any]] = {}
+
+    def wrote(self, variables: Sequence[Any]) -> None:
+        """Let what takes variables' values from now on have the new ones."""
+        if not self.kept.has_no_values:
+            self.written.update(dict.fromkeys(variables))
+
+    def latest(self, variable: Any, value: Any) -> Any:
+        """Return the value that a variable has by now.
+
+        Args:
+            variable: The variable, or what is none.
+            value: The value that it had before the run wrote it, which what is none keeps.
+        """
+        if variable not in self.written:
+            return value
+        found = self.written[variable]
+        if found is None:
+            found = self.written[variable] = self.kept.storage(variable).read_value()
+            self._taken.setdefault(variable, []).append(found)
+            if variable in self.watched:
+                self.tape.watch(found)
+        return found
+
+    def taken(self, tensor: Any) -> list[Any]:
+        """Return the values of a variable that were taken since it was written in this run."""
+        return self._taken.get(tensor, [])
 
     def watch(self, placeholders: Sequence[Any], values: Any) -> None:
         """Let the tape follow those values whose placeholders are watched."""

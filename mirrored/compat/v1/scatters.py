@@ -38,6 +38,7 @@ def _drawn(
             asks_run=True,
         )
     operation.reads = operation.writes = (ref,)
+    operation.refers = ref
     return operation.outputs[0]
 
 

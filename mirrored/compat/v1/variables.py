@@ -40,7 +40,7 @@ class GraphKeys:
 
 
 class Variable(Tensor):
-    """A value that runs may change; as a tensor it is the value that a run finds.
+    """A value that runs may change; as a tensor it is what it is when somebody takes it.
 
     Args:
         initial_value: A tensor or what becomes one, or a function that returns it.
@@ -99,6 +99,7 @@ class Variable(Tensor):
             )
             self._op = graph.draw(_nothing, kind="VariableV2", name=scope, runs_only=True)
             self._op.keeps = (self,)
+            self._op.refers = self
             self.initializer = _write(self, "assign", self.initial_value, "Assign")
             self._read_op = _read(self, "read", self)
         graph.name_tensor(self.name, self)
@@ -125,11 +126,11 @@ class Variable(Tensor):
         return graph
 
     def value(self) -> Tensor:
-        """Return its value as a tensor, read before whatever the run writes."""
+        """Return its value as a tensor: what it is when somebody takes it."""
         return self
 
     def read_value(self) -> Tensor:
-        """Return its value as a tensor, read after the operations that are waited for here."""
+        """Return its value as another tensor, after the operations that are waited for here."""
         with self.graph.name_scope(f"{self.op.name}/"):
             return _read(self, "read", Tensor(self._shape, self._dtype, "")).outputs[0]
 
@@ -225,6 +226,7 @@ def _read(variable: Variable, name: str, result: Tensor) -> Operation:
             asks_run=True,
         )
     operation.reads = (variable,)
+    operation.refers = variable
     return operation
 
 
@@ -248,6 +250,7 @@ def _write(variable: Variable, method: str, value: Any, name: str) -> Operation:
             asks_run=True,
         )
     operation.writes = (variable,)
+    operation.refers = variable
     operation.reads = () if method == "assign" else (variable,)
     return operation
 
