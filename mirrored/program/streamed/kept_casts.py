@@ -97,12 +97,13 @@ class KeptCasts:
             streams: For each memory the backend on whose stream the program begins there.
         """
         if self._casts and self._seen != Writes.count:
-            self._seen = Writes.count
+            written = Writes.count
             for each in self._casts:
                 each.refresh(streams[each.memory.device.backend.memory])
+            self._seen = written
 
     def written(self) -> None:
-        """Note that the program has been asked to write its weights, and these with them."""
+        """Note that the program is about to write its weights, and these with them."""
         current = self._seen == Writes.count
         Writes.count += 1
         if current:

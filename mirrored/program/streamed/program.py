@@ -211,8 +211,8 @@ class StreamedProgram:
                 with self._undone_where_stopped(undo):
                     bring(step)
                     self._kept_casts.refresh(self._streams)
+                    self._tellings.asked()
                     self._step()
-                self._tellings.asked()
                 if report is None:
                     self._steps.stay_near()
                     continue
@@ -375,13 +375,13 @@ class StreamedProgram:
             stream.copy_between(counter_of(draw), self._arrays.of(value))
 
     def _step(self) -> None:
+        if self.graph.writes:  # Before it does: an interrupt may come behind it.
+            self._kept_casts.written()
         if observers:
             steps = self._steps
             run_timed(steps.stages, steps.backends, self.graph.device, observers[0])
         else:
             self._steps.run()
-        if self.graph.writes:
-            self._kept_casts.written()
         if get_log_device_placement():
             log_placement(self.graph.name, self.graph.device)
 

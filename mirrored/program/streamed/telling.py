@@ -83,15 +83,16 @@ class Telling:
         if not self.has_room(1):
             count = max(1, min(_MOST_CALLS, _MOST_BYTES // self.block.nbytes))
             kept = self._device.allocate((count * self.block.nbytes,), np.dtype(np.uint8))
-            self._kept, self._left, self._asked = kept, count, 0
+            self.forget()  # Where an interrupt comes now, the next step is told anew where to.
             self._aim(self.stream.address(kept.array), count)
+            self._kept, self._left, self._asked = kept, count, 0
 
     def has_room(self, steps: int) -> bool:
         """Return whether so many steps may put their results where the last ones did."""
         return self._kept is not None and self._left >= steps
 
     def asked(self) -> None:
-        """Note that a step was asked for."""
+        """Note that a step is asked for."""
         self._left, self._asked = self._left - 1, self._asked + 1
 
     def place(self, value: Value, array: Any) -> int | None:
@@ -163,7 +164,7 @@ class Tellings:
                 each.to_nobody()
 
     def asked(self) -> None:
-        """Note that a step was asked for."""
+        """Note that a step is asked for; `forget` where it may not have been after all."""
         for each in self._all:
             each.asked()
 

@@ -11,6 +11,7 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.program.executor import make_program
 from mirrored.program.replay import GuardFailed
+from mirrored.program.streamed.graph_launch import StepLauncher
 from mirrored.program.streamed.kept_casts import with_kept_casts
 from mirrored.variables.flat import pack
 
@@ -106,6 +107,31 @@ def test_steps_that_others_write_between(cards: Any) -> None:
         np.testing.assert_array_equal(step(ONES).numpy(), expected(weights))
         weights = shrunk(weights)
     np.testing.assert_array_equal(variable.numpy(), weights)
+
+
+def test_an_interrupt_behind_a_step_that_writes(
+    cards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program, which keeps casts of the same weights, sees that they were written."""
+    cards.make(1)
+    variable = on_card(cards)
+    first, second = (make_program(cards.record(shrinking(variable), ONES), 1) for _ in range(2))
+    first.run(1, [ONES])
+    second.run(1, [ONES])
+    step = StepLauncher.run
+
+    def interrupted(*args: Any) -> None:
+        step(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StepLauncher, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            first.run(1, [ONES])
+    second.run(1, [ONES])
+    (result,) = second.outputs
+    backend = second.graph.outputs[0].device.backend
+    np.testing.assert_array_equal(backend.to_host(result), expected(shrunk(shrunk(shrunk(W)))))
 
 
 def test_weights_are_cast_once_and_then_written_with_the_others(

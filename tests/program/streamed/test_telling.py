@@ -134,3 +134,52 @@ def test_what_a_call_that_failed_left_is_nobodys(cards: Any) -> None:
 
 def _interrupted() -> None:
     raise KeyboardInterrupt
+
+
+def test_calls_whose_results_nobody_wants_leave_those_of_others(
+    cards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "_MOST_CALLS", 3)
+    cards.make(1)
+    graph = cards.record(lambda x: several(x)[:2], X)
+    program = make_program(graph, 1)
+    program.call([X])
+    kept = [program.returned([X * np.float32(number)]) for number in range(3)]
+    for _ in range(2):
+        program.call([X * np.float32(9)])
+    backend = graph.outputs[0].device.backend
+    assert [backend.to_host(results[0][0]) for results in kept] == [0, 15, 30]
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("where", ["asked", "_aim"])
+def test_an_interrupt_leaves_later_results_where_they_are_looked_for(
+    where: str, before: bool, cards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it comes: behind a step, and before a place is told to the device or after it."""
+    monkeypatch.setattr(telling, "_MOST_CALLS", 4)
+    cards.make(1)
+    graph = cards.record(lambda x: several(x)[:2], X)
+    program = make_program(graph, 1)
+    backend = graph.outputs[0].device.backend
+    function = getattr(telling.Telling, where)
+
+    def interrupted(*args: Any) -> None:
+        if not before:
+            function(*args)
+        raise KeyboardInterrupt
+
+    def call_until_it_is_interrupted() -> None:
+        for _ in range(5):  # One of which needs another place.
+            program.returned([X * np.float32(99)])
+
+    kept = []
+    for number in range(10):
+        if number in (4, 6):
+            with monkeypatch.context() as patch:
+                patch.setattr(telling.Telling, where, interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    call_until_it_is_interrupted()
+        kept.append(program.returned([X * np.float32(number)]))
+    found = [float(backend.to_host(results[0][0])) for results in kept]
+    assert found == [15.0 * number for number in range(10)]
