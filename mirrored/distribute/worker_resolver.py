@@ -6,6 +6,7 @@ workers and connects them, so both are only held against what it says.
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mirrored.workers import Workers
@@ -15,6 +16,68 @@ _ADVICE = (
     "Start the workers with MPI, as in `mpiexec -n 4 python train.py`, which numbers them itself, "
     f"and leave `{_VARIABLE}` and `cluster_resolver` out."
 )
+
+
+class ClusterSpec:
+    """The hosts of all workers, asked for as TensorFlow's `ClusterSpec` is.
+
+    Args:
+        cluster: By type of task, of which there is one here: the host of each.
+
+    Example:
+        >>> spec = ClusterSpec({"worker": ["a", "b"]})
+        >>> spec.as_dict(), spec.jobs, spec.num_tasks("worker"), spec.task_address("worker", 1)
+        ({'worker': ['a', 'b']}, ['worker'], 2, 'b')
+    """
+
+    def __init__(self, cluster: Mapping[str, Sequence[str]]) -> None:
+        self._cluster = {job: list(hosts) for job, hosts in cluster.items()}
+
+    @property
+    def jobs(self) -> list[str]:
+        """The types of tasks."""
+        return list(self._cluster)
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """Return the hosts by type of task."""
+        return {job: list(hosts) for job, hosts in self._cluster.items()}
+
+    def num_tasks(self, job_name: str) -> int:
+        """Return how many tasks of a type there are; ValueError where there is no such type."""
+        return len(self.job_tasks(job_name))
+
+    def task_indices(self, job_name: str) -> list[int]:
+        """Return the numbers of the tasks of a type; errors as for `num_tasks`."""
+        return list(range(self.num_tasks(job_name)))
+
+    def task_address(self, job_name: str, task_index: int) -> str:
+        """Return the host of a task; ValueError where there is no such task."""
+        tasks = self.job_tasks(job_name)
+        if task_index not in range(len(tasks)):
+            raise ValueError(
+                f"No task with index {task_index!r} in job {job_name!r}: there are {len(tasks)}."
+            )
+        return tasks[task_index]
+
+    def job_tasks(self, job_name: str) -> list[str]:
+        """Return the hosts of the tasks of a type; errors as for `num_tasks`."""
+        if job_name not in self._cluster:
+            raise ValueError(f"No such job in cluster: {job_name!r}. There are {self.jobs}.")
+        return list(self._cluster[job_name])
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self._cluster)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another one, or a dict, says the same."""
+        return self._cluster == (other._cluster if isinstance(other, ClusterSpec) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Return the text that makes it."""
+        return f"ClusterSpec({self._cluster!r})"
 
 
 class WorkerResolver:
@@ -43,9 +106,9 @@ class WorkerResolver:
         """The number of this worker, counted from 0."""
         return self._workers.rank
 
-    def cluster_spec(self) -> dict[str, list[str]]:
+    def cluster_spec(self) -> ClusterSpec:
         """Return the hosts of the workers, by their numbers."""
-        return {"worker": list(self._workers.hosts)}
+        return ClusterSpec({"worker": self._workers.hosts})
 
 
 def check_resolver(resolver: Any, workers: Workers) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
+from mirrored.distribute.worker_resolver import ClusterSpec, WorkerResolver, check_resolver
 from mirrored.workers.interface import OneWorker
 
 WORKERS = OneWorker(1, ("a", "b"))
 BOTH = ["a:1", "b:1"]
 
 
-def resolver(cluster: dict[str, Any], kind: str, number: int) -> Any:
+def resolver(cluster: Any, kind: str, number: int) -> Any:
     return SimpleNamespace(cluster_spec=lambda: cluster, task_type=kind, task_id=number)
 
 
@@ -68,4 +68,21 @@ def test_ours_says_what_mpi_says() -> None:
     ours = WorkerResolver(WORKERS)
     assert (ours.task_type, ours.task_id) == ("worker", 1)
     assert ours.cluster_spec() == {"worker": ["a", "b"]}
+    assert "chief" not in ours.cluster_spec().as_dict()
     check_resolver(ours, WORKERS)
+
+
+def test_a_cluster_is_asked_as_tensorflows() -> None:
+    spec = ClusterSpec({"chief": ["a:1"], "worker": ["b:1", "c:1"]})
+    assert (spec.num_tasks("worker"), spec.task_indices("worker")) == (2, [0, 1])
+    assert (spec.job_tasks("chief"), spec.task_address("worker", 1)) == (["a:1"], "c:1")
+    assert spec == ClusterSpec(spec.as_dict())
+    assert spec != ClusterSpec({})
+    assert spec
+    assert not ClusterSpec({})
+    with pytest.raises(ValueError, match="No such job in cluster: 'ps'"):
+        spec.num_tasks("ps")
+    for index in (2, -1):
+        with pytest.raises(ValueError, match=f"No task with index {index} in job 'worker'"):
+            spec.task_address("worker", index)
+    check_resolver(resolver(spec, "worker", 0), OneWorker(1, ("a", "b", "c")))
