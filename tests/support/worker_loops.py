@@ -1,6 +1,8 @@
 """Training in each way that there is, the same on any number of replicas and of workers."""
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -175,6 +177,56 @@ def compared(strategy: mr.distribute.Strategy) -> Left:
     return {**weights(model), **history.history}
 
 
+def called_back(strategy: mr.distribute.Strategy) -> Left:
+    """Return what `fit` leaves whose callbacks look at its logs, and write to a worker's folder.
+
+    It is fed by a generator, with batches of sizes that differ.
+    """
+    x, y = data()
+
+    def batches() -> Iterator[Any]:
+        for begin, end in ((0, 1), (1, 7), (7, 9), (9, EXAMPLES)):
+            yield x[begin:end], y[begin:end]
+
+    columns = (mr.TensorSpec((None, FEATURES), "float64"), mr.TensorSpec((None,), "int64"))
+    model = compiled(strategy, mr.Model)
+    with tempfile.TemporaryDirectory() as folder:
+        best, log = Path(folder, "best.weights.safetensors"), Path(folder, "log.csv")
+        history = model.fit(
+            mr.data.Dataset.from_generator(batches, output_signature=columns),
+            epochs=9,
+            validation_data=data(),
+            validation_batch_size=5,
+            verbose=0,
+            callbacks=[
+                mr.callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=0.2),
+                mr.callbacks.EarlyStopping("val_accuracy", patience=3, restore_best_weights=True),
+                mr.callbacks.ModelCheckpoint(best, save_best_only=True, save_weights_only=True),
+                mr.callbacks.CSVLogger(log),
+            ],
+        )
+        rows = [line.split(",") for line in log.read_text().splitlines()]
+        stopped = weights(model)
+        model.load_weights(best)
+    left = {f"best {name}": each for name, each in weights(model).items()}
+    logged = {f"log {name}": [*map(float, each)] for name, *each in zip(*rows, strict=True)}
+    return {**stopped, **left, **history.history, **logged}
+
+
+def by_batch(strategy: mr.distribute.Strategy) -> Left:
+    """Return what single steps leave, and steps of which several are taken at a time."""
+    x, y = data()
+    model = compiled(strategy, mr.Model)
+    left: Left = {}
+    for i, (begin, end) in enumerate(((0, 8), (8, 11), (11, 12))):
+        left[f"trained {i}"] = model.train_on_batch(x[begin:end], y[begin:end])
+    left["tested"] = model.test_on_batch(x[:5], y[:5])
+    left["predicted"] = model.predict_on_batch(x[:3])
+    model.steps_per_execution = 2
+    model.fit(x, y, batch_size=3, epochs=2, class_weight={0: 1.0, 1: 2.0, 2: 0.5}, verbose=0)
+    return {**left, **weights(model), "evaluated": model.evaluate(x, y, batch_size=7, verbose=0)}
+
+
 WAYS: dict[str, Way] = {
     "fit": fitted,
     "fit eagerly": eagerly,
@@ -182,6 +234,8 @@ WAYS: dict[str, Way] = {
     "own step eagerly": own_step_eagerly,
     "attention": attending,
     "pairs": compared,
+    "callbacks": called_back,
+    "by batch": by_batch,
     "loop": looped,
     "loop eagerly": looped_eagerly,
 }
