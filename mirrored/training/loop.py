@@ -95,14 +95,20 @@ def _train_epoch(
     means = means_of(model, "train")
     callbacks.on_epoch_begin(epoch)
     begun = time.perf_counter()
-    for span, before in _spans(model, epochs, callbacks, "train"):
-        callbacks.on_train_batch_begin(before)
-        done, error = _train(steps, span, means, guard, f"of epoch {epoch + 1}", before)
-        if error is not None and not callbacks.look_at_losses:
-            raise error
-        callbacks.on_train_batch_end(before + done - 1, means.logs())
-        if error is not None and not model.stop_training:
-            raise error
+    after = 0
+    try:
+        for span, before in _spans(model, epochs, callbacks, "train"):
+            callbacks.on_train_batch_begin(before)
+            done, error = _train(steps, span, means, guard, f"of epoch {epoch + 1}", before)
+            after = before + done
+            if error is not None and not callbacks.look_at_losses:
+                raise error
+            callbacks.on_train_batch_end(after - 1, means.logs())
+            if error is not None and not model.stop_training:
+                raise error
+    except BaseException as error:  # A callback's, or the data's: other workers hear of the step.
+        vars(error).setdefault("training_step", f"what follows step {after} of epoch {epoch + 1}")
+        raise
     callbacks._note_speed(means.examples, time.perf_counter() - begun)
     return means.finish()
 

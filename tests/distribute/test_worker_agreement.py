@@ -36,11 +36,31 @@ def test_programs_that_differ(tmp_path: Path) -> None:
             assert "on worker 1" in text
 
 
+# What the worker that fails raises, and what the others hear, and in which step.
+FAILURES = {
+    "loss": ("OSError", "OSError: the disk is gone", "step 3 of epoch 1"),
+    "callback": (
+        "ZeroDivisionError",
+        "ZeroDivisionError: no logs",
+        "what follows step 3 of epoch 1",
+    ),
+    "exit": ("SystemExit", "SystemExit: 3", "what follows step 3 of epoch 1"),
+    "interrupt": ("KeyboardInterrupt", "KeyboardInterrupt", "what follows step 3 of epoch 1"),
+    "data": ("ValueError", "ValueError: a bad record", "what follows step 3 of epoch 1"),
+    "fewer": ("WorkerError", "the end of an epoch's steps to train", None),
+    "stop": ("WorkerError", "the end of an epoch's steps to train", None),
+}
+
+
 @needs_mpi
 @pytest.mark.slow
-def test_a_worker_that_fails(tmp_path: Path) -> None:
-    (failed,) = launch([("failing", 3)], (1, 1), tmp_path, any_status=True)
-    (first, text, step), (second, _, _) = failed
-    assert (first, step, second) == ("WorkerError", "step 3 of epoch 1", "OSError")
-    assert "Worker 1 on host" in text
-    assert "the disk is gone" in text
+def test_all_hear_of_a_worker_that_fails(tmp_path: Path) -> None:
+    (failed,) = launch([("failing", list(FAILURES))], (1, 1, 1), tmp_path, any_status=True)
+    *others, last = (dict(zip(FAILURES, each, strict=True)) for each in failed)
+    for kind, (raised, said, step) in FAILURES.items():
+        assert last[kind][0] == raised, kind
+        for each in others:
+            name, text, heard = each[kind]
+            assert (name, heard) == ("WorkerError", step), kind
+            assert said in text
+            assert "orker 2 on host" in text

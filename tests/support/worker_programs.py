@@ -5,7 +5,7 @@ import io
 import pickle
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from worker_loops import WAYS, run
 
 import mirrored as mr
 from mirrored import layers
-from mirrored.workers import connect
+from mirrored.workers import connect, connecting
 
 DEVICES: list[int] = []
 
@@ -158,26 +158,60 @@ def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
     return said
 
 
-def failing(step: int) -> Any:
-    """Return the error that a worker gets where the last one fails in a step that it records."""
-    workers = connect()
-    strategy = strategy_of()
-    with strategy.scope():
-        model = small()
+def failing(kinds: Sequence[str]) -> list[tuple[str, str, str | None]]:
+    """Return what a worker raises where the last one fails in each of these ways in its `fit`.
+
+    Each time the workers are no longer connected then, and connect anew.
+    """
+    found = []
+    for kind in kinds:
+        connecting._connected = None
+        workers = connect()
+        fails = kind if workers.rank == workers.count - 1 else ""
+        try:
+            fit_until(fails, strategy_of())
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            workers.failed(error)
+            step = getattr(error, "step", getattr(error, "training_step", None))
+            found.append((type(error).__name__, str(error), step))
+        workers.close()
+    return found
+
+
+def fit_until(fails: str, strategy: mr.distribute.Strategy) -> None:
+    """Train for three epochs of four steps; fail in the third step of the first, in one way."""
 
     def loss(y_true: Any, y_pred: Any) -> Any:
-        if len(y_true) < 2 and workers.rank == workers.count - 1:
+        if len(y_true) < 2 and fails == "loss":
             raise OSError("the disk is gone")
         return mr.square(y_true - y_pred)
 
+    def after_batch(batch: int, logs: Any) -> None:
+        errors = {
+            "callback": ZeroDivisionError("no logs"),
+            "exit": SystemExit(3),
+            "interrupt": KeyboardInterrupt(),
+        }
+        if batch == 2 and fails in errors:
+            raise errors[fails]
+        if batch == 2 and fails == "stop":
+            model.stop_training = True
+
+    def batches() -> Iterator[Any]:
+        for i, rows in enumerate((6, 6, 4, 6)):
+            if i == 3 and fails == "data":
+                raise ValueError("a bad record")
+            if i == 3 and fails == "fewer":
+                return
+            yield np.ones((rows, 2), np.float32), np.ones((rows, 1), np.float32)
+
     with strategy.scope():
+        model = small()
         model.compile("sgd", loss)
-    rows = 4 * (step - 1) + 2  # That many steps have whole batches, and the last one has not.
-    try:
-        model.fit(np.ones((rows, 2)), np.ones((rows, 1)), batch_size=4, verbose=0)
-    except (OSError, mr.errors.WorkerError) as error:
-        workers.failed(error)
-        return type(error).__name__, str(error), getattr(error, "step", None)
+    columns = tuple(mr.TensorSpec((None, size), "float32") for size in (2, 1))
+    dataset = mr.data.Dataset.from_generator(batches, output_signature=columns)
+    callback = mr.callbacks.LambdaCallback(on_train_batch_end=after_batch)
+    model.fit(dataset, epochs=3, callbacks=[callback], verbose=0)
 
 
 def inputs(count: int) -> dict[str, Any]:

@@ -128,7 +128,8 @@ def test_who_hangs_is_named_by_the_deadline(tmp_path: Path, hosts: tuple[str, ..
 @pytest.mark.slow
 def test_who_is_killed_ends_the_job(tmp_path: Path) -> None:
     done = run_ranks(program("os.kill(os.getpid(), signal.SIGKILL)"), tmp_path, 3)
-    assert done.status != 0
+    assert done.status == signal.SIGKILL
+    assert "EXIT STRING: Killed (signal 9)" in done.launcher
     assert "done" not in "".join(done.out)
     assert done.seconds < 20
 
