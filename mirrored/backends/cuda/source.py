@@ -59,10 +59,16 @@ __device__ inline float load(f16 x) {
     return wide;
 }
 
-// To the nearest, ties to even, by one instruction of the card; a NaN is the one with all bits set
-// but its sign.
+// To the nearest, ties to even; a NaN is the one with all bits set but its sign. From compute
+// capability 8.0 on a card does it by one instruction.
 __device__ inline void store(bf16 &to, float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    u32 bits = (u32)__float_as_int(x);
+    bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    to.bits = nan ? (u16)0x7fff : (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#else
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(x));
+#endif
 }
 __device__ inline void store(float &to, float x) { to = x; }
 __device__ inline void store(double &to, double x) { to = x; }

@@ -1,6 +1,7 @@
 """Fused kernels compile for the cards that the library is meant for: every op, every dtype."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from mirrored.backends.cuda.source import Source
 from mirrored.backends.stream_backend import FusedOp, Fusion
 from mirrored.ops.op import OPS
 
+ONE = (1, 1, 1)
 BOOL = np.dtype(np.bool_)
 DTYPES = (*float_dtypes(), np.dtype(np.int32), np.dtype(np.int64), ops.uint8, BOOL)
 TESTS = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}
@@ -59,6 +61,34 @@ def test_each_dtype_compiles(complaints: Callable[..., str]) -> None:
 def test_all_compile(complaints: Callable[..., str]) -> None:
     """With few elements and with many, which are counted otherwise."""
     assert complaints(fusions(1 << 20, 1 << 30), "lto_80") == ""
+
+
+def test_cards_without_instructions_for_bfloat16(complaints: Callable[..., str]) -> None:
+    """Those before compute capability 8.0, such as a T4."""
+    assert complaints([cast_to_bfloat16()], "sm_75") == ""
+
+
+def test_rounding_to_bfloat16_is_that_of_later_cards(card: Any) -> None:
+    text = cast_to_bfloat16()
+    older = text._replace(code=f"#define __CUDA_ARCH__ 750\n{text.code}")
+    near = np.uint32([0x7FFF, 0x8000, 0x8001, 0])
+    bits = np.uint32([0, 0x3F80, 0x3F81, 0x7F7F, 0x7F80, 0xFF80, 0x7FC0, 0xFFFF, 1, 0x8000])
+    x = ((bits[:, None] << 16) + near).reshape(-1).view(np.float32)
+    found = []
+    for source in (text, older):
+        out = card.array(np.zeros(x.size, mr.bfloat16))
+        args = (None, np.uint32(x.size), card.array(x), out)
+        card.backend.run(card.backend.xp.launch, source, "fused", ONE, (256, 1, 1), args)
+        found.append(card.backend.to_host(out))
+    assert found[0].tobytes() == found[1].tobytes()
+    with np.errstate(invalid="ignore"):
+        expected = x.astype(mr.bfloat16)
+    np.testing.assert_array_equal(found[1].astype(np.float32), expected.astype(np.float32))
+
+
+def cast_to_bfloat16() -> Source:
+    steps = (FusedOp("Cast", (0,), (40,), mr.bfloat16),)
+    return fused_source(Fusion((((40,), np.dtype(np.float32)),), steps, (0,)))
 
 
 def test_vectors_are_loaded_and_stored_at_once(assembly: Callable[..., str]) -> None:
