@@ -106,6 +106,10 @@ def get_item(x: Any, *index: Any) -> Any:
         x: The tensor.
         *index: What would stand between brackets, with a `Span` for a slice.
     """
-    if placeholders((x, index)):
+    given = placeholders((x, index))
+    for tensor in given:
+        if tensor.draws is not None:  # Those of a graph that keeps its nodes itself.
+            return tensor.draws(get_item, (x, *index), {})
+    if given:
         return make_node(get_item, (x, *index), {})
     return x[tuple(slice(*each) if isinstance(each, Span) else each for each in index)]

@@ -69,12 +69,25 @@ def test_names_of_the_file_may_be_others(tmp_path: Path) -> None:
         assert session.run([v, w]) == [2.0, 2.0]
 
 
+SAVED: list[tuple[str, type[Exception], str]] = [
+    ("3", TypeError, "Variables to save should be passed in a dict or a list. Got 3"),
+    ("[x]", TypeError, "Variable to save is not a Variable: Tensor"),
+    ("{'a': x}", TypeError, "Variable to save is not a Variable: Tensor"),
+    ("[v, v]", ValueError, "At least two variables have the same name: v"),
+]
+
+
 def test_what_is_wrong_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="No variables to save"):
         tf.train.Saver()
     path = str(tmp_path / "model")
     v = tf.Variable([1.0, 2.0], name="v")
+    for given, kind, text in SAVED:
+        with pytest.raises(kind, match=text):
+            tf.train.Saver(eval(given, {"v": v, "x": tf.constant(1.0)}))
     with tf.Session() as session:
+        with pytest.raises(ValueError, match="doesn't exist, can't save"):
+            tf.train.Saver().save(session, str(tmp_path / "no" / "model"))
         with pytest.raises(errors.FailedPreconditionError, match="uninitialized value v"):
             tf.train.Saver().save(session, path)
         session.run(v.initializer)

@@ -194,12 +194,19 @@ def test_other_rates(made: str, value: float) -> None:
         ("tf.losses.mean_squared_error(v, v, [1.0, 2.0])", "weights can not be broadcast to valu"),
         ("tf.losses.mean_squared_error(v, v, reduction='no')", "Invalid Reduction Key no."),
         ("tf.train.exponential_decay(0.1, None, 100, 0.5)", "global_step is required for expone"),
-        ("tf.nn.dropout(v)", "`keep_prob` and `rate`"),
+        ("tf.nn.dropout(v)", "`rate` must be provided. Received: rate=None"),
+        ("tf.nn.dropout(v, 0.5, rate=0.5)", "Cannot specify both 'keep_prob' and 'rate'."),
+        ("tf.gradients(v, v, [1.0, 2.0])", "Length mismatch. Passed 2 grad_ys for 1 ys"),
+        ("tf.gradients(v, other)", "must be from the same graph as"),
+        ("tf.get_variable('a', [None, 2])", "(a) must be fully defined, but instead was (?, 2)."),
     ],
 )
 def test_what_is_wrong(code: str, text: str) -> None:
+    with tf.Graph().as_default():
+        other = tf.constant(1.0)
     names: dict[str, Any] = {
         "tf": tf,
+        "other": other,
         "v": tf.Variable([[1.0], [2.0]]),
         "sgd": tf.train.GradientDescentOptimizer(0.1),
     }

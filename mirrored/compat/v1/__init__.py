@@ -79,11 +79,13 @@ from mirrored.compat.v1.sources import constant as constant
 from mirrored.compat.v1.sources import placeholder as placeholder
 from mirrored.compat.v1.sources import placeholder_with_default as placeholder_with_default
 from mirrored.compat.v1.special import add_to_collection as add_to_collection
+from mirrored.compat.v1.special import clip_by_global_norm as clip_by_global_norm
 from mirrored.compat.v1.special import control_dependencies as control_dependencies
 from mirrored.compat.v1.special import convert_to_tensor as convert_to_tensor
 from mirrored.compat.v1.special import disable_eager_execution as disable_eager_execution
 from mirrored.compat.v1.special import disable_v2_behavior as disable_v2_behavior
 from mirrored.compat.v1.special import div as div
+from mirrored.compat.v1.special import ensure_shape as ensure_shape
 from mirrored.compat.v1.special import get_collection as get_collection
 from mirrored.compat.v1.special import get_collection_ref as get_collection_ref
 from mirrored.compat.v1.special import name_scope as name_scope

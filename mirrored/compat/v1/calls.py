@@ -8,6 +8,7 @@ they compute.
 import functools
 import importlib
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,21 +20,6 @@ from mirrored.compat.v1.operands import Given, with_constants
 from mirrored.compat.v1.running import current_run
 from mirrored.graph import placeholders
 from mirrored.ops.hooks import active_recorder
-
-# Which of the arguments of today older ones are.
-_OLDER = {
-    "keep_dims": "keepdims",
-    "reduction_indices": "axis",
-    "dimension": "axis",
-    "dim": "axis",
-    "squeeze_dims": "axis",
-    "concat_dim": "axis",
-    "split_dim": "axis",
-    "seq_dim": "seq_axis",
-    "batch_dim": "batch_axis",
-    "targets": "labels",
-    "input_tensor": "input",
-}
 
 # What Python's operators are called in a graph, by what they call.
 _OPERATORS = {
@@ -48,11 +34,12 @@ _OPERATORS = {
     "MatMul": "matmul",
     "BatchMatMulV2": "matmul",
     "StridedSlice": "strided_slice",
+    "get_item": "strided_slice",
     "LogicalAnd": "and",
     "LogicalOr": "or",
     "logical_xor": "xor",
 }
-_TYPES = {"_true_divide": "RealDiv", "logical_xor": "LogicalXor"}
+_TYPES = {"_true_divide": "RealDiv", "get_item": "StridedSlice", "logical_xor": "LogicalXor"}
 
 
 def drawn(
@@ -104,20 +91,59 @@ def named_call(name: str) -> Callable[..., Any]:
     home, _, last = row.target.rpartition(".")
     function = getattr(importlib.import_module(f"mirrored.{home}".rstrip(".")), last)
     parameters = inspect.signature(function).parameters
+    order = row.arguments or {each: each for each in parameters}
+    takes_all = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
 
     @functools.wraps(function)
-    def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        named = {
-            _OLDER[key] if key in _OLDER and key not in parameters else key: value
-            for key, value in kwargs.items()
-            if not (key in _OLDER and key not in parameters and value is None)
-        }
-        given = Given(args, named, list(parameters))
-        return drawn_with_constants(function, given, row.kind, name or row.called)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        named = dict(kwargs) if takes_all else _named(last, order, args, kwargs)
+        called = named.pop("name", None) or row.called
+        if not takes_all:  # The first ones by position: so the operation's inputs are in order.
+            first = itertools.takewhile(named.__contains__, parameters)
+            args = tuple([named.pop(each) for each in list(first)])
+        return drawn_with_constants(
+            function, Given(args, named, list(parameters)), row.kind, called
+        )
 
     call.__name__ = last
     call.__doc__ = f"Draw an operation: `mirrored.{row.target}`, which says the rest."
     return call
+
+
+def _named(
+    function: str, order: dict[str, str], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return arguments by their names of today.
+
+    Args:
+        function: What errors call the function.
+        order: What its arguments are called, in order, each with its name of today.
+        args: Those that are given by position.
+        kwargs: Those by name.
+
+    Raises:
+        TypeError: There are too many, or one is given twice.
+        ValueError: One is given by its name of today and by an older one.
+    """
+    if len(args) > len(order):
+        raise TypeError(f"{function}() takes {len(order)} arguments. Received: {len(args)}")
+    placed = dict(zip(order, args, strict=False))
+    for each in placed:
+        if each in kwargs:
+            raise TypeError(f"{function}() got multiple values for argument '{each}'")
+    found: dict[str, Any] = {}
+    older: dict[str, str] = {}
+    for key, value in {**placed, **kwargs}.items():
+        today = order.get(key, key)
+        if today == key:
+            found[key] = value
+        elif today and value is not None:
+            older[key] = today
+    for key, today in older.items():
+        if found.get(today) is not None:
+            raise ValueError(f"Cannot specify both '{key}' and '{today}'.")
+        found[today] = placed.get(key, kwargs.get(key))
+    return found
 
 
 def function_of(home: str, name: str, module: str) -> Callable[..., Any]:

@@ -73,7 +73,7 @@ def while_loop(
         return_same_structure: Whether a list of one variable is returned as a list.
 
     Raises:
-        TypeError: `cond` or `body` cannot be called.
+        TypeError: `cond` or `body` cannot be called, or `cond` returns no boolean.
         ValueError: There are no variables, or the body returns others.
 
     Example:
@@ -96,7 +96,7 @@ def while_loop(
             start = graph.version
             variables = [_variable(graph, each, shape_invariants is not None) for each in first]
             given = _nest.pack_like(loop_vars, variables)
-            going = _branch(start, variables, [cond(*given)])
+            going = _branch(start, variables, [_checked_condition(cond(*given))])
             found = body(*given)
             made = _nest.flatten(found)
             if len(made) != len(first):
@@ -116,6 +116,24 @@ def while_loop(
     _touch(operation, [going, step])
     results = _nest.pack_like(loop_vars, operation.outputs)
     return results[0] if len(results) == 1 and not return_same_structure else results
+
+
+def _checked_condition(given: Any) -> Tensor:
+    """Return what a loop goes on by.
+
+    Raises:
+        TypeError: It is no boolean.
+        ValueError: It is no single one.
+    """
+    condition = converted(given)
+    if condition._dtype.name != "bool":
+        raise TypeError(
+            f"Input 'input' of 'LoopCond' Op has type {condition._dtype.name} that does not match "
+            "expected type of bool."
+        )
+    if condition._shape:
+        raise ValueError(f"Shape must be rank 0 but is rank {len(condition._shape)} for LoopCond")
+    return condition
 
 
 def _loop(going: _Branch, step: _Branch) -> Callable[..., Any]:
@@ -163,7 +181,7 @@ def cond(
         if not callable(function):
             raise TypeError(f"cond(): '{what}' argument required")
     if isinstance(pred, bool):
-        raise TypeError("pred must not be a Python bool")
+        raise TypeError("'pred' must not be a Python bool.")
     graph = graph_of(pred)
     with graph.as_default(), graph.name_scope(name or "cond") as scope:
         pred = converted(pred, "bool", "pred")
@@ -221,8 +239,8 @@ def _check_alike(first: Any, second: Any) -> None:
     for a, b in zip(one, two, strict=True):
         if a._dtype != b._dtype:
             raise ValueError(
-                "Outputs of true_fn and false_fn must have the same type: "
-                f"{a._dtype.name}, {b._dtype.name}"
+                "Outputs of 'true_fn' and 'false_fn' must have the same type(s). Received "
+                f"{a._dtype.name} from 'true_fn' and {b._dtype.name} from 'false_fn'."
             )
 
 

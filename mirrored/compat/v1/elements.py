@@ -79,7 +79,7 @@ class Operation:
     @property
     def device(self) -> str:
         """The device that it was drawn for; an empty text where that is left to the session."""
-        return "" if self.node.device is None else str(self.node.device)
+        return "" if self.node.device is None else self.node.device.to_string()
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Run it in a session, by default the one that is entered.
@@ -214,6 +214,9 @@ class Tensor(SymbolicTensor):
 
     def __bool__(self) -> NoReturn:
         _refuse("Using a symbolic `tf.Tensor` as a Python `bool`", super().__bool__)
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other  # As `==`; `tf.not_equal` compares elements.
 
     def __iter__(self) -> Iterator[Any]:
         _refuse("Iterating over a symbolic `tf.Tensor`", super().__iter__)

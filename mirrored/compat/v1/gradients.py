@@ -9,8 +9,10 @@ from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.plans import operation_of as _operation
 from mirrored.compat.v1.plans import part_between
 from mirrored.compat.v1.running import OpStream, Run, current_run, running
+from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.unknown_ranks import results_for
 from mirrored.devices import device
+from mirrored.graph import placeholders
 from mirrored.graph.order import nodes_between
 from mirrored.ops.conversion import convert_to_tensor
 from mirrored.ops.spec import FLOATS
@@ -44,7 +46,8 @@ def gradients(
         A gradient for each of `xs`; None where `ys` do not depend on it.
 
     Raises:
-        ValueError: `stop_gradients` or `unconnected_gradients` is given.
+        ValueError: `stop_gradients` or `unconnected_gradients` is given, there is not a gradient
+            for each of `ys`, or tensors are of several graphs.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -62,6 +65,12 @@ def gradients(
         )
     targets, sources = (list(v) if isinstance(v, list | tuple) else [v] for v in (ys, xs))
     seeds = grad_ys if isinstance(grad_ys, list | tuple) or grad_ys is None else [grad_ys]
+    if seeds is not None and len(seeds) != len(targets):
+        raise ValueError(f"Length mismatch. Passed {len(seeds)} grad_ys for {len(targets)} ys")
+    graph = graph_of(targets, sources)
+    graph.check_own(placeholders((targets, sources)))
+    with graph.as_default():
+        targets, sources = ([converted(each) for each in some] for some in (targets, sources))
     reads = _reads_among(targets)
     groups = [[each, *reads.get(each, ())] for each in sources]
     kept = iter(_connected(targets, [each for group in groups for each in group]))
@@ -80,7 +89,7 @@ def gradients(
         found = iter(run.gradients(ys, _nest.flatten(groups), seeds))
         return [_sum([next(found) for _ in group]) for group in groups]
 
-    operation = graph_of(targets).draw(
+    operation = graph.draw(
         differentiate,
         (targets, wanted, seeds),
         kind="Gradients",

@@ -73,7 +73,13 @@ class Graph:
 
         Raises:
             KeyError: There is none.
+            ValueError: The name is that of a tensor.
+            TypeError: The name is no text.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
+        if name in self._tensors:
+            raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a Operation.")
         return self.operation(name, KeyError)
 
     def operation(self, name: str, error: type[Exception]) -> Operation:
@@ -98,11 +104,16 @@ class Graph:
         """Return the tensor of a name, or raise an error of a class where there is none."""
         if name in self._tensors:
             return self._tensors[name]
-        operation, colon, _ = name.partition(":")
-        if not colon:
+        operation, colon, number = name.partition(":")
+        if not (colon and operation and number.isdecimal()):
+            what = "looks a like a Tensor name, but is not a valid one."
+            if name in self._operations:
+                what = "refers to an Operation, not a Tensor."
+            elif not colon:
+                what = "looks like an (invalid) Operation name, not a Tensor."
             raise ValueError(
-                f"The name {name!r} refers to an Operation, not a Tensor. Tensor names must be of "
-                'the form "<op_name>:<output_index>".'
+                f"The name {name!r} {what} Tensor names must be of the form "
+                '"<op_name>:<output_index>".'
             )
         there = "does not exist in the graph"
         if operation in self._operations:
@@ -254,7 +265,7 @@ class Graph:
         """
         self.check_open()
         named = dict(kwargs or {})
-        self._check_own(placeholders((args, named)))
+        self.check_own(placeholders((args, named)))
         whole = self._checked_name(name)
         if runs_only:
             results = SymbolicTensor((), float32, "")
@@ -301,7 +312,8 @@ class Graph:
         """Let a tensor be found by another name too."""
         self._tensors[name] = tensor
 
-    def _check_own(self, tensors: Sequence[SymbolicTensor]) -> None:
+    def check_own(self, tensors: Sequence[SymbolicTensor]) -> None:
+        """Raise ValueError unless tensors are of this graph."""
         first: Tensor | None = None
         for tensor in tensors:
             if not isinstance(tensor, Tensor):

@@ -25,8 +25,17 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
     Args:
         *inputs: Tensors and operations, in nested structures.
         name: Its name.
+
+    Raises:
+        TypeError: One of them is neither.
     """
     waited = [each for each in _nest.flatten(inputs) if each is not None]
+    for each in waited:
+        if not isinstance(each, Tensor | Operation):
+            raise TypeError(
+                f"'inputs' should be zero or more (nested) Tensors. Received '{each}' with type "
+                f"'{type(each)}'."
+            )
     graph = waited[0].graph if waited else get_default_graph()
     with graph.control_dependencies(waited):
         return graph.draw(nothing, kind="NoOp", name=name or "group_deps", runs_only=True)

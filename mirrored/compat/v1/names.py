@@ -132,7 +132,6 @@ nn.l2_loss . L2Loss
 nn.l2_normalize . L2Normalize l2_normalize
 nn.top_k . TopKV2
 nn.moments . Moments moments
-nn.embedding_lookup . EmbeddingLookup embedding_lookup
 nn.softmax_cross_entropy_with_logits_v2 nn.softmax_cross_entropy_with_logits \
  SoftmaxCrossEntropyWithLogits softmax_cross_entropy_with_logits
 random_shuffle random.shuffle RandomShuffle
@@ -145,7 +144,6 @@ accumulate_n math.accumulate_n AccumulateNV2
 argsort . ArgSort argsort
 bincount math.bincount Bincount bincount
 broadcast_to . BroadcastTo
-clip_by_global_norm . ClipByGlobalNorm clip_by_global_norm
 confusion_matrix math.confusion_matrix ConfusionMatrix confusion_matrix
 count_nonzero math.count_nonzero CountNonzero count_nonzero
 cross linalg.cross Cross
@@ -153,7 +151,6 @@ diag_part linalg.tensor_diag_part DiagPart
 digamma math.digamma Digamma
 divide_no_nan math.divide_no_nan DivNoNan div_no_nan
 dynamic_stitch . DynamicStitch
-ensure_shape . EnsureShape
 erfc math.erfc Erfc
 foldl . Foldl foldl
 foldr . Foldr foldr
@@ -190,9 +187,12 @@ sequence_mask . SequenceMask SequenceMask
 sort . Sort sort
 strided_slice . StridedSlice
 svd linalg.svd Svd
+tensor_scatter_add tensor_scatter_nd_add TensorScatterAdd
 tensor_scatter_nd_add . TensorScatterAdd
 tensor_scatter_nd_sub . TensorScatterSub
+tensor_scatter_sub tensor_scatter_nd_sub TensorScatterSub
 tensor_scatter_nd_update . TensorScatterUpdate
+tensor_scatter_update tensor_scatter_nd_update TensorScatterUpdate
 unsorted_segment_max math.unsorted_segment_max UnsortedSegmentMax
 unsorted_segment_mean math.unsorted_segment_mean UnsortedSegmentMean
 unsorted_segment_min math.unsorted_segment_min UnsortedSegmentMin
@@ -209,6 +209,39 @@ nn.weighted_moments . WeightedMoments weighted_moments
 nn.zero_fraction . ZeroFraction zero_fraction
 """
 
+# The arguments of TensorFlow 1's functions, in its order, where today's are others. Behind an
+# equals sign stands what today's is called; where nothing does, it changes nothing here.
+_ARGUMENTS = """
+reduce_sum,reduce_mean,reduce_max,reduce_min,reduce_prod,reduce_all,reduce_any,reduce_logsumexp: \
+ input_tensor axis keepdims name reduction_indices=axis keep_dims=keepdims
+argmax,argmin: input axis name dimension=axis output_type
+arg_max,arg_min: input dimension=axis output_type name
+confusion_matrix: labels predictions num_classes dtype name weights
+count_nonzero: input_tensor=input axis keepdims dtype name reduction_indices=axis \
+ keep_dims=keepdims input
+expand_dims: input axis name dim=axis
+fill: dims value name layout=
+gather: params indices validate_indices name axis batch_dims
+gather_nd: params indices name batch_dims bad_indices_policy
+multinomial: logits num_samples seed name output_dtype=dtype
+nn.crelu: features name axis
+nn.l2_normalize: x axis epsilon name dim=axis
+nn.softmax,nn.log_softmax: logits axis name dim=axis
+nn.moments: x axes shift name keep_dims=keepdims keepdims
+nn.softmax_cross_entropy_with_logits_v2: labels logits axis name dim=axis
+nn.sufficient_statistics: x axes shift keep_dims=keepdims name keepdims
+nn.weighted_cross_entropy_with_logits: labels logits pos_weight name targets=labels
+nn.weighted_moments: x axes frequency_weights name keep_dims=keepdims keepdims
+norm: tensor ord axis keepdims name keep_dims=keepdims
+ones,zeros: shape dtype name layout=
+ones_like,zeros_like: tensor=input dtype name optimize=
+pad: tensor paddings mode name constant_values
+reverse_sequence: input seq_lengths seq_axis batch_axis name seq_dim=seq_axis batch_dim=batch_axis
+shape,size: input name out_type
+squeeze: input axis name squeeze_dims=axis
+transpose: a perm name conjugate=
+"""
+
 
 class Row(NamedTuple):
     """One line of the table.
@@ -217,18 +250,36 @@ class Row(NamedTuple):
         target: Where the function is, from the package on.
         kind: The type of its operations.
         called: What they are called.
+        arguments: What its arguments are called, in order, each with its name of today; empty: as
+            today.
     """
 
     target: str
     kind: str
     called: str
+    arguments: dict[str, str]
+
+
+def _lines(table: str) -> list[str]:
+    return table.strip().replace("\\\n", "").splitlines()
+
+
+def _orders() -> dict[str, dict[str, str]]:
+    found = {}
+    for line in _lines(_ARGUMENTS):
+        names, _, given = line.partition(":")
+        pairs = [each.partition("=") for each in given.split()]
+        order = {name: today if equals else name for name, equals, today in pairs}
+        found.update(dict.fromkeys(names.split(","), order))
+    return found
 
 
 def _rows() -> dict[str, Row]:
-    found = {}
-    for line in _TABLE.strip().replace("\\\n", "").splitlines():
+    found, orders = {}, _orders()
+    for line in _lines(_TABLE):
         name, target, kind, *called = line.split()
-        found[name] = Row(name if target == "." else target, kind, called[0] if called else kind)
+        where = name if target == "." else target
+        found[name] = Row(where, kind, called[0] if called else kind, orders.get(name, {}))
     return found
 
 

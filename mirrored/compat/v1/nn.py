@@ -5,6 +5,7 @@ import typing as _typing
 from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
 from mirrored.compat.v1.special import dropout as dropout
+from mirrored.compat.v1.special import embedding_lookup as embedding_lookup
 from mirrored.compat.v1.special import in_top_k as in_top_k
 from mirrored.compat.v1.special import relu_layer as relu_layer
 from mirrored.compat.v1.special import (

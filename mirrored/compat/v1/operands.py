@@ -57,6 +57,7 @@ _DEFAULTS: dict[tuple[str, str], Any] = {
     ("OneHot", "on_value"): 1.0,
     ("OneHot", "off_value"): 0.0,
 }
+_SIZES = 8  # Constants of so many whole numbers may be sizes.
 _VALUES = frozenset(("value", "on_value", "off_value"))
 
 
@@ -161,7 +162,9 @@ def _draw_operands(graph: Graph, kind: str, whole: str, given: Given) -> None:
             given[place] = packed_in(graph, value, dtype, f"{whole}/{called}/")
         else:
             array = as_operand(value, dtype, kind, called, first)
-            given[place] = made = constant_in(graph, array, f"{whole}/{called}/")
+            # Sizes may be computed with it.
+            known = array.dtype.kind in "iu" and array.size <= _SIZES
+            given[place] = made = constant_in(graph, array, f"{whole}/{called}/", known=known)
             dtype = made._dtype if dtype is None else dtype
 
 
@@ -234,17 +237,17 @@ def as_operand(value: Any, dtype: Any, kind: str, called: str, first: str) -> An
     )
 
 
-def constant_in(graph: Graph, array: Any, name: str) -> Tensor:
+def constant_in(graph: Graph, array: Any, name: str, known: bool = False) -> Tensor:
     """Return a constant of a graph.
 
     Args:
         graph: The graph.
         array: The value.
         name: What its name begins with; one that ends with a slash is the whole of it.
+        known: Whether shapes may depend on its value.
     """
     array = np.asarray(array)
-    # No shape depends on its value, so it need not be looked for.
-    result = Tensor(array.shape, array.dtype, "")
+    result = None if known else Tensor(array.shape, array.dtype, "")
     operation = graph.draw(
         lambda: convert_to_tensor(array), kind="Const", name=name, results=result
     )

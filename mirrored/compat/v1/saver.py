@@ -43,7 +43,8 @@ class Saver:
         filename: Not provided.
 
     Raises:
-        ValueError: There are no variables, or what is not provided is asked for.
+        TypeError: What is to be saved is no variable.
+        ValueError: There are no variables, two have one name, or what is not provided is asked for.
 
     Example:
         >>> import tempfile
@@ -82,7 +83,7 @@ class Saver:
         if not (saver_def is builder is filename is None):
             raise ValueError("`saver_def`, `builder` and `filename` are not provided.")
         given = global_variables() if var_list is None else var_list
-        named = given if isinstance(given, Mapping) else {each.op.name: each for each in given}
+        named = _by_names(given)
         if not named and not allow_empty:
             raise ValueError("No variables to save")
         self._variables: dict[str, Variable] = dict(named)
@@ -125,10 +126,13 @@ class Saver:
 
         Raises:
             FailedPreconditionError: A variable has no value.
+            ValueError: The folder is not there.
             OSError: The file cannot be written.
         """
-        values = sess.run(self._variables)
         path = str(save_path)
+        if not Path(path).parent.is_dir():
+            raise ValueError(f"Parent directory of {path} doesn't exist, can't save.")
+        values = sess.run(self._variables)
         if global_step is not None:
             step = sess.run(global_step) if isinstance(global_step, Variable) else global_step
             path = f"{path}-{int(step):0{self._digits}}"
@@ -184,6 +188,24 @@ class Saver:
                     )
             values = dict(file.read(self._variables))
         sess.set_values({self._variables[name]: value for name, value in values.items()})
+
+
+def _by_names(given: Any) -> Mapping[str, Variable]:
+    """Return what is to be saved by the names that files have."""
+    if not isinstance(given, Mapping | list | tuple | set):
+        raise TypeError(f"Variables to save should be passed in a dict or a list. Got {given}")
+    variables = list(given.values()) if isinstance(given, Mapping) else list(given)
+    for each in variables:
+        if not isinstance(each, Variable):
+            raise TypeError(f"Variable to save is not a Variable: {each}")
+    if isinstance(given, Mapping):
+        return given
+    named: dict[str, Variable] = {}
+    for each in variables:
+        if each.op.name in named:
+            raise ValueError(f"At least two variables have the same name: {each.op.name}")
+        named[each.op.name] = each
+    return named
 
 
 class CheckpointState(NamedTuple):

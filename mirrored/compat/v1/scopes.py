@@ -9,6 +9,7 @@ from mirrored._contexts import Within
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.initializers import glorot_uniform_initializer, zeros_initializer
+from mirrored.compat.v1.shapes import TensorShape, sizes_of, text_of
 from mirrored.compat.v1.variables import GraphKeys, Variable
 from mirrored.ops.spec import FLOATS, as_dtype
 
@@ -100,7 +101,7 @@ def variable_scope(
         auxiliary_name_scope: Whether operations' names begin so too.
 
     Raises:
-        TypeError: Neither a name nor a default is given.
+        TypeError: Neither a name nor a default is given, or one that is no name.
         ValueError: What is not provided is given.
 
     Example:
@@ -115,6 +116,8 @@ def variable_scope(
         raise TypeError("If default_name is None then name_or_scope is required")
     if not (partitioner is custom_getter is constraint is None):
         raise ValueError("`partitioner`, `custom_getter` and `constraint` are not provided here.")
+    if not isinstance(name_or_scope, str | VariableScope | None):
+        raise TypeError("VariableScope: name_or_scope must be a string or VariableScope.")
     graph, outer = get_default_graph(), get_variable_scope()
     if isinstance(name_or_scope, VariableScope):
         whole, base = name_or_scope.name, name_or_scope
@@ -212,11 +215,16 @@ def get_variable(
             f"Variable {whole} did not get an initializer, so its `shape` argument must be "
             "specified."
         )
-    sizes = [int(each) for each in shape] if isinstance(shape, list | tuple) else shape
+    sizes = None if shape is None else sizes_of(shape)
+    if sizes is not None and None in sizes:
+        raise ValueError(
+            f"Shape of a new variable ({whole}) must be fully defined, but instead was "
+            f"{text_of(sizes)}."
+        )
     initial = initializer
     if not is_value:
         made = initializer() if isinstance(initializer, type) else initializer
-        initial = lambda: made(sizes, dtype=wanted)  # noqa: E731
+        initial = lambda: made(list(sizes or ()), dtype=wanted)  # noqa: E731
     with graph.control_dependencies(None), graph.name_scope(None):
         variable = Variable(
             initial, trainable, collections, name=whole, dtype=wanted, constraint=constraint
@@ -238,10 +246,10 @@ def _shared(there: Variable, name: str, shape: Any, dtype: Any, scope: VariableS
             "reuse=tf.AUTO_REUSE in VarScope?"
         )
     found = tuple(there._shape)
-    if shape is not None and tuple(shape if isinstance(shape, list | tuple) else [shape]) != found:
+    if not TensorShape(shape).is_compatible_with(found):
         raise ValueError(
-            f"Trying to share variable {name}, but specified shape {tuple(shape)} and found shape "
-            f"{found}."
+            f"Trying to share variable {name}, but specified shape {sizes_of(shape)} and found "
+            f"shape {found}."
         )
     if there._dtype != dtype:
         raise ValueError(

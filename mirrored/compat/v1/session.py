@@ -95,8 +95,8 @@ class Session:
         fed = {} if feed_dict is None else feed_dict
         if not isinstance(fed, dict):
             raise TypeError(
-                "`feed_dict` must be a dictionary or collection.Mapping type object, instead of "
-                f"{type(feed_dict).__name__!r}."
+                "FlattenDictItems: 'dict' must be a dictionary or collection.Mapping type object, "
+                f"instead of {type(feed_dict).__name__!r}."
             )
         kind = type(fetches)
         try:

@@ -167,7 +167,7 @@ def sizes_of(shape: Any) -> Sizes | None:
     if isinstance(shape, TensorShape):
         return shape.sizes
     each = shape if hasattr(shape, "__iter__") else [shape]
-    return tuple(None if size in (None, -1) else Dimension(size).value for size in each)
+    return tuple(Dimension(size).value for size in each)
 
 
 class TensorShape:

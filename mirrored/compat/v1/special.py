@@ -5,9 +5,13 @@ from typing import Any
 
 from mirrored import nn, ops, random
 from mirrored.compat.v1.calls import drawn, drawn_with_constants
-from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph import get_default_graph, graph_of
 from mirrored.compat.v1.masks import places_where
 from mirrored.compat.v1.operands import Given
+from mirrored.compat.v1.shapes import sizes_of
+from mirrored.compat.v1.sources import converted
+from mirrored.graph import placeholders
 from mirrored.ops.spec import as_dtype
 
 
@@ -67,6 +71,83 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str = "Select") ->
     return drawn(select, (condition, x, y), {}, "Select", name)
 
 
+def embedding_lookup(
+    params: Any,
+    ids: Any,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    validate_indices: bool = True,
+    max_norm: float | None = None,
+) -> Any:
+    """Return rows of a tensor.
+
+    Args:
+        params: The tensor.
+        ids: Which rows.
+        partition_strategy: Accepted for compatibility: there is one tensor.
+        name: Its name.
+        validate_indices: Accepted for compatibility.
+        max_norm: What rows are clipped to; None: they are not.
+
+    Raises:
+        ValueError: There are several tensors.
+    """
+    if isinstance(params, list | tuple) and placeholders(params):
+        if len(params) != 1:
+            raise ValueError(
+                f"`params` is one tensor here. Received: {len(params)}, which are parts of one. "
+                "Put them together, as by `tf.concat`."
+            )
+        (params,) = params
+    given = (params, ids, max_norm)
+    return drawn(nn.embedding_lookup, given, {}, "EmbeddingLookup", name or "embedding_lookup")
+
+
+def clip_by_global_norm(
+    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
+) -> tuple[list[Any], Any]:
+    """Return tensors scaled so that their norm together is at most so much, and that norm.
+
+    Args:
+        t_list: The tensors; None stays None.
+        clip_norm: The norm.
+        use_norm: Their norm, where it is known.
+        name: Its name.
+    """
+    there = [each for each in t_list if each is not None]
+    given = (there, clip_norm, use_norm)
+    kind = "ClipByGlobalNorm"
+    name = name or "clip_by_global_norm"
+    clipped, norm = drawn(ops.clip_by_global_norm, given, {}, kind, name)
+    rest = iter(clipped)
+    return [None if each is None else next(rest) for each in t_list], norm
+
+
+def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Return a tensor, and raise in a run where it has another shape.
+
+    Args:
+        x: The tensor.
+        shape: The shape, with None for any size.
+        name: Its name.
+
+    Raises:
+        ValueError: It is known that it has another.
+    """
+    graph = graph_of(x)
+    with graph.as_default():
+        given = converted(x)
+    sizes = given.shape.merge_with(shape).sizes
+    operation = graph.draw(
+        ops.ensure_shape,
+        (given, sizes_of(shape)),
+        kind="EnsureShape",
+        name=name or "EnsureShape",
+        results=Tensor(sizes, given._dtype, ""),
+    )
+    return operation.outputs[0]
+
+
 def in_top_k(predictions: Any, targets: Any, k: int, name: str = "in_top_k") -> Any:
     """Return whether each row's target is among the `k` largest of its predictions."""
     return drawn(ops.in_top_k, (targets, predictions, k), {}, "InTopKV2", f"{name}/InTopKV2")
@@ -93,8 +174,10 @@ def dropout(
     Raises:
         ValueError: Neither or both of `rate` and `keep_prob` are given.
     """
-    if (rate is None) == (keep_prob is None):
-        raise ValueError("Only one of `keep_prob` and `rate` is given, and one must be.")
+    if rate is not None and keep_prob is not None:
+        raise ValueError("Cannot specify both 'keep_prob' and 'rate'.")
+    if rate is None and keep_prob is None:
+        raise ValueError("`rate` must be provided. Received: rate=None")
 
     def drop(x: Any, part: Any, kept: bool) -> Any:
         return nn.dropout(x, 1.0 - part if kept else part, noise_shape, seed)
@@ -192,8 +275,6 @@ def convert_to_tensor(
         preferred_dtype: The dtype of a value that has none itself, where it fits.
         dtype_hint: The same, by its later name.
     """
-    from mirrored.compat.v1.sources import converted
-
     hint = preferred_dtype if dtype_hint is None else dtype_hint
     if dtype is None and hint is not None and not hasattr(value, "dtype"):
         with suppress(TypeError, ValueError):
