@@ -97,3 +97,17 @@ def check_layout(
     given = list(chosen), list(names)
     (found,) = launch([("trained", given)], layout, folder, hosts=hosts)
     check(chosen, names, found)
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [(1, 2, 1), (1, 1)], ids=str)
+def test_sums_beside_a_step_change_no_bits(layout: tuple[int, ...], tmp_path: Path) -> None:
+    given = cases(), ["own step", "loop"]
+    (found,) = launch([("meanwhile", given)], layout, tmp_path, hosts="a,b")
+    for at_the_end, beside in found:
+        for before, after in zip(at_the_end[0], beside[0], strict=True):
+            check_same([before, after])
+        for name, left in at_the_end[1].items():
+            check_same([left, beside[1][name]])
+    check_same([beside[0][0] for _, beside in found])

@@ -50,7 +50,7 @@ def predicted(
 
     The matrix products are the same work, on the same cores. All else of a step each worker does
     for itself, on a core of its own while there are enough. Then a step sums its gradients and its
-    loss at once; nothing runs beside that, since the cores that add are those that compute.
+    loss at once. Where sums begin earlier that is the same: cores that add are those that compute.
 
     Args:
         one: Seconds of a step on one device.

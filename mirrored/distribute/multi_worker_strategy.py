@@ -17,7 +17,7 @@ from mirrored._arguments import explained
 from mirrored._files import keep_company
 from mirrored._logging import logger
 from mirrored.distribute.context import get_replica_context
-from mirrored.distribute.cross_device_ops import CommunicationOptions
+from mirrored.distribute.cross_device_ops import CommunicationOptions, sums_meanwhile
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.options import ReduceOp
@@ -256,14 +256,14 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         """
         if self._workers.count == 1:
             return super().sum_step(variables, gradients, statistics)
-        order = [i for i in packing_order(variables) if gradients[i] is not None]
-        sums = self._all_reduced(ReduceOp.SUM, [*(gradients[i] for i in order), statistics])
-        numbers = {i: place for place, i in enumerate(order)}
-        replicas = by_replica(sums, self.local_replicas)
-        return (
-            Mirrored([each.renumbered(numbers) for each in replicas]),
-            Mirrored([each[len(order)] for each in replicas]),
-        )
+        own = {i: gradients[i] for i in packing_order(variables) if gradients[i] is not None}
+        first = sums_meanwhile.pays(self._workers, (select(0, each).spec for each in own.values()))
+        # In one vector the statistics are last, so that gradients begin where cache lines do.
+        given = [statistics, *own.values()] if first else [*own.values(), statistics]
+        replicas = by_replica(self._all_reduced(ReduceOp.SUM, given), self.local_replicas)
+        numbers = {i: place + first for place, i in enumerate(own)}
+        sums = [each.renumbered(numbers) for each in replicas]
+        return Mirrored(sums), Mirrored([each[0 if first else len(own)] for each in replicas])
 
     def _reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
         whole = not isinstance(value, DistributedValues | SyncOnReadVariable)

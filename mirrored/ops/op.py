@@ -60,6 +60,8 @@ class Op:
             and those whose output is a boolean run in their order: they take the one before, too.
         ordered: Whether other processes wait for each run of it: all such ops of a program run in
             the order in which they were called, one at a time. They take the one before, too.
+        early: Whether it begins something that goes on beside what comes behind it: a program runs
+            it as soon as what it takes is there.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
         direct: Those of `dtypes` that the kernel itself computes in on every device.
@@ -82,6 +84,7 @@ class Op:
     of_labels: bool = False
     stateful: bool = False
     ordered: bool = False
+    early: bool = False
     lower: Callable[..., Tensor] | None = None
     direct: frozenset[DType] = field(init=False)
 

@@ -1,6 +1,6 @@
-"""When each all-reduce of a step may start: as soon as what it sums is there, beside the rest.
+"""When each sum of a step may start: as soon as what it adds up is there, beside the rest.
 
-What replicas compute is cut where an all-reduce can begin, so that nothing else stands before it.
+What replicas compute is cut where a sum can begin, so that nothing else stands before it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,17 +10,22 @@ from mirrored.program.graph import Collective, Node, ancestors, joins_rows
 
 
 class Start(NamedTuple):
-    """What is done before an all-reduce, and not before another one that starts earlier.
+    """What is done before a sum, and not before another one that starts earlier.
 
     Attributes:
-        collective: The all-reduce.
         by_replica: What replicas compute, by replica.
-        shared: What is computed where they then meet, such as sums of replicas of one card.
+        shared: What is computed where they then meet, such as sums of replicas of one card; what
+            begins a sum on the host is the last of it.
+        collective: The all-reduce between devices; None: it is a sum on the host.
     """
 
-    collective: Collective
     by_replica: dict[int, list[Node]]
     shared: list[Node]
+    collective: Collective | None = None
+
+    def nodes(self) -> set[Node]:
+        """Return what is shared, and what sums."""
+        return {*self.shared, *(self.collective.nodes if self.collective else ())}
 
 
 def find_starts(
@@ -47,20 +52,36 @@ def find_starts(
         if not wanted & sums and not wanted.isdisjoint(place):
             found.append((_ready(place, wanted), each, wanted))
     found.sort(key=lambda start: start[0])  # Those that are ready at once keep their order.
+    return _cut(by_replica, shared, [(wanted, collective) for _, collective, wanted in found])
+
+
+def find_early(by_replica: Mapping[int, Sequence[Node]], shared: Sequence[Node]) -> list[Start]:
+    """Return the sums on the host that can begin while replicas compute, as they were recorded.
+
+    Args:
+        by_replica: What replicas compute side by side.
+        shared: What is computed where they meet, before and behind it, ops that begin sums too.
+    """
+    place = {node for nodes in by_replica.values() for node in nodes}
+    within = place.union(shared)
+    begun = [node for node in shared if node.op.early]
+    wanted = [ancestors([node.output], within) for node in begun]
+    # Each takes the one before, too.
+    return _cut(by_replica, shared, [(each, None) for each in wanted if each & place])
+
+
+def _cut(
+    by_replica: Mapping[int, Sequence[Node]],
+    shared: Sequence[Node],
+    wanted: Iterable[tuple[set[Node], Collective | None]],
+) -> list[Start]:
+    """Return what is done before each of several sums, given what each of them depends on."""
     starts, done = [], set[Node]()
-    for _, collective, wanted in found:
-        new = wanted - done
+    for nodes, collective in wanted:
+        new = nodes - done
         done |= new
-        starts.append(
-            Start(
-                collective,
-                {
-                    replica: [node for node in nodes if node in new]
-                    for replica, nodes in by_replica.items()
-                },
-                [node for node in shared if node in new],
-            )
-        )
+        own = {i: [each for each in members if each in new] for i, members in by_replica.items()}
+        starts.append(Start(own, [node for node in shared if node in new], collective))
     return starts
 
 

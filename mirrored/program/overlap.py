@@ -35,6 +35,7 @@ class Threads:
         stage = [
             Launch(by_replica[replica][0].device.backend, [Kernels(by_replica[replica])], replica)
             for replica in sorted(by_replica)
+            if by_replica[replica]
         ]
         return [stage] if stage else []
 

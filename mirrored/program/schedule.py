@@ -1,8 +1,8 @@
 """In which order a graph's nodes run, and which of them may run side by side.
 
-Replicas run side by side between the places where they meet; all-reduces between devices beside
-all that comes behind them, until something needs their sums. What else may overlap depends on what
-runs a program, and is a parameter: see `overlap`.
+Replicas run side by side between the places where they meet; sums between devices, or between
+hosts, beside all that comes behind them, until something needs them. What else may overlap depends
+on what runs a program, and is a parameter: see `overlap`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Protocol
 
 from mirrored.backends import Backend
-from mirrored.program.collectives import Start, find_starts, in_order
+from mirrored.program.collectives import Start, find_early, find_starts, in_order
 from mirrored.program.graph import SHARED, Collective, Graph, Node, Value, ancestors
 
 
@@ -225,9 +225,12 @@ def _add_levels(
         if not overlap.replicas_first:
             _add_shared(schedule, left, collectives, overlap)
         starts = find_starts(by_replica, ahead, collectives)
+        if not starts and overlap.replicas_first:
+            starts = find_early(by_replica, [*left, *ahead])
         if starts:
             _add_overlapped(schedule, by_replica, starts, overlap)
-            started |= {node for each in starts for node in (*each.shared, *each.collective.nodes)}
+            started |= {node for each in starts for node in each.nodes()}
+            left = [node for node in left if node not in started]
         else:
             for stage in overlap.replicas(by_replica, branches=True):
                 schedule.add(stage)
@@ -258,7 +261,7 @@ def _add_collective(schedule: Schedule, collective: Collective) -> None:
 def _add_overlapped(
     schedule: Schedule, by_replica: dict[int, list[Node]], starts: Sequence[Start], overlap: Overlap
 ) -> None:
-    """Add what replicas do with all-reduces that start in the midst of it."""
+    """Add what replicas do with sums that start in the midst of it."""
     left = {replica: list(nodes) for replica, nodes in by_replica.items()}
     added: list[Phase] = []
     ahead: set[Backend] = set()
@@ -274,7 +277,8 @@ def _add_overlapped(
             for stage in overlap.shared(start.shared, branches=False):
                 schedule.add(stage)
             ahead = set()
-        _add_collective(schedule, start.collective)
+        if start.collective is not None:
+            _add_collective(schedule, start.collective)
     _add_parts(schedule, overlap.replicas(left, branches=False), ahead, added)
     # Replicas need not wait for each other in between.
     schedule.beside.append(added)

@@ -4,7 +4,8 @@ A launcher of MPI starts them, on one host or on several. It knows nothing of de
 and sends are arrays of the host.
 """
 
+from mirrored.workers.background import PendingSum
 from mirrored.workers.connecting import connect
 from mirrored.workers.interface import Workers
 
-__all__ = ["Workers", "connect"]
+__all__ = ["PendingSum", "Workers", "connect"]

@@ -16,6 +16,7 @@ from mirrored import _interrupt
 from mirrored._threads import new_thread, start
 
 _OFTEN = 0.05  # Seconds after which who waits looks whether it was interrupted.
+_LONGEST = 5.0  # Seconds that a sum is waited for that has failed.
 
 Sum = Callable[[NDArray[Any], NDArray[Any], str], None]
 
@@ -38,6 +39,10 @@ class PendingSum:
                 _interrupt.deliver()
         if self._error is not None:
             raise self._error
+
+    def settle(self) -> None:
+        """Return when the arrays are free again, as they soon are where the workers have failed."""
+        self._over.wait(_LONGEST)
 
     def end(self, error: BaseException | None = None) -> None:
         """Let those go on who wait; the error is what they raise."""

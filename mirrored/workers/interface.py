@@ -29,6 +29,7 @@ class Workers(ABC):
         count: How many there are.
         hosts: The hosts that they run on, by rank.
         local_rank: The number of this worker among those of its host.
+        on_several_hosts: Whether sums between some of them go as messages.
         deadline: The seconds that a call may wait for others.
     """
 
@@ -39,6 +40,7 @@ class Workers(ABC):
         self.count = len(hosts)
         self.hosts = hosts
         self.local_rank = local_rank
+        self.on_several_hosts = False
         self.deadline = DEADLINE
 
     @property

@@ -51,6 +51,11 @@ class Layout:
         """The number of this worker among those of its host."""
         return self.neighbours.index(self.rank)
 
+    @property
+    def on_several_hosts(self) -> bool:
+        """Whether not all workers share memory."""
+        return len(self.neighbours) < len(self.hosts)
+
     def close(self) -> None:
         """Give the communicators back; all workers do so."""
         for comm in (self.lane, self.local, self.notices, self.everyone):

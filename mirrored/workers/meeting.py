@@ -41,8 +41,7 @@ class Meeting:
         self._layout = layout
         self._waiting = waiting
         self._stage = 0
-        several = len(layout.neighbours) < len(layout.hosts)
-        capacity = _ON_SEVERAL if several else _ON_ONE_HOST
+        capacity = _ON_SEVERAL if layout.on_several_hosts else _ON_ONE_HOST
         self._memory: HostMemory | None = None
         if len(layout.neighbours) > 1:
             self._memory = HostMemory(mpi, layout.local, capacity)

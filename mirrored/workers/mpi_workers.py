@@ -49,6 +49,7 @@ class MPIWorkers(Workers):
 
     def __init__(self, mpi: Any, layout: Layout) -> None:
         super().__init__(layout.rank, layout.hosts, layout.local_rank)
+        self.on_several_hosts = layout.on_several_hosts
         self._mpi = mpi
         self._layout = layout
         self._notices = Notices(mpi, layout.notices)

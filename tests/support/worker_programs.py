@@ -15,6 +15,7 @@ from worker_loops import WAYS, run
 
 import mirrored as mr
 from mirrored import layers
+from mirrored.distribute.cross_device_ops import sums_meanwhile
 from mirrored.workers import connect, connecting
 
 DEVICES: list[int] = []
@@ -29,6 +30,15 @@ def trained(
         [train(case, own_devices(), floatx, strategy_of) for case, floatx in cases],
         {name: run(WAYS[name], own_devices(), strategy_of) for name in names},
     )
+
+
+def meanwhile(given: Any) -> list[Any]:
+    """Return what `trained` does, with sums at the end of a step, and with small ones beside it."""
+    found = []
+    for least in (sums_meanwhile.BUCKET_BYTES, 64):
+        sums_meanwhile.BUCKET_BYTES = least
+        found.append(trained(given))
+    return found
 
 
 def filed(folder: Path) -> dict[str, Any]:

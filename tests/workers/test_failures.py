@@ -55,6 +55,16 @@ def hears(done: Finished, error: str, said: str) -> None:
         assert "of 1 " in text
 
 
+def check_none_is_left(done: Finished) -> None:
+    """Check that no worker runs soon after the launcher has ended."""
+    pids = re.findall(r"^pid (\d+)$", "\n".join(done.out), re.MULTILINE)
+    assert len(pids) == len(done.out)
+    until = time.monotonic() + 10
+    while any(Path("/proc", pid).exists() for pid in pids) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(Path("/proc", pid).exists() for pid in pids), "A worker is left behind."
+
+
 @pytest.mark.parametrize(
     ("fault", "error", "said", "status"),
     [
@@ -118,11 +128,53 @@ def test_who_hangs_is_named_by_the_deadline(tmp_path: Path, hosts: tuple[str, ..
         assert re.search(r"^Worker(Timeout)?Error \| .*[Ww]orker 1 on host", text, re.MULTILINE)
     assert any("of 1 (1,)" in text for text in others(done))
     assert done.seconds < 25
-    pids = re.findall(r"^pid (\d+)$", "\n".join(done.out), re.MULTILINE)
-    until = time.monotonic() + 10
-    while any(Path("/proc", pid).exists() for pid in pids) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not any(Path("/proc", pid).exists() for pid in pids), "A worker is left behind."
+    check_none_is_left(done)
+
+
+# The same while three sums of each step are under way, of which worker 1 has begun one.
+MEANWHILE = """
+def train():
+    for step in range(STEPS):
+        vectors = [np.ones(SIZE) for _ in range(3)]
+        pending = []
+        for number, vector in enumerate(vectors):
+            if (step, number, workers.rank) == (3, 1, 1):
+                FAULT
+            pending.append(workers.begin_sum(vector, vector, f"bucket {number} of step {step}"))
+        for each in pending:
+            each.wait()
+"""
+
+
+def program_meanwhile(fault: str, *, deadline: float) -> str:
+    before, rest = PROGRAM.split("def train():")
+    behind = rest[rest.index("\ntry:") :]
+    text = before + MEANWHILE.strip().replace("FAULT", fault) + "\n" + behind
+    text = text.replace("STEPS", "6").replace("DEADLINE", str(deadline))
+    return text.replace("SIZE", "500_000")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("raise ZeroDivisionError('no batch')", "WorkerError .* failed, .*ZeroDivisionError"),
+        ("sys.exit(0)", "WorkerError .*has ended after 10 calls, .*bucket 1 of step 3"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "WorkerTimeoutError .*did not come to call 1[01]"),
+        ("signal.raise_signal(signal.SIGINT)", "WorkerError .* failed, .*KeyboardInterrupt"),
+    ],
+)
+@pytest.mark.parametrize("hosts", [("a", "b"), ()], ids=str)
+def test_in_the_midst_of_sums(
+    tmp_path: Path, fault: str, said: str, hosts: tuple[str, ...]
+) -> None:
+    done = run_ranks(program_meanwhile(fault, deadline=2.0), tmp_path, 2, hosts=hosts)
+    assert done.status != 0
+    assert re.search(said.replace(" ", " [|] ", 1), done.out[0]), done
+    assert "of 1 " in done.out[0]
+    assert "done" not in "".join(done.out)
+    assert done.seconds < 20
+    check_none_is_left(done)
 
 
 @pytest.mark.slow

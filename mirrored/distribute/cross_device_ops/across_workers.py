@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from mirrored import devices
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.buckets import alike, described, reduced_as_vectors
+from mirrored.distribute.cross_device_ops import sums_meanwhile
+from mirrored.distribute.cross_device_ops.buckets import (
+    alike,
+    described,
+    packed,
+    reduced_as_vectors,
+    taken_apart,
+)
 from mirrored.distribute.cross_device_ops.indexed_slices import reduce_slices
 from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
@@ -94,18 +101,54 @@ class AcrossWorkers(CrossDeviceOps):
         batch: Sequence[Sequence[Tensor]],
         options: CommunicationOptions,
     ) -> Sequence[list[Tensor]]:
-        """Compute `batch_all_reduce`: the values of one dtype are one vector on the way."""
+        """Compute `batch_all_reduce`: the values of one dtype are one vector on the way.
+
+        Or they are several, which go beside what else a step computes, where that pays.
+        """
         groups = alike(batch)
+        if sums_meanwhile.pays(self._workers, (values[0].spec for values in batch)):
+            return self._summed_meanwhile(reduce_op, batch, groups, options)
 
         def reduced(number: int, vectors: list[Tensor]) -> list[Tensor]:
-            local = self._local.batch_all_reduce_implementation(ReduceOp.SUM, [vectors], options)
-            first = local[0][0]
+            first = self._local_sum(vectors, options)
             total = self.over_workers(first, described(number, len(groups), first.spec))
-            with devices.device(total._device):
-                result = of_sum(reduce_op, total, self._replicas)
-            return [result.copy_to(vector._device) for vector in vectors]
+            return self._on_each(reduce_op, total, vectors)
 
         return reduced_as_vectors(batch, groups, reduced)
+
+    def _summed_meanwhile(
+        self,
+        reduce_op: ReduceOp,
+        batch: Sequence[Sequence[Tensor]],
+        groups: Sequence[list[int]],
+        options: CommunicationOptions,
+    ) -> Sequence[list[Tensor]]:
+        """Begin the sums of all buckets, in order, before the first one is waited for."""
+        groups = sums_meanwhile.cut(batch, groups, options)
+        sums = sums_meanwhile.SumsMeanwhile(self._workers, self.times)
+        given = [packed([batch[i] for i in members]) for members in groups]
+        begun = []
+        for number, vectors in enumerate(given):
+            first = self._local_sum(vectors, options)
+            begun.append(sums.begin(first, described(number, len(groups), first.spec)))
+        totals = [sums.end(each) for each in begun]
+        results = [
+            self._on_each(reduce_op, total, vectors)
+            for total, vectors in zip(totals, given, strict=True)
+        ]
+        return taken_apart(batch, groups, results)
+
+    def _local_sum(self, vectors: list[Tensor], options: CommunicationOptions) -> Tensor:
+        """Return the sum over this worker's replicas."""
+        return self._local.batch_all_reduce_implementation(ReduceOp.SUM, [vectors], options)[0][0]
+
+    def _on_each(
+        self, reduce_op: ReduceOp, total: Tensor, vectors: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Return the reduction on the device of each replica, given the sum over the workers."""
+        with devices.device(total._device):
+            result = of_sum(reduce_op, total, self._replicas)
+        return [result.copy_to(vector._device) for vector in vectors]
 
     def gather_implementation(
         self, values: Sequence[Tensor], destination: Device, axis: int

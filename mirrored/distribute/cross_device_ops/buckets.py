@@ -163,7 +163,7 @@ def packed(values: Sequence[Sequence[Tensor]]) -> list[Tensor]:
 
 def reduced_as_vectors(
     batch: Sequence[Sequence[Tensor]],
-    groups: Iterable[Sequence[int]],
+    groups: Sequence[Sequence[int]],
     reduce: Callable[[int, list[Tensor]], Sequence[Tensor]],
 ) -> Sequence[list[Tensor]]:
     """Return what each value is reduced to, by replica; in a program the results stay packed.
@@ -173,9 +173,26 @@ def reduced_as_vectors(
         groups: The places of the values that are reduced together.
         reduce: Given the number of a group, and its values as one vector a replica.
     """
+    vectors = (
+        reduce(number, packed([batch[i] for i in members])) for number, members in enumerate(groups)
+    )
+    return taken_apart(batch, groups, vectors)
+
+
+def taken_apart(
+    batch: Sequence[Sequence[Tensor]],
+    groups: Iterable[Sequence[int]],
+    vectors: Iterable[Sequence[Tensor]],
+) -> Sequence[list[Tensor]]:
+    """Return what lies in vectors, value by value; in a program they stay packed.
+
+    Args:
+        batch: The values that it has the shapes of.
+        groups: The places of the values that lie in each vector.
+        vectors: Each on every replica.
+    """
     replicas = [Buckets() for _ in range(max(map(len, batch), default=0))]
-    for number, members in enumerate(groups):
-        reduced = reduce(number, packed([batch[i] for i in members]))
+    for members, reduced in zip(groups, vectors, strict=True):
         shapes = [batch[i][0].shape for i in members]
         for result, vector in zip(replicas, reduced, strict=False):
             result.add(members, vector, shapes)
