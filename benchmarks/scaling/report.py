@@ -27,9 +27,9 @@ TOP = (
     "# Scaling\n\n"
     "**What is said here of cards is a model, and not a measurement.** There was no card to "
     "measure on. The first half of this page was measured, on one machine's processor, and shows "
-    "what such a model is worth there. Sums between the cards of several workers have never run: "
-    "the model is of NCCL over all cards, and [several-hosts.md](several-hosts.md) says what "
-    "workers do today."
+    "what such a model is worth there. Sums between the cards of several workers have never run on "
+    "real ones: the model is of NCCL over all cards, as "
+    "[several-hosts.md](several-hosts.md#between-cards) says."
     "\n\nMade by `python -m benchmarks.scaling`."
 )
 PREDICTION = (

@@ -84,6 +84,20 @@ class Combination(NamedTuple):
 Event = Any
 
 
+class Place(NamedTuple):
+    """Where the ranks of one process are among those of several that are connected.
+
+    Attributes:
+        first: The number of its first rank.
+        total: How many ranks all of them have.
+        key: What all of them were given for this, of the first one's `new_key`.
+    """
+
+    first: int
+    total: int
+    key: bytes
+
+
 class Launchable(Protocol):
     """Work that was captured once and is launched as a whole."""
 
@@ -163,10 +177,23 @@ class StreamBackend(Backend, Protocol):
         It looks, and starts nothing.
         """
 
-    def connect(self, ranks: Sequence[StreamBackend]) -> Communicator:
+    def new_key(self) -> bytes:
+        """Return what several processes connect their devices by, once: one of them makes it.
+
+        It goes on until they are connected, or the process ends.
+
+        Raises:
+            CollectiveError: It could not be made.
+        """
+
+    def connect(self, ranks: Sequence[StreamBackend], place: Place | None = None) -> Communicator:
         """Return a communicator of devices, this one among them, in the order of ranks.
 
         It may take for ever: see `mirrored.backends.communication.connection`.
+
+        Args:
+            ranks: The devices of this process.
+            place: Where they are among those of several processes; None: there are no others.
 
         Raises:
             DeviceUnavailableError: They cannot be connected; the text says what mends that.

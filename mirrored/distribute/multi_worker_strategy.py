@@ -21,6 +21,7 @@ from mirrored.distribute.cross_device_ops import CommunicationOptions, sums_mean
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.options import ReduceOp
+from mirrored.distribute.cross_device_ops.worker_cards import Cards, agreed, cards_of
 from mirrored.distribute.global_batch import global_batch
 from mirrored.distribute.input import (
     DistributedDataset,
@@ -76,6 +77,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         (1, 0)
     """
 
+    _how_without_nccl = (
+        'With CommunicationOptions(implementation="RING") workers sum on the host, without it.'
+    )
+
     def __init__(
         self,
         cluster_resolver: Any = None,
@@ -91,15 +96,27 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         self._given_resolver = cluster_resolver
         self._unsent: list[Variable] = []
         super().__init__(own_devices(workers), communication_options=communication_options)
-        # By rank.
-        self._replica_counts = tuple(workers.gather(len(self._devices), "numbers of replicas"))
-        self.first_replica = sum(self._replica_counts[: workers.rank])
-        self._replicas = sum(self._replica_counts)
+        own = len(self._devices), cards_of(self._devices, communication_options)
+        counts, cards = zip(*workers.gather(own, "replicas and their devices"), strict=True)
+        self._replica_counts: tuple[int, ...] = counts  # By rank.
+        self.first_replica = sum(counts[: workers.rank])
+        self._replicas = sum(counts)
         if workers.count > 1:
-            self._cross_device_ops = AcrossWorkers(self._cross_device_ops, workers, self._replicas)
+            self._cross_device_ops = self._over_all(cards)
             keep_company(WorkerFiles(workers))
             draw_alike(workers)
             logger.info("%d replicas: %s.", self._replicas, self._described())
+
+    def _over_all(self, cards: Sequence[Cards]) -> AcrossWorkers:
+        """Return the collectives over all workers, given what each says of its devices."""
+        local, workers = self._cross_device_ops, self._workers
+        connected = agreed(workers, cards, self._replicas)
+        if connected is None:
+            return AcrossWorkers(local, workers, self._replicas)
+        # Workers without cards never need it.
+        from mirrored.distribute.cross_device_ops.nccl_across_workers import NcclAcrossWorkers
+
+        return NcclAcrossWorkers(local, workers, self._replicas, connected, self._devices)
 
     def _described(self) -> str:
         """Return which worker has which replicas."""

@@ -17,8 +17,8 @@ class MultiWorkerMirroredStrategy(_MultiWorkerMirroredStrategy):
     """`mr.distribute.MultiWorkerMirroredStrategy`, with the arguments that it had before.
 
     Args:
-        communication: Who carries values between workers, as TensorFlow calls it. MPI does, so it
-            is not used.
+        communication: Who carries values between workers, as TensorFlow calls it; see the argument
+            `implementation` of `CommunicationOptions`.
         cluster_resolver: As for `mr.distribute.MultiWorkerMirroredStrategy`.
 
     Raises:

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,9 @@ class StrategyBase:
     """
 
     first_replica: int = 0
+    _how_without_nccl: ClassVar[str] = (
+        'MirroredStrategy(on_nccl_failure="fallback") sums without it.'
+    )
 
     def __init__(
         self,
@@ -350,7 +353,7 @@ class StrategyBase:
         except (CollectiveError, DeviceUnavailableError) as error:
             if self._on_nccl_failure == "raise":
                 if "on_nccl_failure" not in str(error):
-                    error.add_note('MirroredStrategy(on_nccl_failure="fallback") sums without it.')
+                    error.add_note(self._how_without_nccl)
                 raise
             self._cross_device_ops = choose_without_nccl(self.devices, error)
         return self._cross_device_ops

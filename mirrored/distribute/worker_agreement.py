@@ -13,6 +13,7 @@ import numpy as np
 
 from mirrored.errors import WorkerError
 from mirrored.program import Graph
+from mirrored.program.graph import ALL_REDUCE, Node
 from mirrored.version import VERSION
 from mirrored.workers import Workers
 
@@ -87,7 +88,7 @@ def check_function(workers: Workers, graph: Graph, name: str) -> None:
     Raises:
         WorkerError: As `check_alike` raises it.
     """
-    if any(node.op.ordered for node in graph.nodes):
+    if any(map(_is_over_workers, graph.nodes)):
         shapes = [tuple(each.spec.shape) for each in graph.inputs if each.replica <= 0]
         inputs = None if graph.asks_number else f"inputs of shapes {shapes}"
         check_alike(workers, facts_of_graph(graph, inputs), f"the function {name!r}")
@@ -103,11 +104,16 @@ def facts_of_graph(graph: Graph, inputs: str | None) -> dict[str, list[str]]:
     """
     facts = {
         "versions": [f"mirrored {VERSION}, NumPy {np.__version__}, {platform.python_version()}"],
-        "sums": [str(node.output.spec) for node in graph.nodes if node.op.ordered],
+        "sums": [str(node.output.spec) for node in graph.nodes if _is_over_workers(node)],
     }
     if inputs is not None:
         facts[f"operations on {inputs}"] = list(_first_operations(graph))
     return facts
+
+
+def _is_over_workers(node: Node) -> bool:
+    """Return whether a node is a sum that all workers take part in; of NCCL's ranks the first."""
+    return node.op.ordered or (node.op is ALL_REDUCE and node.attrs["rank"] == 0)
 
 
 def _first_operations(graph: Graph) -> Iterator[str]:
@@ -118,7 +124,7 @@ def _first_operations(graph: Graph) -> Iterator[str]:
     """
     needed = _summed(graph)
     for node in graph.nodes:
-        if node.op.ordered or node.op.name == "ConcatV2":
+        if _is_over_workers(node) or node.op.name == "ConcatV2":
             return
         if node.replica == 0 and not node.op.random and (not needed or id(node) in needed):
             attrs = {name: value for name, value in node.attrs.items() if _is_plain(value)}
@@ -129,7 +135,7 @@ def _summed(graph: Graph) -> set[int]:
     """Return the ids of the nodes that sums over workers are made of, and of the sums."""
     found: set[int] = set()
     for node in reversed(graph.nodes):
-        if node.op.ordered or id(node) in found:
+        if _is_over_workers(node) or id(node) in found:
             makers = [value.node for value in node.inputs]
             found.update(id(each) for each in (node, *makers) if each is not None)
     return found

@@ -3,7 +3,7 @@
 What replicas compute is cut where a sum can begin, so that nothing else stands before it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mirrored.program.graph import Collective, Node, ancestors, joins_rows
@@ -32,6 +32,7 @@ def find_starts(
     by_replica: Mapping[int, Sequence[Node]],
     shared: Sequence[Node],
     collectives: Iterable[Collective],
+    done: Container[Node] = (),
 ) -> list[Start]:
     """Return the all-reduces that can start while replicas compute, in the order of doing so.
 
@@ -39,18 +40,27 @@ def find_starts(
         by_replica: What replicas compute side by side; it depends on nothing of the below.
         shared: What is computed where they then meet, the all-reduces among it.
         collectives: All all-reduces.
+        done: The nodes of those that are asked for before.
     """
     members = set(shared)
     sums = {node for each in collectives for node in each.nodes}
     # How much of its replica's comes before each node.
     place = {node: i for nodes in by_replica.values() for i, node in enumerate(nodes)}
     found: list[tuple[int, Collective, set[Node]]] = []
+    starts_at: dict[Node, int] = {}
     for each in collectives:
         if not members.issuperset(each.nodes):
             continue
+        after = each.after
+        if not (after is None or after in done or after in starts_at):
+            continue
         wanted = ancestors(each.sends(), members | place.keys())
         if not wanted & sums and not wanted.isdisjoint(place):
-            found.append((_ready(place, wanted), each, wanted))
+            ready = _ready(place, wanted)
+            if after in starts_at:
+                ready = max(ready, starts_at[after])
+            starts_at |= dict.fromkeys(each.nodes, ready)
+            found.append((ready, each, wanted))
     found.sort(key=lambda start: start[0])  # Those that are ready at once keep their order.
     return _cut(by_replica, shared, [(wanted, collective) for _, collective, wanted in found])
 
@@ -111,7 +121,11 @@ def in_order(
         if plain:
             parts.append(plain)
         found = dict.fromkeys(group[node] for node in left if node in group)
-        ready = [each for each in found if all(v.node not in behind for v in each.sends())]
+        ready = [
+            each
+            for each in found
+            if each.after not in behind and all(v.node not in behind for v in each.sends())
+        ]
         parts += ready
         done = {node for each in ready for node in each.nodes}
         left = [node for node in left if node in behind - done]

@@ -83,9 +83,10 @@ def make_program(
         for node in graph.nodes:
             if node.op.ordered:
                 raise OperatorNotAllowedInGraphError(
-                    "Several workers sum on the host, and what is recorded for a real GPU does not "
-                    f"wait for it. Received: {node.op.name} in such a function. Run without "
-                    "recording: compile(run_eagerly=True), or leave mr.function away."
+                    "Several workers sum on the host here, and what is recorded for a real GPU "
+                    f"does not wait for it. Received: {node.op.name} in such a function. Let NCCL "
+                    "sum, of which the log says why it does not, or run without recording: "
+                    "compile(run_eagerly=True), or leave mr.function away."
                 )
             if node.op.stateful:
                 raise OperatorNotAllowedInGraphError(

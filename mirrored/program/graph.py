@@ -126,6 +126,7 @@ class Node:
         output: What it computes.
         replica: The replica that it belongs to, or SHARED.
         updates: Whether it was recorded after an update of variables had begun.
+        after: What comes before it in every process, though it reads nothing of that.
     """
 
     op: Op
@@ -134,11 +135,17 @@ class Node:
     output: Value
     replica: int
     updates: bool = False
+    after: "Node | None" = None
 
     @property
     def device(self) -> Device:
         """Where it runs."""
         return self.output.device
+
+    def before(self) -> "list[Node]":
+        """Return what is done before it: the nodes of its inputs, and `after`."""
+        nodes = [value.node for value in self.inputs]
+        return [each for each in (*nodes, self.after) if each is not None]
 
     @property
     def may_refuse(self) -> bool:
@@ -165,6 +172,11 @@ class Collective:
     def sends(self) -> tuple[Value, ...]:
         """Return what each rank adds."""
         return self.nodes[0].inputs
+
+    @property
+    def after(self) -> Node | None:
+        """The all-reduce that comes before it in every process, as one of its nodes, if any."""
+        return self.nodes[0].after
 
 
 @dataclass(slots=True)
@@ -255,4 +267,5 @@ def ancestors(values: Iterable[Value], within: Container[Node] | None = None) ->
         if node is not None and node not in found and (within is None or node in within):
             found.add(node)
             stack += [value.node for value in node.inputs]
+            stack.append(node.after)
     return found

@@ -70,6 +70,7 @@ class GraphRecorder:
         self._known: dict[Any, Value] = {}
         self._told: dict[int, Value] = {}
         self._ordered: tuple[Value, ...] = ()
+        self._summed_before: Node | None = None
         self._updating = False
         self._undo: list[Callable[[], None]] = []
         self.on_pull: Callable[[Any], Any] | None = None
@@ -248,6 +249,11 @@ class GraphRecorder:
             sums.append(self._tensor(self._node(ALL_REDUCE, values, {"rank": rank}, total)))
             collective.nodes.append(self.graph.nodes[-1])
         self.graph.collectives.append(collective)
+        if connection.peers is not None:
+            # Other processes may have other work between these, and sum in the same order.
+            for node in collective.nodes:
+                node.after = self._summed_before
+            self._summed_before = collective.nodes[0]
         return sums
 
     # ------------------------------------------------------------------ what a program is made of

@@ -164,11 +164,14 @@ def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
     # So is what an all-reduce sums before an update has begun: it starts as early as it can.
     started = [node.output for each in graph.collectives for node in each.nodes if not node.updates]
     guarded = ancestors([*graph.guards, *started])
+    for each in reversed(graph.collectives):
+        if not guarded.isdisjoint(each.nodes):  # They run as one.
+            guarded |= ancestors(node.output for node in each.nodes)
     late: set[Node] = set()
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses it: one pass does both.
         waits = node not in guarded and (node.updates or bool(graph.guards))
-        if (waits and node.replica == SHARED) or any(value.node in late for value in node.inputs):
+        if (waits and node.replica == SHARED) or any(each in late for each in node.before()):
             late.add(node)
     return [node for node in needed if node not in late], [node for node in needed if node in late]
 
@@ -184,7 +187,9 @@ def _needed(graph: Graph) -> list[Node]:
         [*results, *(node.output for node in graph.nodes if node.op.random or node.op.stateful)]
     )
     for each in graph.collectives:
-        if not wanted.isdisjoint(each.nodes):
+        if each.connection.peers is not None:  # Other processes wait for this one.
+            wanted |= ancestors(node.output for node in each.nodes)
+        elif not wanted.isdisjoint(each.nodes):
             wanted.update(each.nodes)  # All ranks take part, whoever reads the sums.
     return [node for node in graph.nodes if node in wanted]
 
@@ -194,11 +199,7 @@ def in_levels(nodes: list[Node], side: Callable[[Node], object]) -> list[list[No
     level: dict[Node, int] = {}
     for node in nodes:
         level[node] = max(
-            (
-                level[value.node] + (side(value.node) != side(node))
-                for value in node.inputs
-                if value.node in level
-            ),
+            (level[each] + (side(each) != side(node)) for each in node.before() if each in level),
             default=0,
         )
     count = max(level.values(), default=-1) + 1
@@ -224,7 +225,9 @@ def _add_levels(
         left = [node for node in shared if node not in started]
         if not overlap.replicas_first:
             _add_shared(schedule, left, collectives, overlap)
-        starts = find_starts(by_replica, ahead, collectives)
+        launched = [each.collective for each in schedule.launches() if each.collective]
+        done = {node for each in launched for node in each.nodes}
+        starts = find_starts(by_replica, ahead, collectives, done)
         if not starts and overlap.replicas_first:
             starts = find_early(by_replica, [*left, *ahead])
         if starts:

@@ -141,6 +141,19 @@ class Workers(ABC):
         """
 
     @abstractmethod
+    def check(self, what: str) -> None:
+        """Raise where another worker has told that it goes no further; wait for nobody.
+
+        It may be called from any thread, and is by those that wait for what MPI does not know of.
+
+        Args:
+            what: What this worker waits for, for errors.
+
+        Raises:
+            WorkerError: Another worker failed, or has ended a while ago.
+        """
+
+    @abstractmethod
     def failed(self, error: BaseException, step: str | None = None) -> None:
         """Tell all others that this worker goes no further: they raise a WorkerError.
 
@@ -191,6 +204,9 @@ class OneWorker(Workers):
 
     def barrier(self, what: str) -> None:
         """Wait for nobody."""
+
+    def check(self, what: str) -> None:
+        """Hear of nobody."""
 
     def failed(self, error: BaseException, step: str | None = None) -> None:
         """Tell nobody."""

@@ -195,6 +195,12 @@ class MPIWorkers(Workers):
 
     # ------------------------------------------------------------------ ends
 
+    def check(self, what: str) -> None:
+        """Raise where another worker has told that it goes no further; wait for nobody."""
+        if not self._is_closed and os.getpid() == self._process:
+            self._notices.look()
+            self._waiting.check_without_call(what, PATIENCE)
+
     def failed(self, error: BaseException, step: str | None = None) -> None:
         """Tell all others that this worker goes no further: they raise a WorkerError."""
         if self._broken is not None or self._is_closed or os.getpid() != self._process:

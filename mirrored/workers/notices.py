@@ -5,7 +5,9 @@ These messages go their own way, so that whoever waits in a call hears of them t
 
 from __future__ import annotations
 
+import math
 import pickle
+import threading
 import time
 from typing import Any, NamedTuple
 
@@ -44,18 +46,28 @@ class Notices:
     Attributes:
         failure: The first failure that was told of; None: none was.
         ended: The workers that have come to their end, with what they told.
+        first_end: When the first of them told it; infinite: none has.
     """
 
     def __init__(self, mpi: Any, comm: Any) -> None:
         self.failure: Notice | None = None
         self.ended: dict[int, Notice] = {}
+        self.first_end = math.inf
         self._mpi = mpi
         self._comm = comm
         self._status = mpi.Status()
         self._sent: list[tuple[Any, bytes]] = []
+        self._looking = threading.Lock()
 
     def look(self) -> None:
-        """Take in what has arrived."""
+        """Take in what has arrived, unless another thread does."""
+        if self._looking.acquire(blocking=False):
+            try:
+                self._look()
+            finally:
+                self._looking.release()
+
+    def _look(self) -> None:
         mpi = self._mpi
         while message := self._comm.Improbe(mpi.ANY_SOURCE, mpi.ANY_TAG, self._status):
             data = bytearray(self._status.Get_count(mpi.BYTE))
@@ -65,6 +77,7 @@ class Notices:
     def _take(self, notice: Notice) -> None:
         if notice.kind == ENDED:
             self.ended[notice.worker] = notice
+            self.first_end = min(self.first_end, time.monotonic())
         elif self.failure is None:
             self.failure = notice
 

@@ -107,17 +107,30 @@ class Waiting:
             raise _failed(failure, self._workers.rank, call)
         for notice in self._notices.ended.values():
             if call is not None and notice.calls < call.number:
-                raise self._ended(notice, call)
+                raise self._ended(notice, call, call.what)
 
-    def _ended(self, notice: Notice, call: Call) -> WorkerError:
+    def check_without_call(self, what: str, patience: float) -> None:
+        """Raise what others have told, where this worker waits for them beside its calls.
+
+        Args:
+            what: What it waits for.
+            patience: Seconds that it waits for those that have ended, who did their part before.
+        """
+        if self.stopped is None:  # Else it has been told.
+            if self._notices.failure is not None:
+                raise _failed(self._notices.failure, self._workers.rank, None)
+            if time.monotonic() - self._notices.first_end > patience:
+                raise self._ended(next(iter(self._notices.ended.values())), what, what)
+
+    def _ended(self, notice: Notice, where: object, what: str) -> WorkerError:
         return WorkerError(
             f"Worker {notice.worker} on host {notice.host} has ended after {notice.calls} calls, "
-            f"and worker {self._workers.rank} waits for it in {call}. All workers have to take the "
-            "same steps: look whether that one had fewer batches, left a loop early, or called "
+            f"and worker {self._workers.rank} waits for it in {where}. All workers have to take "
+            "the same steps: look whether that one had fewer batches, left a loop early, or called "
             "`sys.exit`.",
             worker=notice.worker,
             host=notice.host,
-            what=call.what,
+            what=what,
             reason="ended",
         )
 

@@ -51,11 +51,20 @@ def trained(strategy: mr.distribute.Strategy, **options: Any) -> list[NDArray[An
     return [each.numpy() for each in model.trainable_variables]
 
 
-def test_a_card_sums_on_the_host(twin: Twin, emulated_cuda: Callable[..., Any]) -> None:
+def test_a_card_sums_on_the_host(
+    twin: Twin, emulated_cuda: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
     emulated_cuda()
-    strategy = MultiWorkerMirroredStrategy()
+    options = mr.distribute.experimental.CommunicationOptions(implementation="RING")
+    with caplog.at_level("INFO", "mirrored"):
+        strategy = MultiWorkerMirroredStrategy(communication_options=options)
+    assert (
+        "by MPI, on the host: on worker 0 (a) CommunicationOptions(implementation=" in caplog.text
+    )
     assert "GPU" in strategy.extended.worker_devices[0]
-    with pytest.raises(OperatorNotAllowedInGraphError, match="Several workers sum on the host"):
+    with pytest.raises(
+        OperatorNotAllowedInGraphError, match="Several workers sum on the host here"
+    ):
         trained(strategy)
     many = trained(strategy, run_eagerly=True)
     for one, other in zip(many, trained(mr.MirroredStrategy(), run_eagerly=True), strict=True):

@@ -18,8 +18,9 @@ from mirrored.backends.communication.failures import no_thread, timed_out
 from mirrored.backends.communication.futures import RESERVE, Future
 from mirrored.backends.communication.handle import Handle, Progress
 from mirrored.backends.communication.in_flight import Request
+from mirrored.backends.communication.peers import Peers
 from mirrored.backends.communication.watch import WATCH, Watch
-from mirrored.backends.stream_backend import Event, StreamBackend
+from mirrored.backends.stream_backend import Communicator, Event, StreamBackend
 from mirrored.errors import CollectiveError
 
 T = TypeVar("T")
@@ -50,9 +51,12 @@ class Connection:
             looks whether they can be, and raises if not.
         connect_timeout: Seconds that connecting the devices may take.
         watch: What looks after its collectives.
+        peers: Other processes, whose devices are connected with these; None: there are none. All
+            of them make the same calls, in the same order; what fails in one ends it for all.
 
     Attributes:
         streams: For each rank its device, with the stream of the collectives.
+        peers: The other processes.
 
     Raises:
         ValueError: There are no ranks, or they have not as many names.
@@ -66,6 +70,7 @@ class Connection:
         prepare: Callable[[], None] | None = None,
         connect_timeout: float = 120.0,
         watch: Watch = WATCH,
+        peers: Peers | None = None,
     ) -> None:
         if not ranks or len(ranks) != len(names):
             raise ValueError(
@@ -76,6 +81,7 @@ class Connection:
         self.names = tuple(names)
         # What computes beside a sum would take the card's multiprocessors before it else.
         self.streams = tuple(rank.another(urgent=True) for rank in self.ranks)
+        self.peers = peers
         self._prepare = prepare
         self._connect_timeout = connect_timeout
         self._watch = watch
@@ -136,7 +142,8 @@ class Connection:
         with self._locked():
             link: Handle = self._opened()
             progress = Progress(sends, receives, self.streams)
-            request = Request(self, what, step, timeout, progress, progress.ranks)
+            request = Request(self, what, step, timeout, self._done(progress), progress.ranks)
+            request.told = None if self.peers is None else self.peers.lost
             with self._asking(request, progress):
                 self._watch.add(request)
                 if self._link is not link:  # Everything has ended since it was looked up.
@@ -167,10 +174,14 @@ class Connection:
     def close_now(self) -> None:
         """Close where the process ends: wait for nobody for long, and log what goes wrong.
 
-        What is in flight has as long as `Watch.hurry` says.
+        What is in flight has as long as `Watch.hurry` says. Other processes may be long in coming
+        to their end, which disconnects the devices from theirs.
         """
         try:
-            self._close(_AT_EXIT)
+            if self.peers is None:
+                self._close(_AT_EXIT)
+            else:
+                self._watch.finish(self)
         except Exception as error:
             aborted = getattr(error, "aborted", None)
             if aborted is None:
@@ -210,6 +221,29 @@ class Connection:
             return None
         link.is_gone = True
         return functools.partial(self._abort, link)
+
+    # ------------------------------------------------------------------ other processes
+
+    def _done(self, progress: Progress) -> Callable[[], bool]:
+        """Return what says whether a sum is done, or raises where it never will be."""
+        peers = self.peers
+        if peers is None:
+            return progress
+
+        def done() -> bool:
+            if progress():
+                return True
+            peers.look()
+            return False
+
+        return done
+
+    def _connecting(self) -> Callable[[], Communicator]:
+        """Return what connects the devices, once all processes have come to do so."""
+        first = self.ranks[0]
+        if self.peers is None:
+            return functools.partial(first.connect, self.ranks)
+        return functools.partial(first.connect, self.ranks, self.peers.meet(first.new_key))
 
     # ------------------------------------------------------------------ calls of the communicator
 
@@ -261,14 +295,19 @@ class Connection:
             self._prepare()
         self._prepared = True
         logger.info("Connecting devices: %s.", ", ".join(self.names))
-        connect = functools.partial(self.ranks[0].connect, self.ranks)
-        call = self._begun("connect", "connecting", "Connecting devices", connect)
-        link = Handle(
-            self._returned(call, "connecting", self._connect_timeout, lambda late: late.abort())
-        )
+        try:
+            link = Handle(self._connected())
+        except BaseException as error:
+            if self.peers is not None:
+                self.peers.lost(error)
+            raise
         self._link = link
         _keep(self, link)
         return link
+
+    def _connected(self) -> Communicator:
+        call = self._begun("connect", "connecting", "Connecting devices", self._connecting())
+        return self._returned(call, "connecting", self._connect_timeout, lambda late: late.abort())
 
     def _begun(self, verb: str, what: str, doing: str, function: Callable[[], T]) -> Future[T]:
         """Call in a thread of its own, or raise: without one it could hang for ever."""
@@ -286,9 +325,15 @@ class Connection:
     ) -> T:
         """Return what a call returns, if it does so in time."""
         until = self._watch.clock() + seconds
+
+        def over() -> bool:
+            if self.peers is not None and not call.is_over:
+                self.peers.look()
+            return call.is_over or self._watch.clock() >= until
+
         try:
             # Nothing is written meanwhile, and it takes long where something is wrong.
-            self._watch.wait(lambda: call.is_over or self._watch.clock() >= until, may_break=True)
+            self._watch.wait(over, may_break=True)
             if not call.is_over:
                 raise timed_out(self.names, what, seconds, call.name)
         except BaseException:

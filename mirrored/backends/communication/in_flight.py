@@ -49,6 +49,7 @@ class Request:
             these devices is seen done if that is later; may be infinite.
         done: Whether it is done on every rank. It waits for nothing, and may raise.
         ranks: For each rank whether it is done there, for messages.
+        told: Told the error where it ended because one failed; None: nobody is.
         asked: When it was asked for.
         asker: By whom.
         is_lost: Whether it ended since one failed, this one or another.
@@ -60,6 +61,7 @@ class Request:
     timeout: float
     done: Callable[[], bool]
     ranks: Callable[[], Sequence[bool]] | None = None
+    told: Callable[[BaseException], object] | None = field(default=None, init=False)
     asked: float = field(default=0.0, init=False)
     asker: Asker = field(default_factory=Asker, init=False)
     is_lost: bool = field(default=False, init=False)

@@ -367,6 +367,9 @@ class Watch:
         kept = without_frames(error)
         for asker in abort.taken.askers:
             asker.lost = kept
+        for told in {each.told for each in abort.taken.requests}:
+            if told is not None:
+                told(kept)
         self._last_error = kept
         self._aborting = None
         abort.error = error

@@ -34,6 +34,7 @@ from mirrored.backends.stream_backend import (
     Event,
     Fusion,
     Launchable,
+    Place,
     StreamBackend,
 )
 from mirrored.errors import DeviceUnavailableError, ResourceExhaustedError
@@ -318,12 +319,16 @@ class CudaBackend:
         """Return why this device cannot connect to others; see `StreamBackend`."""
         return _why_not([self, *(each for each in others if each is not self)])
 
-    def connect(self, ranks: Sequence[StreamBackend]) -> Communicator:
+    def new_key(self) -> bytes:
+        """Return a unique id of NCCL; see `StreamBackend`."""
+        return nccl.new_key(nccl.load())
+
+    def connect(self, ranks: Sequence[StreamBackend], place: Place | None = None) -> Communicator:
         """Return a communicator of NCCL; see `StreamBackend`."""
         why = _why_not(ranks)
         if why is not None:
             raise DeviceUnavailableError(why)
-        return nccl.NcclCommunicator(nccl.load(), _cuda(ranks))
+        return nccl.NcclCommunicator(nccl.load(), _cuda(ranks), place)
 
     def reads(self, other: StreamBackend) -> bool:
         """Return whether copies from another device come directly; see `StreamBackend`."""

@@ -14,7 +14,9 @@ from typing import Any, Protocol
 from mirrored._interrupt import InterruptGuard
 from mirrored.backends.cuda import libraries, nccl_settings, toolkit
 from mirrored.backends.cuda.context import CurrentCard, Entered, lock_of
+from mirrored.backends.cuda.nccl_answers import number_of_version, said
 from mirrored.backends.cuda.nccl_settings import set_deterministic as set_deterministic
+from mirrored.backends.stream_backend import Place
 from mirrored.errors import CollectiveError, DeviceUnavailableError
 
 _MAJOR = 2  # Of the library's file.
@@ -25,16 +27,6 @@ _OLDEST, _SEVERAL_ON_A_CARD = 2_22_00, 2_30_00
 _LEAVES = 10.0
 
 _SUCCESS, _IN_PROGRESS = 0, 7
-_STATUS = {
-    1: "ncclUnhandledCudaError",
-    2: "ncclSystemError",
-    3: "ncclInternalError",
-    4: "ncclInvalidArgument",
-    5: "ncclInvalidUsage",
-    6: "ncclRemoteError",
-    7: "ncclInProgress",
-    8: "ncclTimeout",
-}
 _SUM = 0  # ncclRedOp_t
 
 # With it NCCL waits for ever where one thread has several cards: https://github.com/NVIDIA/nccl/pull/774.
@@ -89,7 +81,7 @@ def load() -> Any:
 
 def version(library: Any) -> str:
     """Return the version of a loaded NCCL, as in '2.27.3'. It starts nothing on a card."""
-    number = _number(library)
+    number = number_of_version(library)
     return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
 
 
@@ -99,7 +91,7 @@ def why_not(ranks: Sequence[RankDevice]) -> str | None:
         library = load()
     except DeviceUnavailableError as error:
         return str(error)
-    if _number(library) < _OLDEST:
+    if number_of_version(library) < _OLDEST:
         return (
             "NCCL cannot be used: sums that hang cannot be ended before version 2.22. Received: "
             f"{version(library)}. Upgrade it: "
@@ -118,7 +110,7 @@ def why_not(ranks: Sequence[RankDevice]) -> str | None:
     if shared is None:
         return None
     why = nccl_settings.why_not_several()
-    if why is None and _number(library) < _SEVERAL_ON_A_CARD:
+    if why is None and number_of_version(library) < _SEVERAL_ON_A_CARD:
         why = f"Several need version 2.30 or later, and {version(library)} is installed: upgrade it"
     if why is None:
         return None
@@ -128,18 +120,55 @@ def why_not(ranks: Sequence[RankDevice]) -> str | None:
     )
 
 
+class _UniqueId(ctypes.Structure):
+    """ncclUniqueId, by which the ranks of several processes find each other."""
+
+    _fields_ = (("internal", ctypes.c_ubyte * 128),)
+
+
+def new_key(library: Any) -> bytes:
+    """Return a unique id, which ranks of several processes are connected by. It starts no card.
+
+    Args:
+        library: What `load` returned.
+
+    Raises:
+        CollectiveError: NCCL could not make one.
+    """
+    _settle_environment()
+    made = _UniqueId()
+    status = library.ncclGetUniqueId(ctypes.byref(made))
+    if status:
+        raise CollectiveError(
+            f"NCCL could not make an id for the cards of several processes. Received: "
+            f"{said(library, 'ncclGetUniqueId', status)}. It takes a network between their hosts: "
+            "NCCL_SOCKET_IFNAME names its interface, and NCCL_DEBUG=WARN shows what NCCL says."
+        )
+    return bytes(made.internal)
+
+
+def _settle_environment(*, several: bool = False) -> None:
+    """Set what NCCL is to read, which it does now at the latest."""
+    if several or nccl_settings.are_several_asked_for():
+        nccl_settings.allow_several()
+    nccl_settings.note_that_they_are_read()
+
+
 class NcclCommunicator:
     """Connected cards, or several devices of one; see `Communicator`.
 
     Args:
         library: What `load` returned.
-        ranks: A device for each rank, in order.
+        ranks: A device for each rank of this process, in order.
+        place: Where they are among those of several processes; None: there are no others.
 
     Raises:
         CollectiveError: NCCL could not connect them.
     """
 
-    def __init__(self, library: Any, ranks: Sequence[RankDevice]) -> None:
+    def __init__(
+        self, library: Any, ranks: Sequence[RankDevice], place: Place | None = None
+    ) -> None:
         self._library = library
         self._ranks = tuple(ranks)
         self._cards = ", ".join(rank.where for rank in ranks)
@@ -150,12 +179,14 @@ class NcclCommunicator:
         # Held while NCCL is asked something that it answers at once, and never while it works.
         self._handing_over = threading.Lock()
         self._handles: tuple[ctypes.c_void_p, ...] = ()
-        self._connect()
+        _settle_environment(several=len(self._locks) < len(self._ranks))
+        if place is None:
+            self._connect()
+        else:
+            self._join(place)
 
     def _connect(self) -> None:
-        if len(self._locks) < len(self._ranks):
-            nccl_settings.allow_several()
-        nccl_settings.note_that_they_are_read()
+        """Connect the cards with each other."""
         size, first = len(self._ranks), self._ranks[0]
         made = (ctypes.c_void_p * size)()
         numbers = (ctypes.c_int * size)(*(rank.device.id for rank in self._ranks))
@@ -163,6 +194,18 @@ class NcclCommunicator:
         with Entered(first.where, first.device, threading.RLock()):
             self._ask("ncclCommInitAll", ctypes.byref(made), ctypes.c_int(size), numbers)
         self._handles = tuple(ctypes.c_void_p(handle) for handle in made)
+
+    def _join(self, place: Place) -> None:
+        """Connect the cards with each other and with those of other processes."""
+        made = [ctypes.c_void_p() for _ in self._ranks]
+        key = _UniqueId.from_buffer_copy(place.key)
+        # A rank is on the card that is current when it is asked for.
+        with self._group():
+            for number, (rank, handle) in enumerate(zip(self._ranks, made, strict=True)):
+                with Entered(rank.where, rank.device, threading.RLock()):
+                    size, own = ctypes.c_int(place.total), ctypes.c_int(place.first + number)
+                    self._ask("ncclCommInitRank", ctypes.byref(handle), size, key, own)
+        self._handles = tuple(made)
 
     def all_reduce(
         self, sends: Sequence[Any], receives: Sequence[Any], streams: Sequence[Any]
@@ -204,7 +247,8 @@ class NcclCommunicator:
                 function = self._library.ncclCommGetAsyncError
                 answer = function(handle, ctypes.byref(status)) or status.value
                 if answer not in (_SUCCESS, _IN_PROGRESS):
-                    found.append(f"{rank.where}: {self._said('ncclCommGetAsyncError', answer)}")
+                    words = said(self._library, "ncclCommGetAsyncError", answer)
+                    found.append(f"{rank.where}: {words}")
         return "; ".join(found) or None
 
     def abort(self) -> None:
@@ -336,17 +380,9 @@ class NcclCommunicator:
 
     def _error(self, function: str, status: int) -> CollectiveError:
         return CollectiveError(
-            f"NCCL failed over {self._cards}. Received: {self._said(function, status)}. Set "
-            "NCCL_DEBUG=WARN to see what it says of it; `python -m mirrored devices` shows the "
-            "versions that are used."
-        )
-
-    def _said(self, function: str, status: int) -> str:
-        said = f"{function} answered {_STATUS.get(status, 'an unknown status')} ({status})"
-        text = _last_error(self._library)
-        # It keeps them until it has others.
-        return (
-            f"{said}; its last message, perhaps of an earlier call, is {text!r}" if text else said
+            f"NCCL failed over {self._cards}. Received: "
+            f"{said(self._library, function, status)}. Set NCCL_DEBUG=WARN to see what it says of "
+            "it; `python -m mirrored devices` shows the versions that are used."
         )
 
 
@@ -363,17 +399,3 @@ def _check_memory(send: Any, receive: Any) -> None:
             "A sum is written over what is added, or apart from it. Received: arrays of "
             f"{send.nbytes} bytes that begin {abs(first - second)} bytes apart."
         )
-
-
-def _number(library: Any) -> int:
-    value = ctypes.c_int()
-    library.ncclGetVersion(ctypes.byref(value))  # It fails for no pointer alone.
-    return value.value
-
-
-def _last_error(library: Any) -> str:
-    """Return NCCL's own words of what went wrong last, an empty string where it has none."""
-    function = library.ncclGetLastError
-    function.restype = ctypes.c_char_p  # Else a pointer would be cut to an int.
-    text = function(ctypes.c_void_p())
-    return text.decode(errors="replace").strip() if text else ""

@@ -90,7 +90,7 @@ def set_deterministic() -> None:
 
 def why_not_several() -> str | None:
     """Return why NCCL would not take several ranks on a card, in a sentence; None: it would."""
-    if os.environ.get(MULTI_RANK) != "1":
+    if not are_several_asked_for():
         return f"Sum what is on one card by itself first; for tests, {MULTI_RANK}=1 allows it"
     with _lock:
         late = _late(_FOR_SEVERAL)
@@ -100,6 +100,11 @@ def why_not_several() -> str | None:
             "these variables before the program"
         )
     return None
+
+
+def are_several_asked_for() -> bool:
+    """Return whether the environment asks for several ranks on a card."""
+    return os.environ.get(MULTI_RANK) == "1"
 
 
 def allow_several() -> None:
@@ -118,7 +123,7 @@ def note_that_they_are_read() -> None:
 
 def _fixed_channels() -> Mapping[str, str]:
     """Return settings that fix the number of channels: at the one that is asked for, if any."""
-    otherwise = _CHANNELS_OF_SEVERAL if os.environ.get(MULTI_RANK) == "1" else _CHANNELS
+    otherwise = _CHANNELS_OF_SEVERAL if are_several_asked_for() else _CHANNELS
     given = {**in_files(), **os.environ}
     asked = given.get(_MOST_CHANNELS) or given.get(_FEWEST_CHANNELS)
     return dict.fromkeys((_FEWEST_CHANNELS, _MOST_CHANNELS), asked or otherwise)

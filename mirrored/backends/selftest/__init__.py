@@ -19,7 +19,7 @@ from mirrored.backends.selftest.process import Outcome as Outcome
 from mirrored.backends.selftest.process import Then
 from mirrored.backends.selftest.process import run_child as run_child
 from mirrored.backends.selftest.sums import Finding, Symptom, examine
-from mirrored.backends.stream_backend import StreamBackend
+from mirrored.backends.stream_backend import Place, StreamBackend
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
 
 _PROGRAM = "from mirrored.backends import selftest; selftest.main()"
@@ -64,6 +64,7 @@ def require(
     names: Sequence[str],
     timeout: float = 60.0,
     start: float = 120.0,
+    place: Place | None = None,
 ) -> None:
     """Return once NCCL was found to sum right between cards.
 
@@ -75,13 +76,16 @@ def require(
         names: What errors call each.
         timeout: The seconds that the sums may take.
         start: The seconds before them, in which Python and CUDA start and the cards are connected.
+        place: Where the ranks are among those of several processes, all of which call this; None:
+            there are no others.
 
     Raises:
         CollectiveTimeoutError: It was not done in time.
         CollectiveError: Something else is wrong. Both say what, and what to try.
     """
     cards = [str(rank.memory) for rank in ranks]
-    key = (tuple(cards), tuple(settings_in_force()))
+    span = None if place is None else place[:2]
+    key = (tuple(cards), tuple(settings_in_force()), span)
     with _lock:  # One at a time: two tests on one card would make each other late.
         if key in _passed:
             return
@@ -91,7 +95,8 @@ def require(
             start + timeout,
         )
         times = {"timeout": timeout, "start": start}
-        asked = json.dumps({"cards": cards, "names": list(names), **times})
+        among = None if place is None else [*place[:2], place.key.hex()]
+        asked = json.dumps({"cards": cards, "names": list(names), "place": among, **times})
         command = [sys.executable, "-c", _PROGRAM]
         try:
             outcome = run_child(command, asked, start, Then(_FIRST_SUM, timeout))
@@ -248,5 +253,9 @@ def _examine_cards(asked: dict[str, Any], progress: Callable[[str], None]) -> li
         f"{name} ({each.name} at {card})"
         for name, each, card in zip(asked["names"], hardware, asked["cards"], strict=True)
     ]
+    place = None
+    if asked.get("place"):
+        first, count, key = asked["place"]
+        place = Place(first, count, bytes.fromhex(key))
     # Half the time: which device is late is better known than that something is.
-    return examine(ranks, names, asked["timeout"] / 2, progress)
+    return examine(ranks, names, asked["timeout"] / 2, progress, place)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mirrored.backends.backend import Storage
 from mirrored.backends.communication.futures import Future, pauses
-from mirrored.backends.stream_backend import Communicator, StreamBackend
+from mirrored.backends.stream_backend import Communicator, Place, StreamBackend
 from mirrored.errors import CollectiveError, DeviceLostError
 
 _DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "int32"))
@@ -87,19 +87,22 @@ def examine(
     names: Sequence[str],
     timeout: float,
     progress: Callable[[str], object],
+    place: Place | None = None,
 ) -> list[Finding]:
     """Connect devices, let them sum known values, and return what is wrong.
 
     One all-reduce may take so many seconds, and connecting has no deadline here; `progress` is
     called with what is done next. After a time-out or an error nothing more is tried, and all that
-    was asked for is aborted.
+    was asked for is aborted. `place` is where the devices are among those of several processes, all
+    of which call this.
     """
     progress("connecting them")
+    first, count = (0, len(ranks)) if place is None else place[:2]
     try:
-        communicator = ranks[0].connect(ranks)
+        communicator = ranks[0].connect(ranks, *(() if place is None else (place,)))
     except CollectiveError as error:
         return [Finding(Symptom.ERROR, f"They could not be connected: {error}")]
-    check = _Check(ranks, names, communicator, timeout)
+    check = _Check(ranks, names, communicator, timeout, first, count)
     found: list[Finding] = []
     large = itertools.product(_DTYPES[:1], _LARGE_COUNTS)
     for dtype, count in (*itertools.product(_DTYPES, _COUNTS), *large):
@@ -122,11 +125,15 @@ class _Check:
         names: Sequence[str],
         communicator: Communicator,
         timeout: float,
+        first: int,
+        count: int,
     ) -> None:
         self._ranks = ranks
         self._names = names
         self._communicator = communicator
         self._timeout = timeout
+        self._first = first
+        self._count = count
         self._pools = [rank.make_pool(None, parent=None, growth=True) for rank in ranks]
 
     def sums(self, dtype: np.dtype[Any], count: int) -> list[Finding]:
@@ -151,7 +158,8 @@ class _Check:
 
     def _fill(self, into: list[Storage], dtype: np.dtype[Any], count: int, turn: int) -> None:
         for number, (rank, storage) in enumerate(zip(self._ranks, into, strict=True)):
-            rank.copy_from_host(storage, known_values(number, count, dtype, turn))
+            values = known_values(self._first + number, count, dtype, turn)
+            rank.copy_from_host(storage, values)
 
     def _spoil(self, into: list[Storage]) -> None:
         """Write what is no sum, so that a sum that never came is not taken for the one before."""
@@ -193,7 +201,7 @@ class _Check:
     def _wrong(
         self, receives: list[Storage], dtype: np.dtype[Any], count: int, turn: int, what: str
     ) -> Iterator[Finding]:
-        expected = known_sum(len(self._ranks), count, dtype, turn)
+        expected = known_sum(self._count, count, dtype, turn)
         for rank, name, storage in zip(self._ranks, self._names, receives, strict=True):
             difference = _difference(rank.to_host(storage.array), expected)
             if difference is not None:

@@ -7,21 +7,35 @@ connect takes seconds and memory on every card, so each set of ranks is connecte
 
 import os
 import threading
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from mirrored.backends import selftest
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
+from mirrored.backends.communication.peers import Peers
 from mirrored.backends.stream_backend import StreamBackend, is_streamed
 from mirrored.devices import Device
 from mirrored.errors import InvalidArgumentError
 
 SELFTEST = "MIRRORED_NCCL_SELFTEST"
 
+
+class TestedPeers(Peers, Protocol):
+    """Other processes, as `Peers`, with which sums are tried before they are relied on."""
+
+    def agree(self, test: Callable[[], object]) -> object:
+        """Call a test, as all processes do, and raise where it failed in any of them.
+
+        Raises:
+            CollectiveError: It failed; the text says where, and why.
+        """
+
+
 # By the first rank's device, which a connection does not keep alive: it is forgotten with the
-# devices. Then by the backends of all ranks.
-_known: WeakKeyDictionary[Device, dict[tuple[StreamBackend, ...], Connection]] = WeakKeyDictionary()
+# devices. Then by the backends of all ranks, and the other processes.
+_Key = tuple[tuple[StreamBackend, ...], TestedPeers | None]
+_known: WeakKeyDictionary[Device, dict[_Key, Connection]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -59,10 +73,14 @@ def every_replica_is_a_rank() -> bool:
     return os.environ.get(MULTI_RANK) == "1"
 
 
-def connection(leaders: Sequence[Device]) -> Connection:
+def connection(leaders: Sequence[Device], peers: TestedPeers | None = None) -> Connection:
     """Return what connects devices; nothing is connected before it is first used.
 
     Before it is, known sums are tried in a process of their own, unless MIRRORED_NCCL_SELFTEST=0.
+
+    Args:
+        leaders: The devices of this process.
+        peers: Other processes, with whose devices they are connected; None: there are none.
 
     Raises:
         InvalidArgumentError: A device computes on the host, where there is nothing to connect.
@@ -70,9 +88,10 @@ def connection(leaders: Sequence[Device]) -> Connection:
     ranks = streamed(leaders)
     with _lock:
         mine = _known.setdefault(leaders[0], {})
-        if ranks not in mine:
-            mine[ranks] = _made(ranks, tuple(device.full_name for device in leaders))
-        return mine[ranks]
+        if (ranks, peers) not in mine:
+            names = tuple(device.full_name for device in leaders)
+            mine[ranks, peers] = _made(ranks, names, peers)
+        return mine[ranks, peers]
 
 
 def streamed(leaders: Sequence[Device]) -> tuple[StreamBackend, ...]:
@@ -88,7 +107,9 @@ def streamed(leaders: Sequence[Device]) -> tuple[StreamBackend, ...]:
     return tuple(backends)
 
 
-def _made(ranks: tuple[StreamBackend, ...], names: tuple[str, ...]) -> Connection:
+def _made(
+    ranks: tuple[StreamBackend, ...], names: tuple[str, ...], peers: TestedPeers | None
+) -> Connection:
     tried = False
 
     def prepare() -> None:
@@ -98,6 +119,10 @@ def _made(ranks: tuple[StreamBackend, ...], names: tuple[str, ...]) -> Connectio
         if tried:
             selftest.forget()  # Something has failed since, so what passed then says nothing.
         tried = True
-        selftest.require(ranks, names)
+        if peers is None:
+            selftest.require(ranks, names)
+            return
+        place = peers.meet(ranks[0].new_key)
+        peers.agree(lambda: selftest.require(ranks, names, place=place))
 
-    return Connection(ranks, names, prepare=prepare)
+    return Connection(ranks, names, prepare=prepare, peers=peers)

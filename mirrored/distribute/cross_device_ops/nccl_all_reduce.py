@@ -16,8 +16,13 @@ from mirrored.backends.communication.connection import Connection
 from mirrored.devices import Device
 from mirrored.devices.timing import Work, observers, short_name, tell
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
-from mirrored.distribute.cross_device_ops.connections import Rank, connection, ranks
-from mirrored.distribute.cross_device_ops.interface import of_sum
+from mirrored.distribute.cross_device_ops.connections import (
+    Rank,
+    TestedPeers,
+    connection,
+    ranks,
+)
+from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import NUMBERS
@@ -114,7 +119,7 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
             )
         )
         rest = iter(
-            self._reduction.batch_all_reduce_implementation(
+            self._rest.batch_all_reduce_implementation(
                 reduce_op, [v for v, here in zip(batch, by_nccl, strict=True) if not here], options
             )
         )
@@ -132,14 +137,14 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         where = [value._device for value in values]
         parts = _ranks(where)
         sums = [_sum_on_card([values[i] for i in rank.replicas]) for rank in parts]
-        between = connection([where[rank.leader] for rank in parts])
+        between = self._between([where[rank.leader] for rank in parts])
         recorder = active_recorder()
         all_reduce = _all_reduce if recorder is None else recorder.all_reduce
         results = list(values)
         totals = all_reduce(sums, between, what=what, timeout=options.timeout)
         for rank, total in zip(parts, totals, strict=True):
             with devices.device(total._device):
-                reduced = of_sum(reduce_op, total, len(values))
+                reduced = of_sum(reduce_op, total, self._replicas_of(values))
             for i in rank.replicas:
                 results[i] = reduced.copy_to(where[i])
         return results
@@ -158,11 +163,29 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
                 self._tell(where, device, reason)
                 return None
         leaders = [where[rank.leader] for rank in _ranks(where)]
-        if len(leaders) == 1:
+        if len(leaders) == 1 and self._peers is None:
             return None
-        found = connection(leaders)
+        found = self._between(leaders)
         self._used.add(found)
         return found
+
+    @property
+    def _peers(self) -> TestedPeers | None:
+        """Other processes, with whose devices these are connected; None: there are none."""
+        return None
+
+    @property
+    def _rest(self) -> CrossDeviceOps:
+        """What reduces the values that NCCL does not."""
+        return self._reduction
+
+    def _between(self, leaders: Sequence[Device]) -> Connection:
+        """Return what connects the devices of ranks."""
+        return connection(leaders, self._peers)
+
+    def _replicas_of(self, values: Sequence[Tensor]) -> int:
+        """Return how many values are reduced where these are."""
+        return len(values)
 
     def _tell(self, where: Sequence[Device], device: Device, reason: str) -> None:
         """Log, once for each set of devices, why NCCL does not sum between them."""

@@ -69,8 +69,10 @@ class CommunicationOptions:
         timeout_seconds: How long a collective between GPUs may take, in seconds, before it is
             ended with a CollectiveTimeoutError. None: 10 minutes; 0 or infinity: as long as it
             takes. On host memory nothing waits for another device, and it is not used.
-        implementation: Who carries the values, as an enum or its name in any case. In one process
-            the strategy's `cross_device_ops` decide that, and it is not used, as in TensorFlow.
+        implementation: Who carries the values, as an enum or its name in any case. For several
+            workers RING lets them sum on the host, and not by NCCL, which they otherwise do where
+            all replicas are on cards. In one process the strategy's `cross_device_ops` decide
+            that, and it is not used, as in TensorFlow.
 
     Raises:
         ValueError: A negative number, one that is not a number, or an unknown implementation.

@@ -24,6 +24,8 @@ class Unconnected:
         names: A device a rank.
     """
 
+    peers = None
+
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
         self.streams = [devices.get_device(name).backend.another() for name in names]

@@ -15,6 +15,8 @@ from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveTimeoutError
 from mirrored.ops.hooks import active_recorder
+from mirrored.program.overlap import Streams
+from mirrored.program.schedule import make_schedule
 from mirrored.program.streamed import StreamedProgram
 
 RNG = np.random.default_rng(5)
@@ -204,3 +206,18 @@ def test_a_sum_that_hangs_writes_nothing(seed: int, guarded: bool, cards: Any) -
     for variable in variables:
         np.testing.assert_array_equal(variable.numpy(), first[0] * np.float32(2))
     connection.close()
+
+
+@pytest.mark.parametrize("guarded", [False, True], ids=["plain", "guarded"])
+@pytest.mark.parametrize("parts", [(1,), (1, 1), (2, 1)], ids=str)
+def test_all_processes_ask_for_sums_in_one_order(
+    parts: tuple[int, ...], guarded: bool, cards: Any
+) -> None:
+    """It is that of recording, and each comes once, whoever needs it, and whenever it is ready."""
+    cards.make(*parts)
+    for seed in range(6):
+        connection = cards.unconnected()
+        connection.peers = object()
+        graph = cards.random(seed, sum(parts), guarded=guarded, connection=connection)
+        launches = make_schedule(graph, Streams(graph)).launches()
+        assert [each.collective for each in launches if each.collective] == graph.collectives

@@ -103,6 +103,15 @@ class Clique:
     callers: dict[Thread, int] = field(default_factory=dict)
     error: int = 0
 
+    @property
+    def ranks(self) -> list[int]:
+        """Those of this process."""
+        return list(range(self.size))
+
+    def all_reduce(self, number: int, fate: Fate) -> AllReduce:
+        """Return an all-reduce of these ranks."""
+        return AllReduce(self, number, fate)
+
 
 @dataclass(eq=False)
 class Rank:
@@ -205,7 +214,7 @@ class AllReduce:
         if self.done:
             return []
         parts = list(self.parts.values())
-        missing = [rank for rank in range(self._clique.size) if rank not in self.parts]
+        missing = [rank for rank in self._clique.ranks if rank not in self.parts]
         apart = [part.rank.number for part in parts if part.rank.aborted]
         late = [part.rank.number for part in parts if not _is_next(part)]
         reasons = (
@@ -250,10 +259,14 @@ class AllReduce:
                     poison(*part.receive)
 
     def _reduced(self) -> NDArray[Any]:
-        operation = self.parts[0].asked.operation
-        arrays = [self.parts[rank].read() for rank in range(self._clique.size)]
+        operation = next(iter(self.parts.values())).asked.operation
+        arrays = self._arrays()
         result: NDArray[Any] = functools.reduce(OPERATIONS[operation], arrays)
         return (result / len(arrays)).astype(result.dtype) if operation == AVERAGE else result
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        """Return what each rank adds."""
+        return [self.parts[rank].read() for rank in range(self._clique.size)]
 
 
 def _is_next(part: Part) -> bool:

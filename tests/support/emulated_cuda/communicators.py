@@ -10,16 +10,28 @@ import os
 import threading
 from collections.abc import Callable
 from ctypes import c_int, c_void_p
+from typing import NamedTuple
 
 from emulated_cuda.collectives import Clique, Rank
 from emulated_cuda.faults import EmulatorError
 from emulated_cuda.foreign import write
 from emulated_cuda.machine import Machine
+from emulated_cuda.processes import SharedClique, keep_going
 
 OK, CUDA_ERROR, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_USAGE, REMOTE_ERROR = 0, 1, 3, 4, 5, 6
 IN_PROGRESS = 7
 _VERSION = 23203
 _MULTI_RANK, _MULTI_RANK_VERSION = "NCCL_MULTI_RANK_GPU_ENABLE", 23000
+
+
+class Joining(NamedTuple):
+    """A rank that is to be connected with those of other processes: `ncclCommInitRank`."""
+
+    to: int
+    count: int
+    key: bytes
+    number: int
+    card: int
 
 
 class Communicators:
@@ -103,6 +115,19 @@ class Communicators:
             return IN_PROGRESS
         write(to, (c_void_p * count)(*handles))
         return OK
+
+    def join(self, joining: list[Joining]) -> SharedClique:
+        """Write a handle for each rank of this process that joins those of others."""
+        machine = self._machine
+        clique = SharedClique(joining[0].count, joining[0].key)
+        for each in joining:
+            machine.raise_if_lost(machine.use(each.card))
+            handle = machine.handle() + (1 << 40)
+            clique.own.add(each.number)
+            self._ranks[handle] = Rank(clique, each.number, each.card)
+            write(each.to, c_void_p(handle))
+        keep_going(machine)
+        return clique
 
     def finalize(self, comm: int | None) -> int:
         """Wait for all that one was asked for."""

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from ctypes import c_int, c_size_t, c_void_p
+from ctypes import c_int, c_size_t, c_ubyte, c_void_p
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +20,6 @@ from emulated_cuda.collectives import (
     BFLOAT16,
     DATATYPES,
     OPERATIONS,
-    AllReduce,
     Asked,
     Fate,
     Part,
@@ -35,11 +34,13 @@ from emulated_cuda.communicators import (
     OK,
     REMOTE_ERROR,
     Communicators,
+    Joining,
 )
 from emulated_cuda.compiler import compile_all
 from emulated_cuda.faults import EmulatorError
 from emulated_cuda.foreign import Library, write
 from emulated_cuda.machine import Machine
+from emulated_cuda.processes import ID_BYTES, new_id
 
 _TEXTS = (
     "no error",
@@ -55,12 +56,20 @@ _TEXTS = (
 )
 _LONGEST_TEXT = 1024
 # What sets the card that was current before again, which makes a context there.
-_SET_CARDS = frozenset({"ncclCommInitAll", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy"})
+_SET_CARDS = frozenset(
+    {"ncclCommInitAll", "ncclCommInitRank", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy"}
+)
 _SET_CARDS |= {"ncclCommAbort"}
 # Of calls that may last: which argument is the communicator.
 _ABOUT = {"ncclAllReduce": 5, "ncclCommFinalize": 0, "ncclCommGetAsyncError": 0}
 # What has its effect even where it gives an error: it may not be asked again.
 _DONE_ANYWAY = frozenset({"ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy", "ncclCommAbort"})
+
+
+class UniqueId(ctypes.Structure):
+    """ncclUniqueId."""
+
+    _fields_ = (("internal", c_ubyte * ID_BYTES),)
 
 
 class Launched(NamedTuple):
@@ -81,12 +90,14 @@ class _Group:
         depth: How many starts have no end.
         parts: What is launched at the outermost end.
         freed: Ranks that go at the outermost end.
+        joining: Ranks that are connected with those of other processes then.
         result: The first error.
     """
 
     depth: int = 0
     parts: list[Part] = field(default_factory=list)
     freed: list[Rank] = field(default_factory=list)
+    joining: list[Joining] = field(default_factory=list)
     result: int = OK
 
 
@@ -137,6 +148,8 @@ class _Nccl:
             wait = _arrived(self.blocked, name)
         if wait is not None:
             wait()  # Without the lock: others go on.
+        if name == "ncclGroupEnd" and not self._have_joined():
+            return INTERNAL_ERROR
         with machine.lock:
             result = machine.next_injected(name)
             if result:
@@ -205,6 +218,30 @@ class _Nccl:
         if threading.current_thread() in self._groups:
             raise EmulatorError("NCCL: communicators that are made in a group are not there yet.")
         return self.communicators.make(to, count, devices)
+
+    def unique_id(self, to: int | None) -> int:
+        if not to:
+            return INVALID_ARGUMENT
+        write(to, (c_ubyte * ID_BYTES)(*new_id()))
+        return OK
+
+    def init_rank(self, to: int | None, count: int, key: UniqueId, number: int) -> int:
+        group = self._groups.get(threading.current_thread())
+        if group is None:
+            raise EmulatorError("NCCL: ranks of several processes are asked for in a group.")
+        card = self._machine.current.device
+        group.joining.append(Joining(to or 0, count, bytes(key.internal), number, card))
+        return OK
+
+    def _have_joined(self) -> bool:
+        """Connect the ranks of the group that ends; others may go on meanwhile."""
+        group = self._groups.get(threading.current_thread())
+        if group is None or group.depth > 1 or group.result or not group.joining:
+            return True
+        with self._machine.lock:
+            clique = self.communicators.join(group.joining)
+        clique.meet()
+        return True
 
     def group_start(self) -> int:
         self._groups.setdefault(threading.current_thread(), _Group()).depth += 1
@@ -335,7 +372,7 @@ class _Nccl:
             whole = rank.clique.open.get(rank.asked)
             if whole is None:
                 fate: Fate = _arrived(self.fates) or Fate()
-                whole = AllReduce(rank.clique, rank.asked, fate)
+                whole = rank.clique.all_reduce(rank.asked, fate)
                 rank.clique.open[rank.asked] = whole
                 rank.clique.error = fate.error or rank.clique.error
             whole.add(part)
@@ -369,6 +406,8 @@ class EmulatedNccl(Library):
         functions: dict[str, tuple[list[Any], Callable[..., int]]] = {
             "ncclGetVersion": ([c_void_p], nccl.get_version),
             "ncclCommInitAll": ([c_void_p, c_int, c_void_p], nccl.init_all),
+            "ncclGetUniqueId": ([c_void_p], nccl.unique_id),
+            "ncclCommInitRank": ([c_void_p, c_int, UniqueId, c_int], nccl.init_rank),
             "ncclCommFinalize": (comm, made.finalize),
             "ncclCommDestroy": (comm, made.destroy),
             "ncclCommAbort": (comm, nccl.abort),

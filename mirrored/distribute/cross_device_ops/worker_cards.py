@@ -1,0 +1,173 @@
+"""The cards of all workers: whether NCCL connects them, and how the workers meet to do so.
+
+All workers take the same choice, of what each of them says of its devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from mirrored._logging import logger
+from mirrored.distribute.cross_device_ops.options import (
+    CommunicationImplementation,
+    CommunicationOptions,
+)
+from mirrored.errors import CollectiveError
+
+if TYPE_CHECKING:  # Workers without cards need none of these.
+    from mirrored.backends.stream_backend import Place
+    from mirrored.devices import Device
+    from mirrored.workers import Workers
+
+T = TypeVar("T")
+
+_WHAT = "the cards of all workers"
+
+
+class Cards(NamedTuple):
+    """What a worker says of its devices.
+
+    Attributes:
+        why_no_nccl: Why NCCL cannot sum between them and others, in a sentence; None: it can.
+        ranks: How many ranks of NCCL they are.
+        cards: The cards that these are on, by the names that their host has for them.
+        shared: Whether the environment lets several ranks be on one card.
+    """
+
+    why_no_nccl: str | None
+    ranks: int = 0
+    cards: tuple[str, ...] = ()
+    shared: bool = False
+
+
+def cards_of(devices: Sequence[Device], options: CommunicationOptions | None) -> Cards:
+    """Return what a worker says of its devices; nothing is started for it.
+
+    Args:
+        devices: Those of its replicas.
+        options: The strategy's hints.
+    """
+    if options is not None and options.implementation is CommunicationImplementation.RING:
+        return Cards("CommunicationOptions(implementation='RING') asks for sums on the host")
+    for device in devices:
+        if device.type != "GPU":
+            return Cards(f"{device.full_name} is not a GPU")
+        if device.simulated:
+            return Cards(f"{device.full_name} is simulated in host memory")
+    from mirrored.distribute.cross_device_ops import connections
+
+    memories = [device.backend.memory for device in devices]
+    parts = connections.ranks(memories)
+    first, *others = connections.streamed([devices[rank.leader] for rank in parts])
+    return Cards(
+        first.why_not_connected(others),
+        len(parts),
+        tuple(str(memories[rank.leader]) for rank in parts),
+        connections.every_replica_is_a_rank(),
+    )
+
+
+def why_no_nccl(found: Sequence[Cards], hosts: Sequence[str]) -> str | None:
+    """Return why NCCL does not sum between workers, None where it does: the same on all of them.
+
+    Args:
+        found: What each worker says, by rank.
+        hosts: The host of each.
+
+    Example:
+        >>> why_no_nccl([Cards(None, 1, ("card A",)), Cards(None, 1, ("card B",))], ["a", "a"])
+        >>> why_no_nccl([Cards(None, 1, ("card A",)), Cards("CPU:0 is not a GPU")], ["a", "b"])
+        'on worker 1 (b) CPU:0 is not a GPU'
+    """
+    for rank, (each, host) in enumerate(zip(found, hosts, strict=True)):
+        if each.why_no_nccl is not None:
+            return f"on worker {rank} ({host}) {each.why_no_nccl.rstrip('.')}"
+    if all(each.shared for each in found):
+        return None
+    owners: dict[tuple[str, str], int] = {}
+    for rank, (each, host) in enumerate(zip(found, hosts, strict=True)):
+        for card in each.cards:
+            other = owners.setdefault((host, card), rank)
+            if other != rank:
+                return (
+                    f"workers {other} and {rank} share the card {card} of {host}, and NCCL takes "
+                    "one of them on a card"
+                )
+    return None
+
+
+def agreed(workers: Workers, found: Sequence[Cards], replicas: int) -> WorkerCards | None:
+    """Return how the workers' cards are connected, and log it; None: they sum on the host.
+
+    Args:
+        workers: The workers.
+        found: What each of them says, by rank.
+        replicas: How many replicas all of them have.
+    """
+    why = why_no_nccl(found, workers.hosts)
+    counts = [each.ranks for each in found]
+    if why is None:
+        logger.info(
+            "All %d replicas are on %d cards: values of recorded steps, and gradients, are summed "
+            "over %d workers by NCCL, and others by MPI.",
+            *(replicas, sum(counts), workers.count),
+        )
+        return WorkerCards(workers, sum(counts[: workers.rank]), sum(counts))
+    logger.info("Values are summed over %d workers by MPI, on the host: %s.", workers.count, why)
+    return None
+
+
+@dataclass(frozen=True)
+class WorkerCards:
+    """The cards of all workers, as `Peers` of a connection: MPI brings together who connects them.
+
+    Args:
+        workers: The workers.
+        first: The number of this worker's first rank of NCCL.
+        count: How many ranks all have.
+    """
+
+    workers: Workers
+    first: int
+    count: int
+
+    def meet(self, new_key: Callable[[], bytes]) -> Place:
+        """Return where this worker's ranks are, with a key that the first worker makes."""
+        from mirrored.backends.stream_backend import Place
+
+        made = self.agree(new_key if self.workers.is_chief else bytes)
+        return Place(self.first, self.count, self.workers.gather(made, _WHAT)[0])
+
+    def look(self) -> None:
+        """Raise where another worker has told that it goes no further."""
+        self.workers.check(f"a sum of {_WHAT}")
+
+    def lost(self, error: BaseException) -> None:
+        """Tell the others that the cards are no longer connected, and why."""
+        self.workers.failed(error)
+
+    def agree(self, test: Callable[[], T]) -> T:
+        """Return what a call returns, that all workers make, or raise where any of them failed.
+
+        Raises:
+            CollectiveError: That of another worker has failed.
+            Exception: This one's has.
+        """
+        failure, made = None, None
+        try:
+            made = test()
+        except Exception as error:
+            failure = error
+        said = None if failure is None else f"{type(failure).__name__}: {failure}"
+        told = self.workers.gather(said, f"whether {_WHAT} can be connected")
+        if failure is not None:
+            raise failure
+        for rank, text in enumerate(told):
+            if text is not None:
+                raise CollectiveError(
+                    f"Worker {rank} on host {self.workers.hosts[rank]} cannot connect its cards "
+                    f"with those of the others. Received there: {text}"
+                )
+        return made  # type: ignore[return-value]
