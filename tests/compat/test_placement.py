@@ -134,7 +134,7 @@ WRONG: list[tuple[Callable[[], Any], str, dict[str, str]]] = [
     (
         _printed,
         NO_KERNEL % ("Print: CPU \n", "  a_gpu (Print) /device:GPU:0"),
-        {"one: (Const)": "GPU:0", "a_gpu: (Print)": "CPU:0"},
+        {"one: (Const)": "CPU:0", "a_gpu: (Print)": "CPU:0"},
     ),
 ]
 
@@ -164,6 +164,57 @@ def test_placements_that_cannot_be(
         assert session.run(drawn) == 1
         placed = {**soft, "other: (Const)": "GPU:0", "init: (NoOp)": "GPU:0"}
         assert lines_of(caplog) == [f"{node}: {device}" for node, device in placed.items()]
+
+
+def _of_no_device() -> None:
+    """Draw what has no device, for what has one; TensorFlow 2.21 was asked with several CPUs."""
+    alone, shared = tf.constant(1.0, name="alone"), tf.constant(2.0, name="shared")
+    fed = tf.placeholder(tf.float32, [None], name="fed")
+    with tf.device("/gpu:1"):
+        v = tf.Variable(3.0, name="v")
+        total = tf.add(alone, shared, name="total")
+        doubled = tf.add(fed, fed, name="doubled")
+    with tf.device("/cpu:0"):
+        tf.add(total, shared, name="again")
+    tf.shape(doubled, name="size")
+    tf.shape(total, name="known")
+    tf.assign(v, 4.0, name="set")
+    tf.group(v.initializer, tf.no_op(name="first"), name="both")
+    tf.global_variables_initializer()
+
+
+PLACED = {
+    "alone": "GPU:1",
+    "shared": "GPU:0",
+    "fed": "GPU:1",
+    "v/initial_value": "GPU:1",
+    "v": "GPU:1",
+    "v/Assign": "GPU:1",
+    "v/read": "GPU:1",
+    "total": "GPU:1",
+    "doubled": "GPU:1",
+    "again": "CPU:0",
+    "size": "GPU:1",
+    "known": "GPU:0",
+    "set/value": "GPU:1",
+    "set": "GPU:1",
+    "first": "GPU:0",
+    "both/NoOp": "GPU:0",
+    "both/NoOp_1": "GPU:1",
+    "both": "GPU:0",
+    "init": "GPU:1",
+}
+
+
+def test_what_begins_a_graph_is_where_it_is_taken(
+    make_gpus: MakeGpus, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_gpus(2)
+    _of_no_device()
+    with logging_session() as session:
+        session.run("init")
+    placed = [each.rpartition(" (") for each in lines_of(caplog)[3:]]
+    assert {node[:-1]: where.partition(": ")[2] for node, _, where in placed} == PLACED
 
 
 def test_operations_run_where_the_session_says(

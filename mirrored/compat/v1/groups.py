@@ -1,11 +1,12 @@
 """Operations that run others, and the variables of a graph as lists of them."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from mirrored import _nest, ops
 from mirrored.compat.v1.elements import Operation, Tensor
-from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.variables import GraphKeys, Variable
 
@@ -37,8 +38,22 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
                 f"'{type(each)}'."
             )
     graph = waited[0].graph if waited else get_default_graph()
-    with graph.control_dependencies(waited):
-        return graph.draw(nothing, kind="NoOp", name=name or "group_deps", runs_only=True)
+    there: dict[str, list[Any]] = {}
+    for each in waited:
+        there.setdefault(each.device, []).append(each)
+    if len(there) < 2:
+        return _after(graph, waited, name or "group_deps")
+    with graph.name_scope(name or "group_deps") as scope:  # One for each device, and one of these.
+        return _after(graph, [_after(graph, there[each], "NoOp") for each in sorted(there)], scope)
+
+
+def _after(graph: Graph, waited: Sequence[Any], name: str) -> Operation:
+    """Return what runs after others, where they do if they are on one device."""
+    devices = {each.device for each in waited}
+    alone = devices.pop() if len(devices) == 1 else ""
+    where = graph.device(alone) if alone else nullcontext()
+    with graph.control_dependencies(waited), where:
+        return graph.draw(nothing, kind="NoOp", name=name, runs_only=True)
 
 
 def global_variables(scope: str | None = None) -> list[Any]:

@@ -1,5 +1,6 @@
 """Where the operations of a graph run, and the lines that tell of it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from mirrored._logging import logger
@@ -13,6 +14,11 @@ from mirrored.ops.op import OPS
 _ANY = ("GPU", "CPU")
 # What runs on the CPU alone.
 _ON_HOST = frozenset(("PyFunc", "PyFuncStateless", "Print"))
+
+# What begins a graph: TensorFlow places it where its only consumers are.
+_BEGINNINGS = frozenset(("Const", "Placeholder"))
+# What tells of shapes alone, and is placed with what it tells of.
+_OF_SHAPES = frozenset(("Shape", "Size", "Rank"))
 
 
 class Placement:
@@ -42,22 +48,42 @@ class Placement:
         if len(operations) == len(self._devices):
             return
         new = operations[len(self._devices) :]
-        found = {each: self._device(each) for each in new}
-        self._devices.update(found)
+        found: dict[Operation, Device] = {}
+        for operation in new:  # What begins a graph is placed with what it is for.
+            if operation.type not in _BEGINNINGS:
+                found[operation] = self._device(operation, self._near(operation, found))
+        consumers = _consumers(new)
+        for operation in new:
+            if operation.type in _BEGINNINGS:
+                # Others that begin a graph are of no device yet.
+                around = {found.get(each) for each in consumers[operation]} - {None}
+                near = around.pop() if len(around) == 1 else None
+                found[operation] = self._device(operation, near)
+        self._devices.update((each, found[each]) for each in new)
         if self._logs:
-            for operation, device in found.items():
-                logger.info("%s: (%s): %s", operation.name, operation.type, device.full_name)
+            for operation in new:
+                device = found[operation].full_name
+                logger.info("%s: (%s): %s", operation.name, operation.type, device)
+
+    def _near(self, operation: Operation, found: dict[Operation, Device]) -> Device | None:
+        """Return the device of what an operation tells the shape of, where a run finds that."""
+        if operation.type not in _OF_SHAPES:
+            return None
+        (told, *_) = operation.inputs
+        fixed = told._shape is not None and None not in told._shape
+        return None if fixed else {**self._devices, **found}.get(told.op)
 
     def device_of(self, operation: Operation) -> Device:
         """Return the device of an operation that was placed."""
         return self._devices[operation]
 
-    def _device(self, operation: Operation) -> Device:
+    def _device(self, operation: Operation, near: Device | None) -> Device:
+        """Return the device that an operation was drawn for; without any, one that is near."""
         there = logical_devices()
         able = [each for kind in _types_of(operation) for each in there if each.type == kind]
         spec = operation.node.device
         if spec is None:
-            return able[0]
+            return near if near in able else able[0]
         matching = [each for each in able if _matches(spec, each)]
         if matching:
             return matching[0]
@@ -78,6 +104,16 @@ class Placement:
             f"supported kernel for {spec.device_type} devices is available.\n"
             f"{_colocation(operation)}\n\t [[{{{{node {operation.name}}}}}]]"
         )
+
+
+def _consumers(operations: Sequence[Operation]) -> dict[Operation, list[Operation]]:
+    """Return the operations that take or wait for each of some, among these."""
+    found: dict[Operation, list[Operation]] = {each: [] for each in operations}
+    for operation in operations:
+        for each in {*operation.control_inputs, *(tensor.op for tensor in operation.inputs)}:
+            if each in found:
+                found[each].append(operation)
+    return found
 
 
 def _matches(spec: DeviceSpec, device: Device) -> bool:
