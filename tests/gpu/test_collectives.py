@@ -4,10 +4,13 @@ One rank has nobody to wait for, and all else is as between cards: what is asked
 the card is busy, and what goes wrong is seen by the same code.
 """
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.distribute.cross_device_ops.connections import SELFTEST
 
 GPU = "device:GPU:0"
@@ -42,6 +45,26 @@ def test_ctrl_c_while_a_sum_is_asked_for(scenario: Any) -> None:
     found = scenario("faults.interrupted", parts=[1])
     assert found["raised"].tolist() == ["ncclGroupStart", "ncclAllReduce", "ncclGroupEnd"]
     assert (found["before"], found["after"], found["total"]) == (0, 0, 1000.0)
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("nccl")
+def test_the_end_of_a_process_disconnects(python: Any, tmp_path: Path) -> None:
+    """From Python 3.12 on no thread can be started then: one was parked for that."""
+    program = Path(__file__).parent / "scenarios" / "run.py"
+    facts = tmp_path / "facts.npz"
+    ended = python([program, "collectives", "left_open", '{"parts": [1]}', facts])
+    assert ended.returncode == 0, ended.stderr
+    assert "not disconnected" not in ended.stderr
+    with np.load(facts) as found:
+        assert found["wrong"] == 0
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("nccl")
+def test_a_setting_with_which_connecting_would_not_wait(scenario: Any) -> None:
+    found = scenario("collectives.tried", {"NCCL_COMM_BLOCKING": "0", MULTI_RANK: "1"}, counts=[2])
+    assert "with NCCL_COMM_BLOCKING=0 its calls return before they are done" in str(found["2"])
 
 
 @pytest.mark.cuda

@@ -45,6 +45,15 @@ def test_sums_over_devices_go_before_other_work(scenario: Any) -> None:
 
 
 @pytest.mark.cuda
+def test_the_host_stays_near_the_card(scenario: Any) -> None:
+    """Else it would run on until the driver keeps it, where it hears no Ctrl-C."""
+    found = scenario("steps.ahead")
+    assert not found["done"][0]
+    assert found["done"][-1]
+    assert found["value"] == 53
+
+
+@pytest.mark.cuda
 def test_a_number_of_the_host_is_read_in_its_turn(scenario: Any) -> None:
     """Else an abort could not keep steps that were asked for from writing weights."""
     found = scenario("steps.gate")

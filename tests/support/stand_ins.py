@@ -7,7 +7,6 @@ emulated CUDA, which is slow and runs every line of the backend. As a program th
 
 import os
 import sys
-import time
 from typing import Any
 
 import mirrored as mr
@@ -61,8 +60,10 @@ def delay(stream: Any, seconds: float) -> bool:
     """
     if _installed is None:
         return False
+    from emulated_cuda.queues import Delay
+
     with _installed.lock:
-        _installed.queue(stream.ptr).actions.append(_Delay(seconds))
+        _installed.queue(stream.ptr).actions.append(Delay(seconds))
     return True
 
 
@@ -89,21 +90,6 @@ def _install_cuda(count: int) -> None:
     ):
         setattr(module, name, lambda made=made: made)
     vars(selftest)["_PROGRAM"] = f"import stand_ins; stand_ins.install(); {selftest._PROGRAM}"
-
-
-class _Delay:
-    """An action of an emulated stream that takes its time."""
-
-    label = "delay"
-
-    def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
-
-    def ready(self) -> bool:
-        return time.monotonic() >= self._until
-
-    def step(self) -> bool:
-        return True
 
 
 if __name__ == "__main__":

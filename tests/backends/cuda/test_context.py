@@ -64,10 +64,11 @@ def train_on_the_second() -> float:
         return train()
 
 
-def test_a_new_thread_asks_for_an_event(emulated_cuda: Emulate) -> None:
+@pytest.mark.parametrize("card", [0, 1])  # Of which 0 is current by name, and not used by that.
+def test_a_new_thread_asks_for_an_event(card: int, emulated_cuda: Emulate) -> None:
     """The driver would refuse it where the thread has no context of any card."""
     emulated_cuda(cards=2)
-    device = Device(1)
+    device = Device(card)
     event = device.backend.record()
     device.backend.synchronize()
     assert in_a_new_thread(lambda: device.backend.is_done(event))

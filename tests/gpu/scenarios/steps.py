@@ -5,7 +5,6 @@ store several elements at once, let sums over devices go before other work, and 
 the host says so while they are on their way.
 """
 
-import time
 from typing import Any
 
 import numpy as np
@@ -87,6 +86,27 @@ def priorities() -> dict[str, Any]:
     }
 
 
+def ahead() -> dict[str, Any]:
+    """Ask a busy card for many steps; return whether it is done with what kept it busy by then.
+
+    The driver would take more steps than that before it kept the host waiting.
+    """
+    backend: Any = devices.get_device(split(1, 0)[0]).backend
+    variable = mr.Variable(0.0)
+    step = mr.function(lambda: variable.assign_add(1.0))
+    keep_busy(backend, 0.01)  # What it takes to compile that is over by now.
+    for _ in range(3):
+        step()
+    backend.synchronize()
+    keep_busy(backend, 2.0)
+    behind = backend.record()
+    done = []
+    for _ in range(50):
+        step()
+        done.append(backend.is_done(behind))
+    return {"done": done, "value": variable.numpy()}
+
+
 def gate() -> dict[str, Any]:
     """Change a number of the host between asking a busy card to read it and its turn to do so.
 
@@ -104,10 +124,7 @@ def gate() -> dict[str, Any]:
         number[...] = -1.0
         keep_busy(backend, 0.5)
         ask()
-        event = backend.record()
         number[...] = len(found)
-        busy = not backend.is_done(event)
-        while not backend.is_done(event):
-            time.sleep(0.01)
+        busy = not backend.is_done(backend.record())
         found.append((float(backend.to_host(storage.array)[0]), busy))
     return {"read": [value for value, _ in found], "busy": [busy for _, busy in found]}

@@ -20,6 +20,8 @@ _EAGERNESS = 0.05
 _AT_ONCE = 12
 # For how many of these times work may wait for more of its kind.
 _PATIENCE = 50
+# Seconds between one look and the next where streams wait for time to pass.
+_OFTEN = 0.001
 # How often the order in which streams go first changes within one wait.
 _CHANGE = 0.1
 
@@ -39,6 +41,27 @@ class Action(Protocol):
     def step(self) -> bool:
         """Go on; return whether it is done."""
         ...
+
+
+class Delay:
+    """Nothing, until some seconds from now.
+
+    Args:
+        seconds: How many.
+    """
+
+    label = "delay"
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def ready(self) -> bool:
+        """Whether they are over."""
+        return time.monotonic() >= self._until
+
+    def step(self) -> bool:
+        """Be done."""
+        return True
 
 
 @dataclass(eq=False)
@@ -283,6 +306,9 @@ class Scheduler:
         while not done():
             queue = _first_ready(order)
             if queue is None:
+                if any(q.actions and isinstance(q.actions[0], Delay) for q in self.queues):
+                    time.sleep(_OFTEN)
+                    continue
                 waiting = [(q.handle, q.actions[0].label) for q in self.queues if q.actions]
                 raise EmulatorError(f"Streams wait for each other for ever: {waiting}.")
             queue.run_one()

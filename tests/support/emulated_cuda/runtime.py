@@ -164,6 +164,7 @@ class Runtime:
         with machine.lock:
             made = self._outside_capture(machine.event(index(event)))
             with machine.call("eventSynchronize", made.card):
+                machine.use(machine.current.device)  # Whichever card the event is of.
                 machine.unsafe()
                 mark = made.mark
                 if mark is not None:
