@@ -142,6 +142,11 @@ def keep_company(company: Company) -> None:
     _company[:] = [company]
 
 
+def trains_together() -> bool:
+    """Return whether others train together with this process."""
+    return bool(_company)
+
+
 def writes() -> bool:
     """Return whether this process writes what processes that train together write once."""
     return not _company or _company[0].writes

@@ -108,7 +108,7 @@ class GivenData:
     def of_stream(self, data: Any) -> Epochs:
         """Return the batches that a stream gives, which is all that may be given then."""
         kind = described(data)
-        if _files._company:  # One process asks nothing.
+        if _files.trains_together():  # One process asks nothing.
             from mirrored.distribute.worker_input import check_shared
 
             check_shared(data)

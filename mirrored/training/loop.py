@@ -65,6 +65,7 @@ def fit(
         model.history, model.stop_training = history, False
         logs: dict[str, float] = {}
         told.on_train_begin()
+        _check_values(model)
         for epoch in range(told._first_epoch(initial_epoch), epochs):
             if not trained.begin():
                 break
@@ -82,6 +83,15 @@ def fit(
                 optimizer.finalize_variable_values(model.trainable_weights)
         told.on_train_end(logs)
     return history
+
+
+def _check_values(model: SteppedNetwork) -> None:
+    """Raise WorkerError where workers begin with other values, as one of them may have loaded."""
+    strategy = model.distribute_strategy
+    if strategy.local_replicas < strategy.num_replicas_in_sync:
+        from mirrored.training.step_facts import values_of
+
+        strategy.check_alike(values_of(model), "the beginning of `fit`")
 
 
 def _train_epoch(

@@ -1,7 +1,11 @@
 """What a step works on, in lines that are the same on all workers of one program."""
 
+import zlib
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
+from mirrored.distribute.distributed_variables import MirroredVariable
 from mirrored.distribute.worker_agreement import PLAIN
 from mirrored.ops.spec import TensorSpec
 from mirrored.training.model_steps import SteppedNetwork
@@ -24,6 +28,22 @@ def facts_of(model: SteppedNetwork, size: int, specs: Iterable[TensorSpec]) -> d
         ],
         "settings of optimizers": list(_settings(model)),
     }
+
+
+def values_of(model: SteppedNetwork) -> dict[str, list[str]]:
+    """Return what the variables of a worker's replicas hold, in few words each.
+
+    Args:
+        model: The model.
+    """
+    held = [*model.variables, *(each for own in optimizers_of(model) for each in own.variables)]
+    mirrored = [each for each in held if isinstance(each, MirroredVariable)]
+    return {"values of variables": [f"{each.name} (check {_check(each):08x})" for each in mirrored]}
+
+
+def _check(variable: MirroredVariable) -> int:
+    array = np.ascontiguousarray(variable.copies[0].numpy())
+    return zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
 
 def _settings(model: SteppedNetwork) -> Iterator[str]:

@@ -11,6 +11,7 @@ CASES = [
     ({"units": 5}, "variables differ", "(2, 5)"),
     ({"batch_size": 2}, "batches differ", "2 examples"),
     ({"momentum": 0.75, "eagerly": True}, "settings of optimizers differ", "0.75"),
+    ({"value": 0.5}, "values of variables differ", "bias"),
     ({"function": "sin"}, "the function 'step', operations on inputs of shapes [(2,)]", "Sin"),
     ({"alike": "of the first"}, "nothing", "nothing"),
     ({}, "nothing", "nothing"),

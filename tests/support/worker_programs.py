@@ -70,6 +70,8 @@ def filed(folder: Path) -> dict[str, Any]:
     failures = [  # Which the workers hear of together, when all is there that they look for below.
         raised(lambda: model.save_weights(folder / "nowhere" / "x.safetensors")),
         raised(lambda: with_full_disk(lambda: checkpoint.write(paths[-1]))),
+        raised(lambda: checkpoint.restore(paths[-1] if connect().is_chief else "nowhere")),
+        raised(lambda: model.load_weights(folder / f"{connect().rank + 1}.keras")),
     ]
     return {
         "said": said.getvalue(),
@@ -150,8 +152,8 @@ def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
         strategy = strategy_of()
         options = dict(case) if workers.rank == workers.count - 1 else {}
         how = {"batch_size": options.pop("batch_size", 4), "epochs": 2, "verbose": 0}
-        rows, eager = options.pop("rows", 8), case.get("eagerly", False)
-        options.pop("eagerly", None)
+        rows, eager = options.pop("rows", 8), options.pop("eagerly", case.get("eagerly", False))
+        value = options.pop("value", 0.0)
         try:
             if "function" in case:
                 looping(strategy, options.pop("function", "exp"))(mr.ones((2,)))
@@ -160,6 +162,7 @@ def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
             with strategy.scope():
                 model = small(**options)
                 model.run_eagerly = eager
+            model.layers[-1].bias.assign([value])
             model.fit(np.ones((rows, 2)), np.ones(rows), **how)
             said.append("nothing")
         except mr.errors.WorkerError as error:

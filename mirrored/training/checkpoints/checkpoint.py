@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mirrored import devices
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path
+from mirrored._files import PathName, as_path, trains_together
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.distribute import has_strategy, in_cross_replica_context
@@ -230,7 +230,12 @@ class Checkpoint(AutoTrackable):
                 other layers.
             ResourceExhaustedError: A device has no room for the new values beside the old ones.
             RuntimeError: The call is made inside a replica or a recorded function.
+            WorkerError: Another worker has another file there, or none.
         """
+        if trains_together():
+            from mirrored.training.files.same_files import check_same_file
+
+            check_same_file(save_path, self.held().values(), "restoring a checkpoint")
         if save_path is None:
             return CheckpointStatus(None, [], [])
         _check_context("restored")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 from mirrored._arguments import explained_only
-from mirrored._files import PathName, as_path, of_writer, saving, special_kind
+from mirrored._files import PathName, as_path, of_writer, saving, special_kind, trains_together
 from mirrored.errors import WeightsFileError
 from mirrored.layers.building import unbuilt
 from mirrored.training.files.hdf5_file import Hdf5Reader, hdf5, reading, writing
@@ -98,6 +98,7 @@ def load_weights(
             `by_name` is given.
         FileNotFoundError: There is no such file.
         ImportError: The file is Keras', and h5py is not installed.
+        WorkerError: Another worker has another file there, or none.
         WeightsFileError: It is truncated, corrupt, of another model or format. No weight was
             changed.
     """
@@ -108,6 +109,10 @@ def load_weights(
         )
     path = _checked_path(filepath, "read from")
     _check_built(model, "loading weights into")
+    if trains_together():
+        from mirrored.training.files.same_files import check_same_file
+
+        check_same_file(path, [model], "loading weights")
     if path.endswith((KERAS_ENDING, MODEL_ENDING)):
         hdf5()
         with _state_in(path) as reader:
