@@ -61,6 +61,7 @@ def looks(stand_in: str) -> Iterator[Look]:
     own = {"MIRRORED_SIMULATED_GPUS": "1"} if stand_in else {}
     yield Look("the devices", 60, ("-m", "mirrored", "devices"), own)
     yield _facts("products in each precision: their errors", "first_look.products")
+    yield _facts("products that clip and sum columns", "epilogues.answers")
     yield _facts("numbers below the normal ones", "first_look.small_numbers")
     yield _facts("a new thread asks for an event", "devices.asked_by_a_thread")
     yield _facts("a number of the host that stops writes", "steps.gate")
