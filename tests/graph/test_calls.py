@@ -1,5 +1,6 @@
 """Ops, operators and slices of placeholders: nodes whose runs give what the calls give."""
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
@@ -191,6 +192,7 @@ NOT_DRAWN = """
 """
 
 
+@functools.cache
 def values(rows: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(rows)
     square = rng.normal(size=(rows, 3, 3)).astype(np.float32)
@@ -234,20 +236,23 @@ def tensors(result: Any) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("function", list(functions()))
 def test_every_function_draws_what_it_computes(function: Any) -> None:
+    one, other = ({name: mr.constant(v) for name, v in values(n).items()} for n in (4, 7))
     tried = 0
     for arguments in ARGUMENTS:
-        one, other = ({name: mr.constant(v) for name, v in values(n).items()} for n in (4, 7))
+        if tried == 4:
+            break
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                wanted = [tensors(function(*given(arguments, each))) for each in (one, other)]
+                first = tensors(function(*given(arguments, one)))
+                if not first:
+                    continue
+                wanted = [first, tensors(function(*given(arguments, other)))]
                 again = tensors(function(*given(arguments, one)))
         except Exception:  # These are no arguments of it.
             continue
-        alike = [
-            np.array_equal(a, b, equal_nan=True) for a, b in zip(wanted[0], again, strict=True)
-        ]
-        if not wanted[0] or not all(alike) or tried == 4:
+        alike = [np.array_equal(a, b, equal_nan=True) for a, b in zip(first, again, strict=True)]
+        if not all(alike):
             continue
         tried += 1
         inputs = {k: Input(batch_shape=(None, *v.shape[1:]), dtype=v.dtype) for k, v in one.items()}

@@ -1,6 +1,7 @@
 """What workers run in tests: `launching.launch` starts them, and gives each what they take."""
 
 import contextlib
+import gc
 import io
 import pickle
 import resource
@@ -316,6 +317,7 @@ def main(folder: Path) -> None:
     """Run what a folder says, and leave there what it returns."""
     tasks, devices = pickle.loads((folder / "tasks").read_bytes())
     DEVICES[:] = devices
+    gc.freeze()  # Devices that go look for tensors among all objects that may be garbage.
     found = []
     for program, given in tasks:
         mr.config.experimental.reset_devices()
