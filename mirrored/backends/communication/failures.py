@@ -37,6 +37,7 @@ class FailedCollective:
         completed: The last collectives of these devices that were done, oldest first.
         cause: The error that was raised; None: nothing was.
         failure: What the communicator says of itself, if it says that something is wrong.
+        alone: Whether all of the connected devices are this process's.
     """
 
     names: Sequence[str]
@@ -49,6 +50,7 @@ class FailedCollective:
     completed: Sequence[str] = ()
     cause: BaseException | None = None
     failure: str | None = None
+    alone: bool = True
 
     def error(self, not_stopped: Sequence[str], not_aborted: Sequence[str]) -> BaseException:
         """Return what to raise, with sentences on what was not stopped or aborted."""
@@ -60,7 +62,8 @@ class FailedCollective:
         kind = CollectiveTimeoutError if self.late else CollectiveError
         advice = "; ".join((_LONGER, *_ADVICE) if self.late else _ADVICE)
         error = kind(
-            f"{self._summary()}{known}\n{_state(not_stopped, not_aborted)}\nWhat to try: {advice}.",
+            f"{self._summary()}{known}\n{_state(not_stopped, not_aborted, self.alone)}\n"
+            f"What to try: {advice}.",
             devices=self.names,
             what=self.what,
             step=self.step,
@@ -184,21 +187,18 @@ def without_frames(error: BaseException) -> BaseException:
     return kept.with_traceback(None)
 
 
-def _state(not_stopped: Sequence[str], not_aborted: Sequence[str]) -> str:
+def _state(not_stopped: Sequence[str], not_aborted: Sequence[str], alone: bool) -> str:
     """Return in sentences what has become of the devices."""
+    anew = "The next use connects the devices anew." if alone else "Start all processes again."
     if not_aborted:
         after = (
             "The devices may be of no use to this process any more: end it, and go on from the "
             "last checkpoint."
         )
     elif not_stopped:
-        after = (
-            "The weights on the devices may be wrong: go on from the last checkpoint. The next use "
-            "connects the devices anew."
-        )
+        after = "The weights on the devices may be wrong: go on from the last checkpoint. " + anew
     else:
         after = (
-            "The weights on the devices are those of the last whole step, and can be saved. The "
-            "next use connects the devices anew."
+            "The weights on the devices are those of the last whole step, and can be saved. " + anew
         )
     return " ".join((_DISCONNECTED, *not_stopped, *not_aborted, after))

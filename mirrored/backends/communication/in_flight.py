@@ -192,6 +192,7 @@ class InFlight:
             completed=tuple(self._lines[request.connection].completed),
             cause=cause,
             failure=failure,
+            alone=request.told is None,
         )
 
     def take_all(self) -> Taken:

@@ -112,6 +112,9 @@ class Clique:
         """Return an all-reduce of these ranks."""
         return AllReduce(self, number, fate)
 
+    def take_back(self, rank: int) -> None:
+        """Let others have nothing more of a rank that was aborted; here they see that it was."""
+
 
 @dataclass(eq=False)
 class Rank:

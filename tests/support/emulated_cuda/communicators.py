@@ -160,6 +160,7 @@ class Communicators:
         if rank.aborted:
             raise EmulatorError("NCCL: a communicator was aborted twice.")
         rank.aborted = True
+        rank.clique.take_back(rank.number)
         if all(each.aborted for each in self._ranks.values() if each.clique is rank.clique):
             self.flagged.set()
         return rank

@@ -10,6 +10,7 @@ import os
 import pickle
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +47,23 @@ class SharedClique(Clique):
         part.write_bytes(pickle.dumps(value))
         part.rename(self.folder / f"{what}.{rank}")
 
-    def received(self, what: str) -> list[Path]:
+    def received(self, what: str) -> list[Any]:
         """Return what all ranks have sent, by rank; nothing: some have not."""
         paths = [self.folder / f"{what}.{rank}" for rank in range(self.size)]
-        return paths if all(path.exists() for path in paths) else []
+        try:
+            return [pickle.loads(path.read_bytes()) for path in paths if path.stat()]
+        except FileNotFoundError:
+            return []
+
+    def take_back(self, rank: int) -> None:
+        """Take back what others have not had of a rank that was aborted: they wait for ever."""
+        for number in self.open:
+            (self.folder / f"sum{number}.{rank}").unlink(missing_ok=True)
 
     def meet(self) -> None:
         """Return when all ranks have come, as the real library connects them."""
         for rank in self.own:
-            self.send("here", rank, None)
+            self.send("here", rank, "here")
         while not self.received("here"):
             time.sleep(_OFTEN)
 
@@ -73,6 +82,7 @@ class SharedAllReduce(AllReduce):
 
     _clique: SharedClique
     _is_sent = False
+    _found: Sequence[Any] = ()
 
     def _reasons(self) -> list[str]:
         reasons = super()._reasons()
@@ -82,17 +92,16 @@ class SharedAllReduce(AllReduce):
             self._is_sent = True
             for rank, part in self.parts.items():
                 self._clique.send(f"sum{self._number}", rank, (tuple(part.asked), part.read()))
-        paths = self._clique.received(f"sum{self._number}")
-        if not paths:
+        self._found = self._found or self._clique.received(f"sum{self._number}")
+        if not self._found:
             return ["other processes have not come to it"]
-        asked = {pickle.loads(path.read_bytes())[0] for path in paths}
+        asked = {asked for asked, _ in self._found}
         return ["processes were asked for different ones"] if len(asked) > 1 else []
 
     def _arrays(self) -> list[Any]:
-        paths = self._clique.received(f"sum{self._number}")
         for rank in self._clique.own:  # Who has sent this one has read the one before.
             (self._clique.folder / f"sum{self._number - 1}.{rank}").unlink(missing_ok=True)
-        return [pickle.loads(path.read_bytes())[1] for path in paths]
+        return [array for _, array in self._found]
 
 
 def keep_going(machine: Machine) -> None:
