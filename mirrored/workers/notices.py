@@ -58,6 +58,7 @@ class Notices:
         self._status = mpi.Status()
         self._sent: list[tuple[Any, bytes]] = []
         self._looking = threading.Lock()
+        self._sending = threading.Lock()
 
     def look(self) -> None:
         """Take in what has arrived, unless another thread does."""
@@ -87,15 +88,17 @@ class Notices:
         for other in range(self._comm.Get_size()):
             if other != notice.worker:
                 request = self._comm.Isend([data, self._mpi.BYTE], dest=other)
-                self._sent.append((request, data))
+                with self._sending:
+                    self._sent.append((request, data))
         self.deliver(0.0)
 
     def deliver(self, seconds: float) -> bool:
         """Wait until what was sent is on its way; return whether it is."""
         until = time.monotonic() + seconds
         while True:
-            # Not `all`, which would stop at the first one that is not done.
-            self._sent = [each for each in self._sent if not each[0].Test()]
+            with self._sending:
+                # Not `all`, which would stop at the first one that is not done.
+                self._sent = [each for each in self._sent if not each[0].Test()]
             if not self._sent or time.monotonic() >= until:
                 return not self._sent
             time.sleep(_OFTEN)

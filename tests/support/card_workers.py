@@ -17,7 +17,7 @@ import stand_ins
 import mirrored as mr
 
 # Whole batches, one that is uneven, and one with fewer examples than replicas.
-EXAMPLES, BATCH, EPOCHS = 17, 8, 2
+EXAMPLES, BATCH, EPOCHS = 17, 8, 1
 
 
 def model_of(strategy: mr.distribute.Strategy, **options: Any) -> mr.Model:

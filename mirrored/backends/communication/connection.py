@@ -182,6 +182,7 @@ class Connection:
                 self._close(_AT_EXIT)
             else:
                 self._watch.finish(self)
+                self.disconnect()
         except Exception as error:
             aborted = getattr(error, "aborted", None)
             if aborted is None:

@@ -15,6 +15,7 @@ from mirrored.distribute.cross_device_ops.nccl_all_reduce import NcclAllReduce
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.worker_cards import WorkerCards
 from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.spec import NUMBERS
 from mirrored.ops.tensor import Tensor
 from mirrored.workers import Workers
 
@@ -64,7 +65,7 @@ class NcclAcrossWorkers(AcrossWorkers):
             tensor: This worker's.
             what: What errors call the sum.
         """
-        if active_recorder() is None or not tensor.size:
+        if active_recorder() is None or not tensor.size or tensor.dtype not in NUMBERS:
             return super().over_workers(tensor, what)
         first, *others = self._where
         with only():
