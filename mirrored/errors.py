@@ -30,15 +30,26 @@ __all__ = [
 ]
 
 
-class InvalidArgumentError(ValueError, RuntimeError):
+class _WithMessage:
+    """What TensorFlow's errors have beside Python's."""
+
+    args: tuple[object, ...]
+
+    @property
+    def message(self) -> str:
+        """The text."""
+        return str(self.args[0]) if self.args else ""
+
+
+class InvalidArgumentError(_WithMessage, ValueError, RuntimeError):
     """An operation or a public call was given something that it cannot work with."""
 
 
-class FailedPreconditionError(RuntimeError):
+class FailedPreconditionError(_WithMessage, RuntimeError):
     """What an operation needs is not there yet, such as the value of a variable."""
 
 
-class ResourceExhaustedError(MemoryError, RuntimeError):
+class ResourceExhaustedError(_WithMessage, MemoryError, RuntimeError):
     """A device has not enough memory left for what was asked of it."""
 
 
@@ -149,7 +160,7 @@ class WeightsFileError(ValueError):
     """A weights file or checkpoint is truncated, corrupt, of another model or of another format."""
 
 
-class OutOfRangeError(StopIteration):
+class OutOfRangeError(_WithMessage, StopIteration):
     """An iterator over a dataset has no more elements; a `for` loop ends with it."""
 
 

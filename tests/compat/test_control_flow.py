@@ -87,13 +87,58 @@ def test_one_of_two_branches_is_computed() -> None:
         assert session.run(v) == 3.0
 
 
-def test_functions_of_functions() -> None:
-    x = tf.constant([1.0, 2.0, 3.0])
-    squares = tf.map_fn(lambda each: tf.square(each) + 1.0, x)
-    sums = tf.scan(lambda total, each: tf.add(total, each), x)
+def test_the_first_case_that_holds() -> None:
+    x = tf.placeholder(tf.float32, [])
+    v = tf.Variable(0.0)
+    first = (x < 1.0, lambda: v.assign_add(1.0))
+    chosen = tf.case([first, (x < 2.0, lambda: x * 10.0)], default=lambda: -x)
     with tf.Session() as session:
-        found = session.run([squares, sums, tf.foldl(lambda a, b: a * b, x)])
-    assert [each.tolist() for each in found] == [[2.0, 5.0, 10.0], [1.0, 3.0, 6.0], 6.0]
+        session.run(v.initializer)
+        found = [session.run([chosen, v], {x: each}) for each in (0.5, 1.5, 2.5, 0.5)]
+    assert found == [[1.0, 1.0], [15.0, 1.0], [-2.5, 1.0], [2.0, 2.0]]
+    with pytest.raises(ValueError, match="`case` has a `default` here"):
+        tf.case([first])
+
+
+# Functions of functions of x, [1, 2, 3], and what they return.
+FUNCTIONAL = [
+    ("map_fn(lambda each: tf.square(each) + v, x)", [3.0, 6.0, 11.0]),
+    ("map_fn(lambda e: (e[0] * v, e[1]), (x, x), dtype=(tf.float32,) * 2)[0]", [2.0, 4.0, 6.0]),
+    ("scan(lambda total, each: total * v + each, x)", [1.0, 4.0, 11.0]),
+    ("scan(lambda total, each: total * v + each, x, 1.0)", [3.0, 8.0, 19.0]),
+    ("scan(lambda total, each: total + each, x, reverse=True)", [6.0, 5.0, 3.0]),
+    ("scan(lambda a, e: (a[0] + e, a[1] * e), x, (tf.zeros([]), 1.0))[1]", [1.0, 2.0, 6.0]),
+    ("foldl(lambda a, b: a * v - b, x)", -3.0),
+    ("foldr(lambda a, b: a * v - b, x)", 7.0),
+    ("foldl(lambda a, b: a + b, x[:0], 5.0)", 5.0),
+    ("map_fn(lambda each: each * v, x[:0])", []),
+]
+
+
+@pytest.mark.parametrize(("code", "value"), FUNCTIONAL)
+def test_functions_of_functions(code: str, value: Any) -> None:
+    v = tf.Variable(2.0)
+    x = tf.placeholder(tf.float32, [None])
+    found = eval(f"tf.{code}", {"tf": tf, "x": x, "v": v})
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(found, {x: [1.0, 2.0, 3.0]}).tolist() == value
+
+
+def test_a_cell_that_is_scanned_is_as_one_that_is_unrolled() -> None:
+    w = tf.Variable(np.eye(2) * 0.5)
+    x = tf.placeholder(tf.float64, [None, 3, 2])
+    begin = tf.zeros([tf.shape(x)[0], 2], tf.float64)
+    scanned = tf.scan(lambda s, e: tf.tanh(tf.matmul(s, w) + e), tf.transpose(x, [1, 0, 2]), begin)
+    state = begin
+    for each in tf.unstack(x, axis=1):
+        state = tf.tanh(tf.matmul(state, w) + each)
+    by_w = [tf.gradients(tf.reduce_sum(each), w)[0] for each in (state, scanned[-1])]
+    assert scanned.shape.as_list() == [3, None, 2]
+    with tf.Session() as session:
+        session.run(w.initializer)
+        one, other = session.run(by_w, {x: np.random.default_rng(0).normal(size=(4, 3, 2))})
+    np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_shapes_that_values_decide() -> None:
@@ -124,9 +169,13 @@ def test_whether_a_variable_has_a_value() -> None:
     v = tf.Variable(tf.random_normal([2]))
     w = tf.Variable(v.initialized_value() * 2.0)
     both = tf.tuple([v, w[0]])
+    missing = tf.report_uninitialized_variables()
+    assert (missing.shape.as_list(), "dtype=string" in repr(missing)) == ([None], True)
     with tf.Session() as session:
+        assert session.run(missing).tolist() == [b"Variable", b"Variable_1"]
         assert not session.run(tf.is_variable_initialized(v))
         session.run([v.initializer, w.initializer])
+        assert session.run([missing])[0].tolist() == []
         assert session.run(tf.is_variable_initialized(v))
         first, second = session.run([v, w])
         assert (first * 2.0).tolist() == second.tolist()
@@ -147,6 +196,8 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
         ValueError,
         "Shape must be rank 0 but is ra",
     ),
+    ("tf.scan(lambda s, e: (s, e), [1.0])", ValueError, "given first: 1 tensors. Received: 2."),
+    ("tf.map_fn(3, [1.0])", TypeError, "fn must be callable."),
     ("tf.cond(True, lambda: x, lambda: x)", TypeError, "'pred' must not be a Python bool."),
     ("tf.cond(b, lambda: x)", TypeError, "cond(): 'false_fn' argument required"),
     (

@@ -294,6 +294,7 @@ def test_what_is_wrong(graph: tf.Graph, code: str, kind: type[Exception], text: 
     with pytest.raises(kind) as caught:
         eval(code, names)
     assert text in str(caught.value.args[0])
+    assert text in getattr(caught.value, "message", text)  # As TensorFlow's own classes have it.
 
 
 def test_a_run_is_recorded_once_for_each_shape() -> None:

@@ -46,6 +46,23 @@ def test_values_come_back(tmp_path: Path) -> None:
     assert second.run(v).tolist() == [7.0, 8.0]
 
 
+def test_files_tell_what_they_have(tmp_path: Path) -> None:
+    tf.Variable([1.0, 2.0], name="v")
+    n = tf.Variable(3, name="n")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / "model"), n)
+        assert tf.train.global_step(session, n) == 3
+    assert [tf.train.checkpoint_exists(each) for each in (path, f"{path}-1")] == [True, False]
+    for where in (path, str(tmp_path)):
+        assert tf.train.list_variables(where) == [("n", []), ("v", [2])]
+        assert tf.train.load_variable(where, "v").tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="Key w not found in checkpoint"):
+        tf.train.load_variable(path, "w")
+    with pytest.raises(ValueError, match="Couldn't find 'checkpoint' file"):
+        tf.train.list_variables(f"{path}-1")
+
+
 def test_one_file_stays_after_so_many_hours(tmp_path: Path) -> None:
     v = tf.Variable(1.0)
     with tf.Session() as session:

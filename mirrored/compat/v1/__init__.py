@@ -10,6 +10,7 @@ from mirrored import dtypes as dtypes
 from mirrored import errors as errors
 from mirrored.compat.v1 import app as app
 from mirrored.compat.v1 import flags as flags
+from mirrored.compat.v1 import initializers as initializers
 from mirrored.compat.v1 import layers as layers
 from mirrored.compat.v1 import linalg as linalg
 from mirrored.compat.v1 import logging as logging
@@ -23,6 +24,7 @@ from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
 from mirrored.compat.v1.config import ConfigProto as ConfigProto
 from mirrored.compat.v1.config import GPUOptions as GPUOptions
+from mirrored.compat.v1.control_flow import case as case
 from mirrored.compat.v1.control_flow import cond as cond
 from mirrored.compat.v1.control_flow import while_loop as while_loop
 from mirrored.compat.v1.draws import clip_by_value as clip_by_value
@@ -31,6 +33,10 @@ from mirrored.compat.v1.draws import random_uniform as random_uniform
 from mirrored.compat.v1.draws import truncated_normal as truncated_normal
 from mirrored.compat.v1.elements import Operation as Operation
 from mirrored.compat.v1.elements import Tensor as Tensor
+from mirrored.compat.v1.functional import foldl as foldl
+from mirrored.compat.v1.functional import foldr as foldr
+from mirrored.compat.v1.functional import map_fn as map_fn
+from mirrored.compat.v1.functional import scan as scan
 from mirrored.compat.v1.gradients import gradients as gradients
 from mirrored.compat.v1.graph import Graph as Graph
 from mirrored.compat.v1.graph import get_default_graph as get_default_graph
@@ -43,6 +49,9 @@ from mirrored.compat.v1.groups import local_variables as local_variables
 from mirrored.compat.v1.groups import local_variables_initializer as local_variables_initializer
 from mirrored.compat.v1.groups import moving_average_variables as moving_average_variables
 from mirrored.compat.v1.groups import no_op as no_op
+from mirrored.compat.v1.groups import (
+    report_uninitialized_variables as report_uninitialized_variables,
+)
 from mirrored.compat.v1.groups import trainable_variables as trainable_variables
 from mirrored.compat.v1.groups import tuple_ as _tuple
 from mirrored.compat.v1.groups import variables_initializer as variables_initializer
@@ -56,6 +65,9 @@ from mirrored.compat.v1.initializers import random_normal_initializer as random_
 from mirrored.compat.v1.initializers import random_uniform_initializer as random_uniform_initializer
 from mirrored.compat.v1.initializers import (
     truncated_normal_initializer as truncated_normal_initializer,
+)
+from mirrored.compat.v1.initializers import (
+    variance_scaling_initializer as variance_scaling_initializer,
 )
 from mirrored.compat.v1.initializers import zeros_initializer as zeros_initializer
 from mirrored.compat.v1.masks import boolean_mask as boolean_mask
@@ -101,6 +113,7 @@ from mirrored.compat.v1.variables import Variable as Variable
 from mirrored.compat.v1.variables import assign as assign
 from mirrored.compat.v1.variables import assign_add as assign_add
 from mirrored.compat.v1.variables import assign_sub as assign_sub
+from mirrored.dtypes import as_dtype as as_dtype
 from mirrored.dtypes import bool as bool
 from mirrored.dtypes import float16 as float16
 from mirrored.dtypes import float32 as float32
@@ -113,6 +126,8 @@ from mirrored.dtypes import uint8 as uint8
 from mirrored.version import VERSION as VERSION
 
 initialize_all_variables = global_variables_initializer
+initialize_local_variables = local_variables_initializer
+initialize_variables = variables_initializer
 all_variables = global_variables
 newaxis = None
 __version__ = VERSION
@@ -121,8 +136,6 @@ tuple = _tuple
 
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
-    "case": "Use `tf.cond`, one in another.",
-    "report_uninitialized_variables": "Run `tf.is_variable_initialized` of each.",
     "contrib": "TensorFlow 2 has it no more either.",
     "data": "Feed the batches of a `mirrored.data.Dataset`.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mirrored import ops
-from mirrored.compat.v1.elements import Operation
+from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import get_default_graph
 from mirrored.compat.v1.groups import (
     global_variables,
@@ -12,13 +14,13 @@ from mirrored.compat.v1.groups import (
     moving_average_variables,
     trainable_variables,
 )
-from mirrored.compat.v1.running import storage_of
-from mirrored.compat.v1.sources import converted
+from mirrored.compat.v1.sources import constant, converted
 from mirrored.compat.v1.variables import GraphKeys, Variable, update
+from mirrored.ops.spec import FLOATS
 
 
 class ExponentialMovingAverage:
-    """Keeps a mean beside each of some variables, of which the past counts less and less.
+    """Keeps a mean beside each of some variables or tensors: the past counts less and less.
 
     Args:
         decay: How much of a mean stays in each step.
@@ -54,7 +56,7 @@ class ExponentialMovingAverage:
         self._decay = decay
         self._num_updates = num_updates
         self._name = name
-        self._averages: dict[Variable, Variable] = {}
+        self._averages: dict[Tensor, Variable] = {}
 
     @property
     def name(self) -> str:
@@ -65,31 +67,39 @@ class ExponentialMovingAverage:
         """Return what brings the means up to date.
 
         Args:
-            var_list: The variables; None: all that are trainable.
+            var_list: The variables, and tensors; None: all variables that are trainable.
 
         Raises:
-            TypeError: One of them is no variable.
+            TypeError: One of them is none of floats.
+            ValueError: The shape of a tensor is not known.
         """
-        variables = list(trainable_variables() if var_list is None else var_list)
-        for each in variables:
-            if not isinstance(each, Variable):
-                raise TypeError(f"Means are kept of variables here. Received: {each!r}")
-        graph = variables[0].graph if variables else get_default_graph()
+        given = list(trainable_variables() if var_list is None else var_list)
+        for each in given:
+            if not isinstance(each, Tensor) or each._dtype not in FLOATS:
+                raise TypeError(f"Means are kept of variables and tensors of floats: {each!r}")
+        graph = given[0].graph if given else get_default_graph()
         with graph.as_default(), graph.control_dependencies(None), graph.name_scope(None):
-            for each in variables:
+            for each in given:
                 if each not in self._averages:
-                    with graph.device(each.op.node.device):
-                        start = each.initial_value
-                        name = self.average_name(each)
-                        self._averages[each] = Variable(start, trainable=False, name=name)
+                    self._averages[each] = self._begun(each)
         with graph.as_default(), graph.name_scope(self._name) as scope:
             rate = self._rate()
-            updates = [_maintained(self._averages[each], each, rate) for each in variables]
+            updates = [_maintained(self._averages[each], each, rate) for each in given]
             key = GraphKeys.MOVING_AVERAGE_VARIABLES
-            for each in variables:
+            for each in given:
                 if each not in graph.get_collection(key):
                     graph.add_to_collection(key, each)
             return group(*updates, name=scope)
+
+    def _begun(self, of: Tensor) -> Variable:
+        """Return the mean of a variable, which begins with its value; that of a tensor with 0."""
+        start = of.initial_value if isinstance(of, Variable) else None
+        if start is None:
+            if not of.shape.is_fully_defined():
+                raise ValueError(f"A mean needs a shape that is known. Received: {of}")
+            start = constant(np.zeros(of._shape, of._dtype), name="zeros")
+        with of.graph.device(of.op.node.device):
+            return Variable(start, trainable=False, name=self.average_name(of))
 
     def _rate(self) -> Any:
         decay = converted(self._decay, "float32", "decay")
@@ -99,11 +109,11 @@ class ExponentialMovingAverage:
         steps = given.read_value() if isinstance(given, Variable) else converted(given)
         return steps.graph.draw(_bounded, (decay, steps), kind="Minimum", name="decay").outputs[0]
 
-    def average(self, var: Variable) -> Variable | None:
+    def average(self, var: Tensor) -> Variable | None:
         """Return the variable that is the mean of another; None: there is none."""
         return self._averages.get(var)
 
-    def average_name(self, var: Variable) -> str:
+    def average_name(self, var: Tensor) -> str:
         """Return what the mean of a variable is called."""
         return f"{var.op.name}/{self._name}"
 
@@ -123,16 +133,13 @@ class ExponentialMovingAverage:
         return {**found, **{e.op.name: e for e in others if e.op.name not in names}}
 
 
-def _maintained(average: Variable, variable: Variable, decay: Any) -> Operation:
-    """Return what brings a mean closer to the value that its variable has by then."""
+def _maintained(average: Variable, of: Tensor, decay: Any) -> Operation:
+    """Return what brings a mean closer to the value that a variable or a tensor has by then."""
 
-    def closer(mean: Any, decay: Any) -> list[Any]:
-        value = storage_of(variable).read_value()
+    def closer(mean: Any, value: Any, decay: Any) -> list[Any]:
         return [mean - (mean - value) * (1.0 - ops.cast(decay, mean.dtype))]
 
-    operation = update([average], closer, [decay], "AssignSub", "AssignMovingAvg")
-    operation.reads = (*operation.reads, variable)
-    return operation
+    return update([average], closer, [of, decay], "AssignSub", "AssignMovingAvg")
 
 
 def _bounded(decay: Any, steps: Any) -> Any:

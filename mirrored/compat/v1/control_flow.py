@@ -20,7 +20,7 @@ from mirrored.ops.hooks import active_recorder
 _MOST_RECORDED = 256  # Times that a loop goes round in what is recorded.
 
 
-class _Branch:
+class Branch:
     """What functions of a program drew: a part of the graph, and what it takes from outside.
 
     Args:
@@ -94,7 +94,12 @@ def while_loop(
         first = [converted(each) for each in _nest.flatten(loop_vars)]
         with graph.control_dependencies(None):
             start = graph.version
-            variables = [_variable(graph, each, shape_invariants is not None) for each in first]
+            variables = [
+                loop_variable(
+                    graph, None if shape_invariants is not None else each._shape, each._dtype
+                )
+                for each in first
+            ]
             given = _nest.pack_like(loop_vars, variables)
             going = _branch(start, variables, [_checked_condition(cond(*given))])
             found = body(*given)
@@ -136,7 +141,7 @@ def _checked_condition(given: Any) -> Tensor:
     return condition
 
 
-def _loop(going: _Branch, step: _Branch) -> Callable[..., Any]:
+def _loop(going: Branch, step: Branch) -> Callable[..., Any]:
     def loop(values: Any, for_going: Any, for_step: Any, most: Any) -> list[Any]:
         count = 0
         if current_run().kept.has_no_values:  # type: ignore[union-attr]
@@ -204,17 +209,50 @@ def cond(
     return found[0] if alone else found
 
 
-def _drawn(graph: Graph, function: Any) -> tuple[Any, _Branch]:
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any:
+    """Return what the first of some functions draws whose condition holds in a run.
+
+    Args:
+        pred_fn_pairs: Pairs of a boolean tensor and a function, or a dict of them.
+        default: The function for where none holds.
+        exclusive: Must be False: nobody looks whether more than one holds.
+        strict: Whether a list of one tensor is returned as a list.
+        name: Its name.
+
+    Raises:
+        ValueError: `default` is missing, or `exclusive` is True.
+    """
+    if default is None or exclusive:
+        raise ValueError("`case` has a `default` here, and no `exclusive`. Leave that out.")
+    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+
+    def first_of(rest: list[Any]) -> Any:
+        if not rest:
+            return default()
+        (pred, function), *others = rest
+        return cond(pred, function, lambda: first_of(others), strict)
+
+    with graph_of([pred for pred, _ in pairs]).name_scope(name):
+        return first_of(pairs)
+
+
+def _drawn(graph: Graph, function: Any) -> tuple[Any, Branch]:
     with graph.control_dependencies(None):
         start = graph.version
         found = _nest.map_structure(
             lambda each: each.outputs[0] if isinstance(each, Operation) else converted(each),
             function(),
         )
-        return found, _Branch(start, [], _nest.flatten(found))
+        return found, Branch(start, [], _nest.flatten(found))
 
 
-def _choose(if_true: _Branch, if_false: _Branch) -> Callable[..., Any]:
+def _choose(if_true: Branch, if_false: Branch) -> Callable[..., Any]:
     def choose(pred: Any, for_true: Any, for_false: Any) -> list[Any]:
         if current_run().kept.has_no_values:  # type: ignore[union-attr]
             # Who asks what depends on what: it may be either.
@@ -244,24 +282,30 @@ def _check_alike(first: Any, second: Any) -> None:
             )
 
 
-def _variable(graph: Graph, first: Tensor, any_shape: bool) -> Tensor:
-    """Return what stands for a variable of a loop while its functions draw."""
-    shape = None if any_shape else first._shape
-    result = Tensor(shape, first._dtype, "")
-    return graph.draw(
+def loop_variable(graph: Graph, shape: Any, dtype: Any) -> Tensor:
+    """Return what stands for a variable of a loop while functions of a program draw.
+
+    Args:
+        graph: The graph.
+        shape: Its sizes; None: they are not known.
+        dtype: Its dtype.
+    """
+    result = Tensor(shape, dtype, "")
+    operation: Operation = graph.draw(
         _never, kind="LoopVariable", name="Identity", results=result, asks_run=True
-    ).outputs[0]
+    )
+    return operation.outputs[0]
 
 
 def _never() -> NoReturn:
     raise AssertionError("A loop gives its variables values.")
 
 
-def _branch(start: int, inputs: Sequence[Tensor], outputs: Sequence[Any]) -> _Branch:
-    return _Branch(start, inputs, [converted(each) for each in outputs])
+def _branch(start: int, inputs: Sequence[Tensor], outputs: Sequence[Any]) -> Branch:
+    return Branch(start, inputs, [converted(each) for each in outputs])
 
 
-def _touch(operation: Operation, branches: Sequence[_Branch]) -> None:
+def _touch(operation: Operation, branches: Sequence[Branch]) -> None:
     """Note which variables a run of an operation reads and writes."""
     operation.reads = tuple(dict.fromkeys(each for b in branches for each in b.reads))
     operation.writes = tuple(dict.fromkeys(each for b in branches for each in b.writes))

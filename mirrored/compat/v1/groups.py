@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
 from mirrored import _nest, ops
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import Graph, get_default_graph
@@ -74,6 +76,48 @@ def trainable_variables(scope: str | None = None) -> list[Any]:
 def moving_average_variables(scope: str | None = None) -> list[Any]:
     """Return the variables of the default graph that means are kept of."""
     return get_default_graph().get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
+
+
+def report_uninitialized_variables(
+    var_list: Sequence[Variable] | None = None, name: str = "report_uninitialized_variables"
+) -> Tensor:
+    """Return the names of the variables that have no value in the session, as bytes.
+
+    Args:
+        var_list: The variables; None: all of the default graph.
+        name: Its name.
+    """
+    given = var_list
+    variables = global_variables() + local_variables() if given is None else list(given)
+    graph = variables[0].graph if variables else get_default_graph()
+    with graph.name_scope(name):
+        results = _Names([each.op.name for each in variables])
+        results.told = [is_variable_initialized(each) for each in variables]
+        return graph.draw(nothing, kind="Names", name="boolean_mask", results=results).outputs[0]
+
+
+class _Names(Tensor):
+    """A result whose value is the names of those variables that have no value."""
+
+    told: list[Tensor]
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__((None,), np.dtype(object), "")
+        self._names = names
+
+    @property
+    def fetched(self) -> list[Tensor]:
+        """The tensors whose values a run computes where it is fetched."""
+        return self.told
+
+    @property
+    def _dtype_name(self) -> str:
+        return "string"
+
+    def made_of(self, values: Sequence[Any]) -> Any:
+        """Return the names as bytes."""
+        missing = [n.encode() for n, there in zip(self._names, values, strict=True) if not there]
+        return np.array(missing, dtype=object)
 
 
 def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:

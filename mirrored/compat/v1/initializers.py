@@ -1,13 +1,13 @@
 """What variables begin with: functions of a shape and a dtype, which draw their operations."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mirrored.compat.v1 import draws, sources
 from mirrored.compat.v1.calls import named_call
-from mirrored.compat.v1.draws import random_normal, random_uniform, truncated_normal
-from mirrored.compat.v1.sources import constant
 from mirrored.ops.spec import as_dtype
 
 
@@ -39,7 +39,7 @@ class constant_initializer(_Initializer):
 
     def made(self, shape: Any, dtype: Any) -> Any:
         """Return the value."""
-        return constant(np.asarray(self.value, dtype), dtype, shape, "Const", self._verify)
+        return sources.constant(np.asarray(self.value, dtype), dtype, shape, "Const", self._verify)
 
 
 class zeros_initializer(_Initializer):
@@ -67,7 +67,7 @@ class ones_initializer(_Initializer):
 class _Random(_Initializer):
     """Begins with what an operation draws."""
 
-    draw: Any = staticmethod(random_normal)
+    draw: Any = staticmethod(draws.random_normal)
 
     def __init__(self, first: Any, second: Any, seed: int | None, dtype: Any) -> None:
         self.first, self.second, self.seed, self.dtype = first, second, seed, dtype
@@ -80,7 +80,7 @@ class _Random(_Initializer):
 class random_uniform_initializer(_Random):
     """Begins with numbers from an interval."""
 
-    draw: Any = staticmethod(random_uniform)
+    draw: Any = staticmethod(draws.random_uniform)
 
     def __init__(
         self, minval: Any = 0.0, maxval: Any = 1.0, seed: int | None = None, dtype: Any = "float32"
@@ -100,7 +100,7 @@ class random_normal_initializer(_Random):
 class truncated_normal_initializer(random_normal_initializer):
     """Begins with numbers of a normal distribution that are less than two deviations away."""
 
-    draw = staticmethod(truncated_normal)
+    draw = staticmethod(draws.truncated_normal)
 
 
 def _fans(shape: Any) -> tuple[float, float]:
@@ -112,7 +112,63 @@ def _fans(shape: Any) -> tuple[float, float]:
     return sizes[-2] * field, sizes[-1] * field
 
 
-class glorot_uniform_initializer(_Initializer):
+class variance_scaling_initializer(_Initializer):
+    """Begins with numbers whose variance follows from how many inputs or outputs weights have.
+
+    Args:
+        scale: The variance, times that number.
+        mode: Which number: "fan_in", "fan_out", or "fan_avg" for the mean of both.
+        distribution: "truncated_normal", which "normal" is too, "untruncated_normal" or "uniform".
+        seed: A stream of draws of its own.
+        dtype: The dtype where the variable has none.
+
+    Raises:
+        ValueError: `scale` is not positive, or `mode` or `distribution` is none of these.
+    """
+
+    def __init__(
+        self,
+        scale: float = 1.0,
+        mode: str = "fan_in",
+        distribution: str = "truncated_normal",
+        seed: int | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        if scale <= 0.0:
+            raise ValueError(f"Argument `scale` must be a positive float. Received: {scale}")
+        if mode not in _MODES:
+            raise ValueError(f"Argument `mode` should be one of {tuple(_MODES)}. Received: {mode}")
+        distribution = distribution.lower()
+        if distribution not in ("normal", "uniform", "truncated_normal", "untruncated_normal"):
+            raise ValueError(
+                "Argument `distribution` should be one of ('normal', 'uniform', "
+                f"'truncated_normal', 'untruncated_normal'). Received: {distribution}"
+            )
+        self._scale, self._mode, self._distribution = scale, mode, distribution
+        self.seed, self.dtype = seed, dtype
+
+    def made(self, shape: Any, dtype: Any) -> Any:
+        """Return a draw."""
+        variance = self._scale / max(1.0, _MODES[self._mode](*_fans(shape)))
+        if self._distribution == "uniform":
+            limit = math.sqrt(3.0 * variance)
+            return random_uniform_initializer(-limit, limit, self.seed)(shape, dtype)
+        deviation = math.sqrt(variance)
+        if self._distribution == "untruncated_normal":
+            return random_normal_initializer(0.0, deviation, self.seed)(shape, dtype)
+        # The deviation of what is left of a normal distribution of deviation 1.
+        deviation /= 0.87962566103423978
+        return truncated_normal_initializer(0.0, deviation, self.seed)(shape, dtype)
+
+
+_MODES: dict[str, Callable[[float, float], float]] = {
+    "fan_in": lambda fan_in, _: fan_in,
+    "fan_out": lambda _, fan_out: fan_out,
+    "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2.0,
+}
+
+
+class glorot_uniform_initializer(variance_scaling_initializer):
     """Begins with numbers from the interval of Glorot and Bengio (2010).
 
     Args:
@@ -121,19 +177,38 @@ class glorot_uniform_initializer(_Initializer):
     """
 
     def __init__(self, seed: int | None = None, dtype: Any = "float32") -> None:
-        self.seed, self.dtype = seed, dtype
-
-    def made(self, shape: Any, dtype: Any) -> Any:
-        """Return a draw."""
-        limit = math.sqrt(3.0 / max(1.0, sum(_fans(shape)) / 2.0))
-        return random_uniform_initializer(-limit, limit, self.seed)(shape, dtype)
+        super().__init__(1.0, "fan_avg", "uniform", seed, dtype)
 
 
-class glorot_normal_initializer(glorot_uniform_initializer):
+class glorot_normal_initializer(variance_scaling_initializer):
     """Begins with numbers of the truncated normal distribution of Glorot and Bengio (2010)."""
 
-    def made(self, shape: Any, dtype: Any) -> Any:
-        """Return a draw."""
-        # The deviation of what is left of a normal distribution of deviation 1.
-        deviation = math.sqrt(1.0 / max(1.0, sum(_fans(shape)) / 2.0)) / 0.87962566103423978
-        return truncated_normal_initializer(0.0, deviation, self.seed)(shape, dtype)
+    def __init__(self, seed: int | None = None, dtype: Any = "float32") -> None:
+        super().__init__(1.0, "fan_avg", "truncated_normal", seed, dtype)
+
+
+def he_normal(seed: int | None = None) -> variance_scaling_initializer:
+    """Return what begins with numbers of the truncated normal distribution of He et al. (2015)."""
+    return variance_scaling_initializer(2.0, "fan_in", "truncated_normal", seed)
+
+
+def he_uniform(seed: int | None = None) -> variance_scaling_initializer:
+    """Return what begins with numbers from the interval of He et al. (2015)."""
+    return variance_scaling_initializer(2.0, "fan_in", "uniform", seed)
+
+
+def lecun_normal(seed: int | None = None) -> variance_scaling_initializer:
+    """Return what begins with numbers of the truncated normal distribution of LeCun (1998)."""
+    return variance_scaling_initializer(1.0, "fan_in", "truncated_normal", seed)
+
+
+def lecun_uniform(seed: int | None = None) -> variance_scaling_initializer:
+    """Return what begins with numbers from the interval of LeCun (1998)."""
+    return variance_scaling_initializer(1.0, "fan_in", "uniform", seed)
+
+
+# The names that `tf.initializers` has for them.
+constant, zeros, ones = constant_initializer, zeros_initializer, ones_initializer
+random_uniform, random_normal = random_uniform_initializer, random_normal_initializer
+truncated_normal, variance_scaling = truncated_normal_initializer, variance_scaling_initializer
+glorot_uniform, glorot_normal = glorot_uniform_initializer, glorot_normal_initializer

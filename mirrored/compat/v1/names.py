@@ -152,8 +152,6 @@ digamma math.digamma Digamma
 divide_no_nan math.divide_no_nan DivNoNan div_no_nan
 dynamic_stitch . DynamicStitch
 erfc math.erfc Erfc
-foldl . Foldl foldl
-foldr . Foldr foldr
 gather_nd . GatherNd
 global_norm linalg.global_norm GlobalNorm global_norm
 identity_n . IdentityN
@@ -161,7 +159,6 @@ invert_permutation math.invert_permutation InvertPermutation
 lbeta math.lbeta Lbeta lbeta
 lgamma math.lgamma Lgamma
 log_sigmoid math.log_sigmoid LogSigmoid LogSigmoid
-map_fn . MapFn map
 matrix_band_part linalg.band_part MatrixBandPart
 matrix_diag linalg.diag MatrixDiag
 matrix_diag_part linalg.diag_part MatrixDiagPart
@@ -174,7 +171,6 @@ repeat . Repeat Repeat
 reverse_sequence . ReverseSequence
 roll . Roll
 scalar_mul . Mul
-scan . Scan scan
 scatter_nd . ScatterNd
 searchsorted . SearchSorted searchsorted
 segment_max math.segment_max SegmentMax

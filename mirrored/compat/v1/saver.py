@@ -248,3 +248,48 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     path = None if state is None else Path(state.model_checkpoint_path)
     return str(path) if path is not None and path.is_file() else None
+
+
+def checkpoint_exists(checkpoint_prefix: str) -> bool:
+    """Return whether there is a file of a name that `Saver.save` returned."""
+    return Path(checkpoint_prefix).is_file()
+
+
+def list_variables(ckpt_dir_or_file: str) -> list[tuple[str, list[int]]]:
+    """Return the names of the variables that a file has, in order, each with its shape.
+
+    Args:
+        ckpt_dir_or_file: The file's name, or a folder, whose latest file it is.
+
+    Raises:
+        ValueError: There is none.
+    """
+    with open_tensors(_file(ckpt_dir_or_file), _VARIABLES) as file:
+        return [(name, list(shape)) for name, (shape, _) in sorted(file.specs.items())]
+
+
+def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
+    """Return the value of a variable that a file has, as an array.
+
+    Args:
+        ckpt_dir_or_file: The file's name, or a folder, whose latest file it is.
+        name: The variable's name.
+
+    Raises:
+        ValueError: There is no file, or it has no such variable.
+    """
+    path = _file(ckpt_dir_or_file)
+    name = name.removesuffix(":0")
+    with open_tensors(path, _VARIABLES) as file:
+        if name not in file.specs:
+            raise ValueError(f"Key {name} not found in checkpoint {path}")
+        return dict(file.read([name]))[name]
+
+
+def _file(given: str) -> str:
+    path = latest_checkpoint(given) if Path(given).is_dir() else given
+    if path is None or not Path(path).is_file():
+        raise ValueError(
+            f"Couldn't find 'checkpoint' file or checkpoints in given directory {given}"
+        )
+    return path

@@ -19,8 +19,11 @@ from mirrored.compat.v1.optimizers import GradientDescentOptimizer as GradientDe
 from mirrored.compat.v1.optimizers import MomentumOptimizer as MomentumOptimizer
 from mirrored.compat.v1.optimizers import RMSPropOptimizer as RMSPropOptimizer
 from mirrored.compat.v1.saver import Saver as Saver
+from mirrored.compat.v1.saver import checkpoint_exists as checkpoint_exists
 from mirrored.compat.v1.saver import get_checkpoint_state as get_checkpoint_state
 from mirrored.compat.v1.saver import latest_checkpoint as latest_checkpoint
+from mirrored.compat.v1.saver import list_variables as list_variables
+from mirrored.compat.v1.saver import load_variable as load_variable
 from mirrored.compat.v1.sources import constant
 from mirrored.compat.v1.variables import GraphKeys, Variable
 
@@ -50,6 +53,16 @@ def get_or_create_global_step(graph: Graph | None = None) -> Variable:
     """Return the variable that counts the steps."""
     step = get_global_step(graph)
     return create_global_step(graph) if step is None else step
+
+
+def global_step(sess: Any, global_step_tensor: Any) -> int:
+    """Return the number of the step that a session is in.
+
+    Args:
+        sess: The session.
+        global_step_tensor: The variable or tensor that has it.
+    """
+    return int(sess.run(global_step_tensor))
 
 
 _QUEUES = "There are no queues: feed batches, of a `mirrored.data.Dataset` for example."

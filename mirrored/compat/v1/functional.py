@@ -1,0 +1,224 @@
+"""Functions of functions: `map_fn`, `scan` and the folds, whose functions draw into the graph.
+
+A run computes what they drew once for each element, and a recorded one is unrolled.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored import _nest, ops
+from mirrored.compat.v1.control_flow import Branch, loop_variable
+from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.sources import converted
+
+_Function = Callable[..., Any]
+
+
+def map_fn(
+    fn: _Function,
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
+    """Return what a function makes of each element along the first axis, as tensors of all.
+
+    Args:
+        fn: From an element to a tensor, or to nested lists and tuples of them.
+        elems: A tensor, or nested lists and tuples of tensors of as many elements.
+        dtype: Accepted for compatibility, like the rest: it is that of what the function returns.
+        parallel_iterations: Accepted for compatibility.
+        back_prop: Accepted for compatibility.
+        swap_memory: Accepted for compatibility.
+        infer_shape: Accepted for compatibility.
+        name: Its name.
+        fn_output_signature: Accepted for compatibility.
+
+    Raises:
+        TypeError: `fn` cannot be called.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     scale = tf.placeholder(tf.float32, [])
+        ...     scaled = tf.map_fn(lambda each: each * scale, tf.constant([1.0, 2.0]))
+        ...     session.run(scaled, {scale: 3.0})
+        array([3., 6.], dtype=float32)
+    """
+    return _mapped("MapFn", name or "map", _checked(fn), elems, None, _All())
+
+
+def scan(
+    fn: _Function,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return all that a function makes, step by step, of what it made before and an element.
+
+    Args:
+        fn: From what it made before and an element to what it makes.
+        elems: A tensor, or nested lists and tuples of tensors of as many elements.
+        initializer: What stands for what was made before the first step; None: the first element.
+        parallel_iterations: Accepted for compatibility, like the three below.
+        back_prop: Accepted for compatibility.
+        swap_memory: Accepted for compatibility.
+        infer_shape: Accepted for compatibility.
+        reverse: Whether it begins with the last element.
+        name: Its name.
+
+    Raises:
+        TypeError: `fn` cannot be called.
+        ValueError: It returns another number of tensors than it is given.
+    """
+    return _mapped("Scan", name or "scan", _checked(fn), elems, initializer, _Steps(reverse, True))
+
+
+def foldl(
+    fn: _Function,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return the last of what `scan` returns."""
+    steps = _Steps(False, False)
+    return _mapped("Foldl", name or "foldl", _checked(fn), elems, initializer, steps)
+
+
+def foldr(
+    fn: _Function,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return the last of what `scan` returns where it begins with the last element."""
+    steps = _Steps(True, False)
+    return _mapped("Foldr", name or "foldr", _checked(fn), elems, initializer, steps)
+
+
+def _checked(fn: Any) -> Any:
+    if not callable(fn):
+        raise TypeError("fn must be callable.")
+    return fn
+
+
+class _All:
+    """Elements one by one: what is made of each of them."""
+
+    states = False
+    keeps_all = True
+
+    def run(
+        self, step: Any, elems: Sequence[Any], begin: Any, captured: Any, empty: Sequence[Any]
+    ) -> list[Any]:
+        """Return what a step makes of each element."""
+        made = [step(items, captured) for items in zip(*map(_items, elems), strict=True)]
+        return _stacked(made, empty)
+
+
+class _Steps:
+    """Elements one after the other: each step is given what the one before made.
+
+    Args:
+        reverse: Whether they begin with the last one.
+        keeps_all: Whether all that was made is returned, or the last.
+    """
+
+    states = True
+
+    def __init__(self, reverse: bool, keeps_all: bool) -> None:
+        self._reverse = reverse
+        self.keeps_all = keeps_all
+
+    def run(
+        self, step: Any, elems: Sequence[Any], begin: Any, captured: Any, empty: Sequence[Any]
+    ) -> list[Any]:
+        """Return what the steps make; without a beginning the first element is what is made."""
+        rows = list(zip(*map(_items, elems), strict=True))
+        if self._reverse:
+            rows.reverse()
+        made = []
+        state = begin
+        if begin is None:
+            state, rows = list(rows[0]), rows[1:]
+            made = [state]
+        for items in rows:
+            state = step([*state, *items], captured)
+            made.append(state)
+        if not self.keeps_all:
+            return [ops.identity(each) for each in state]
+        return _stacked(made[::-1] if self._reverse else made, empty)
+
+
+def _items(tensor: Any) -> list[Any]:
+    return list(ops.unstack(tensor)) if tensor.shape[0] else []
+
+
+def _stacked(rows: Sequence[Sequence[Any]], empty: Sequence[Any]) -> list[Any]:
+    if rows:
+        return [ops.stack(list(column)) for column in zip(*rows, strict=True)]
+    return [ops.zeros((0, *(size or 0 for size in e._shape or ())), e._dtype) for e in empty]
+
+
+def _mapped(
+    kind: str, name: str, fn: _Function, elems: Any, initializer: Any, how: _All | _Steps
+) -> Any:
+    """Draw one operation that runs what a function drew for each element."""
+    graph = graph_of(elems, initializer)
+    with graph.as_default(), graph.name_scope(name) as scope:
+        given = [converted(each, name="elems") for each in _nest.flatten(elems)]
+        begin = None
+        if initializer is not None:
+            begin = [converted(each, name="initializer") for each in _nest.flatten(initializer)]
+        with graph.control_dependencies(None):
+            start = graph.version
+            items = [loop_variable(graph, (e._shape or ())[1:], e._dtype) for e in given]
+            called = [_nest.pack_like(elems, items)]
+            states: list[Tensor] = []
+            if how.states:
+                like = elems if initializer is None else initializer
+                first = [(e._shape, e._dtype) for e in (items if begin is None else begin)]
+                states = [loop_variable(graph, *each) for each in first]
+                called.insert(0, _nest.pack_like(like, states))
+            found = fn(*called)
+            made = [converted(each) for each in _nest.flatten(found)]
+            if how.states and len(made) != len(states):
+                raise ValueError(
+                    f"`fn` must return what it is given first: {len(states)} tensors. Received: "
+                    f"{len(made)}."
+                )
+            step = Branch(start, [*states, *items], made)
+        count = given[0]._shape[:1] if given[0]._shape else (None,)
+
+        def run(elems: Any, begin: Any, captured: Any) -> list[Any]:
+            return how.run(step, elems, begin, captured, made)
+
+        shapes = [states[i]._shape if how.states else e._shape for i, e in enumerate(made)]
+        if how.keeps_all:
+            shapes = [None if each is None else (*count, *each) for each in shapes]
+        operation = graph.draw(
+            run,
+            (given, begin, step.captured),
+            kind=kind,
+            name=scope,
+            results=[Tensor(s, e._dtype, "") for s, e in zip(shapes, made, strict=True)],
+        )
+    operation.reads, operation.writes = tuple(step.reads), tuple(step.writes)
+    results: Any = _nest.pack_like(found, operation.outputs)
+    return results
