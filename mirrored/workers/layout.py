@@ -56,9 +56,14 @@ class Layout:
         """Whether not all workers share memory."""
         return len(self.neighbours) < len(self.hosts)
 
-    def close(self) -> None:
-        """Give the communicators back; all workers do so."""
-        for comm in (self.lane, self.local, self.notices, self.everyone):
+    def close(self, *, failed: bool) -> None:
+        """Give the communicators back; all workers do so.
+
+        Args:
+            failed: Whether a call has failed: then others may have sent what nobody received. MPI
+                would give it to whoever connects next and gets the same communicator.
+        """
+        for comm in (None if failed else self.lane, self.local, self.notices, self.everyone):
             if comm is not None:
                 comm.Free()
 

@@ -189,6 +189,7 @@ class MPIWorkers(Workers):
                 f"{_named(before)}\nReceived: {what}. Start the program again.",
                 worker=self.rank if told is None else told,
                 host=getattr(before, "host", "") or self.hosts[self.rank],
+                step=getattr(before, "step", None),
                 what=what,
                 reason=_named(before),
             ) from before
@@ -224,7 +225,8 @@ class MPIWorkers(Workers):
             self._notices.look()
             if self._end_together() and not self._is_anything_under_way():
                 self._meeting.close()
-                self._layout.close()
+                failed = self._broken is not None or self._notices.failure is not None
+                self._layout.close(failed=failed)
             else:
                 abort_at_exit(_status(self._broken))
         except BaseException:

@@ -55,8 +55,10 @@ FAILURES = {
 
 @needs_mpi
 @pytest.mark.slow
-def test_all_hear_of_a_worker_that_fails(tmp_path: Path) -> None:
-    (failed,) = launch([("failing", list(FAILURES))], (1, 1, 1), tmp_path, any_status=True)
+@pytest.mark.parametrize(("program", "hosts"), [("failing", None), ("failing_meanwhile", "a,b,c")])
+def test_all_hear_of_a_worker_that_fails(tmp_path: Path, program: str, hosts: str | None) -> None:
+    given = [(program, list(FAILURES))]
+    (failed,) = launch(given, (1, 1, 1), tmp_path, hosts=hosts, any_status=True)
     *others, last = (dict(zip(FAILURES, each, strict=True)) for each in failed)
     for kind, (raised, said, step) in FAILURES.items():
         assert last[kind][0] == raised, kind

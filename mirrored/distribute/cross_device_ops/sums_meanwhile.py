@@ -101,7 +101,11 @@ class SumsMeanwhile:
             return _END(begun, wait=self._wait)
 
     def _begin(self, vector: NDArray[Any], what: str) -> None:
-        self._pending.append(self._workers.begin_sum(vector, vector, what))
+        try:
+            self._pending.append(self._workers.begin_sum(vector, vector, what))
+        except BaseException:
+            self._wait()  # The first one that failed says why.
+            raise
 
     def _wait(self) -> None:
         """Wait for all sums; note how long each worker took up to now."""
