@@ -45,13 +45,19 @@ class Events:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
-        self._free: deque[Any] = deque(maxlen=_MOST_FREE)
+        self._free: deque[Any] = deque()
+        # All that there are. What only an `Event` kept, the garbage collector would let CuPy
+        # destroy together with that, which then gives it back.
+        self._made: set[Any] = set()
 
     def recorded(self, stream: Any) -> Event:
         """Return an event at the end of a stream's work so far; its card is the current one."""
         try:
+            while len(self._free) > _MOST_FREE:
+                self._made.discard(self._free.popleft())
             event = self._free.popleft()
-        except IndexError:
+        except IndexError:  # Other threads take some too.
             event = self._make()
+            self._made.add(event)
         event.record(stream)
         return Event(event, self._free)

@@ -1,5 +1,6 @@
 """Events of a device, which are made once and used again and again."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -45,3 +46,25 @@ def test_who_waits_keeps_waiting_for_what_an_event_stood_for(
         other.wait(device.backend.record())
     other.wait_on_host(other.record())
     assert device.read(x).tolist() == [64] * len(x)
+
+
+def test_an_event_that_was_garbage_is_used_again(emulated_cuda: Emulate) -> None:
+    """The garbage collector asks all of a cycle to end, what they refer to alone included."""
+    emulator = emulated_cuda()
+    backend = Device().backend
+    cycle: list[Any] = [backend.record()]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    backend.wait(backend.record())
+    assert emulator.counts["events"] == 1
+
+
+def test_only_so_many_events_are_kept(emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda()
+    backend = Device().backend
+    held = [backend.record() for _ in range(300)]
+    held.clear()
+    backend.record()
+    assert emulator.counts["events"] == 300
+    assert len(emulator.events) == 256

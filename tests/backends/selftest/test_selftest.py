@@ -196,7 +196,9 @@ def test_a_sum_that_never_ends_is_named(child: Any) -> None:
 def test_a_process_that_hangs(child: Any) -> None:
     child(script='connects=["never returns"]')
     text = str(error(timeout=4.0))
-    assert received(text) == ["It was not done within 4 s. Its last step was connecting them."]
+    assert received(text) == [
+        "It was not done within 4 s of its start. Its last step was connecting them."
+    ]
     assert "  1. PCI access control services (ACS)" in text
 
 
