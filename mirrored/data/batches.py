@@ -5,6 +5,7 @@ order and batch their rows, give many at a time; other data give one by one what
 """
 
 import itertools
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -144,6 +145,14 @@ class Span:
         """Which of them are inputs, targets and weights."""
         return self._chunks[0].arrays.layout
 
+    def check(self) -> int:
+        """Return a number by which spans differ that begin with other examples, or in other order.
+
+        It is of the rows' numbers in the first batch, and of what the first and the last one hold.
+        """
+        chunk = self._chunks[0].part(0, 1)
+        return check_of(chunk.arrays.columns, chunk.rows)
+
     def feeder(self, shard: slice, targets: Sequence[Any]) -> Callable[[int], None]:
         """Return what gathers some rows of a batch into arrays; see `Chunk.feeder`."""
         chunks = self._chunks
@@ -154,6 +163,23 @@ class Span:
             chunks[i].feeder(shard, targets)(0)
 
         return feed
+
+
+def check_of(columns: Sequence[Any], rows: Rows) -> int:
+    """Return a number by which batches differ that are other rows, or in other order.
+
+    Args:
+        columns: Arrays.
+        rows: Their rows that are a batch.
+    """
+    numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.asarray(rows)
+    found = zlib.crc32(numbers.astype(np.int64).data)
+    for number in (*numbers[:1], *numbers[-1:]):
+        for column in columns:
+            row = np.ascontiguousarray(column[number])
+            if not row.dtype.hasobject:
+                found = zlib.crc32(row.tobytes(), found)
+    return found
 
 
 def _kind(numbered: tuple[int, Chunk]) -> Any:

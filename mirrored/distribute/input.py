@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirrored import _nest
+from mirrored.data.arrays import Rows, rows_from
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.row_transforms import open_batches
 from mirrored.data.spec import Elements, to_element
@@ -138,16 +139,26 @@ class DistributedDataset:
         slices = None if transform is None else transform.batched_slices
         if self._take is cut and transform is not None and slices is not None:
             form, size = slices.form, transform.batch_size or 1
-            for leaves, rows in open_batches(transform, slices, transform.begin()):
+            for i, (leaves, rows) in enumerate(open_batches(transform, slices, transform.begin())):
+                if not i:
+                    self._look_at(leaves, rows_from(rows, 0, size))
                 yield form.pack_all(cut_rows(leaves, rows, size, sharing, join))
             return
         with closing(host_elements(dataset)) as elements:
+            looked_at = self._looked_at(elements)
             while True:
                 try:
-                    made = self._take(elements, sharing, join)
+                    made = self._take(looked_at, sharing, join)
                 except StopIteration:
                     return
                 yield [made]
+
+    def _looked_at(self, elements: Iterator[Any]) -> Iterator[Any]:
+        """Return the elements, of which the first one is looked at."""
+        return elements
+
+    def _look_at(self, columns: Sequence[Any], rows: Rows) -> None:
+        """Do what is to be done with the first batch: rows of arrays."""
 
     @property
     def element_spec(self) -> Any:

@@ -23,20 +23,16 @@ from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.cross_device_ops.worker_cards import Cards, agreed, cards_of
 from mirrored.distribute.global_batch import global_batch
-from mirrored.distribute.input import (
-    DistributedDataset,
-    InputContext,
-    distributed_from_function,
-)
+from mirrored.distribute.input import DistributedDataset, InputContext, distributed_from_function
 from mirrored.distribute.mirrored_strategy import MirroredStrategy
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, select
 from mirrored.distribute.worker_agreement import Facts, check_alike, check_function
 from mirrored.distribute.worker_files import WorkerFiles
-from mirrored.distribute.worker_input import WorkerDataset, is_own
+from mirrored.distribute.worker_input import SharedDataset, WorkerDataset, is_own
 from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
-from mirrored.distribute.worker_setup import draw_alike, own_devices
+from mirrored.distribute.worker_setup import described, draw_alike, own_devices
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only
@@ -104,28 +100,20 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if workers.count > 1:
             self._cross_device_ops = self._over_all(cards)
             keep_company(WorkerFiles(workers))
-            draw_alike(workers)
-            logger.info("%d replicas: %s.", self._replicas, self._described())
+            draw_alike(workers.gather)
+            logger.info(
+                "%d replicas: %s.", self._replicas, described(self._replica_counts, workers.hosts)
+            )
 
     def _over_all(self, cards: Sequence[Cards]) -> AcrossWorkers:
         """Return the collectives over all workers, given what each says of its devices."""
         local, workers = self._cross_device_ops, self._workers
         connected = agreed(workers, cards, self._replicas)
-        if connected is None:
+        if connected is None:  # Workers without cards never need the other.
             return AcrossWorkers(local, workers, self._replicas)
-        # Workers without cards never need it.
         from mirrored.distribute.cross_device_ops.nccl_across_workers import NcclAcrossWorkers
 
         return NcclAcrossWorkers(local, workers, self._replicas, connected, self._devices)
-
-    def _described(self) -> str:
-        """Return which worker has which replicas."""
-        first, parts = 0, []
-        for rank, count in enumerate(self._replica_counts):
-            numbers = f"{first}" if count == 1 else f"{first} to {first + count - 1}"
-            parts.append(f"{numbers} on worker {rank} ({self._workers.hosts[rank]})")
-            first += count
-        return ", ".join(parts)
 
     def _tell_of_others(self) -> None:
         """Say nothing: it knows them."""
@@ -198,9 +186,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         copies: list[Any] = [copy for each in new for copy in each.copies[:1]]  # type: ignore[attr-defined]
         specs = [f"{each.name} {tuple(each.shape)} {each.dtype.name}" for each in copies]
         self.check_alike({"variables": specs}, "the variables of a scope")
-        # As bytes: MPI knows no floats of 16 bits.
         arrays = [np.array(each.numpy(), order="C") for each in copies]
-        sent = [each.reshape(-1).view(np.uint8) for each in arrays]
+        sent = [each.reshape(-1).view(np.uint8) for each in arrays]  # MPI knows no float16.
         self._workers.broadcast(sent, "the variables of a scope")
         if not self._workers.is_chief:
             for variable, array in zip(new, arrays, strict=True):
@@ -226,8 +213,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         of its replicas gets one in every step.
         """
         made = super()._distributed(dataset)
-        if self._workers.count == 1 or not is_own(dataset):
+        if self._workers.count == 1:
             return made
+        if not is_own(dataset):
+            return SharedDataset(self, dataset, self.check_alike)
         return WorkerDataset(self, dataset, self.any_worker, self._replicas)
 
     def distribute_datasets_from_function(
@@ -283,18 +272,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return Mirrored(sums), Mirrored([each[0 if first else len(own)] for each in replicas])
 
     def _reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
-        whole = not isinstance(value, DistributedValues | SyncOnReadVariable)
-        if (
-            whole
-            and op is ReduceOp.MEAN
-            and self.local_replicas > 1
-            and not self._has_copies(value)
-        ):
+        copied = isinstance(value, Variable) and self.owns(value)
+        whole = not copied and not isinstance(value, DistributedValues | SyncOnReadVariable)
+        if whole and op is ReduceOp.MEAN and self.local_replicas > 1:
             value = PerReplica([value] * self.local_replicas)
         return super()._reduced(op, value, axis)
-
-    def _has_copies(self, value: Any) -> bool:
-        return isinstance(value, Variable) and self.owns(value)
 
     def _rows_along(self, axis: int, parts: Sequence[Tensor]) -> Any:
         own = super()._rows_along(axis, parts)

@@ -47,8 +47,8 @@ def check_alike(workers: Workers, facts: Facts, what: str) -> None:
     raise WorkerError(
         f"All workers run the same program on the same data. Received: for {what}, {name} differ: "
         f"{_shown(mine)} on worker {first} ({workers.hosts[first]}), and {_shown(theirs)} on "
-        f"worker {other} ({workers.hosts[other]}). Start them with the same files, options and "
-        "versions.",
+        f"worker {other} ({workers.hosts[other]}). Start them with the same files, options, seeds "
+        "and versions.",
         worker=other,
         host=workers.hosts[other],
         what=what,

@@ -5,27 +5,57 @@ here is needed. Here are datasets that differ from worker to worker, which end w
 """
 
 import itertools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from mirrored import _nest
+from mirrored.data.arrays import Rows, count_of
+from mirrored.data.batches import check_of
 from mirrored.data.options import AutoShardPolicy
 from mirrored.data.pipeline import Pipeline
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.input import DistributedDataset, host_elements
-from mirrored.distribute.sharding import Join, Sharing, examples_of, give_out, shard_bounds
+from mirrored.distribute.sharding import Join, Sharing, cut, examples_of, give_out, shard_bounds
 
 # Whether any worker has something, given whether this one has: all of them are asked.
 Agree = Callable[[bool], bool]
+# By what errors call it: lines that say what a worker has.
+Facts = Mapping[str, Sequence[str]]
 _SHARED = (
     "`fit`, `evaluate` and `predict` share each global batch among all workers, which takes a "
     "dataset that is the same on all of them. Received: one of this worker's own, from "
     "`distribute_datasets_from_function` or with `AutoShardPolicy.OFF`. Give them the whole "
     "dataset, under `AutoShardPolicy.AUTO` or `DATA`; or write the loop yourself."
 )
+
+
+class SharedDataset(DistributedDataset):
+    """A dataset that is the same on all workers, which look at the first batch of each iterator.
+
+    Args:
+        strategy: The strategy whose replicas get the parts.
+        dataset: The dataset, of global batches.
+        check: Raises where workers say other things of the batch, by what errors call these.
+    """
+
+    def __init__(
+        self, strategy: ReplicaStrategy, dataset: Any, check: Callable[[Facts, str], None]
+    ) -> None:
+        super().__init__(strategy, dataset, cut)
+        self._check = check
+
+    def _looked_at(self, elements: Iterator[Any]) -> Iterator[Any]:
+        for i, element in enumerate(elements):
+            if not i:
+                self._look_at(_nest.flatten(element), slice(0, examples_of(element)))
+            yield element
+
+    def _look_at(self, columns: Sequence[Any], rows: Rows) -> None:
+        told = f"{count_of(rows)} examples (check {check_of(columns, rows):08x})"
+        self._check({"batches": [told]}, "the first batch of a dataset")
 
 
 class WorkerDataset(DistributedDataset):

@@ -53,6 +53,7 @@ def fit(
     history = told.history or History()
     with ExitStack() as stack:
         stack.enter_context(running(model, "fit"))
+        _draw_alike(model)
         if model.built:  # A layer that is yet to be built may get metrics then.
             stack.enter_context(looked_up_once(model))
         trained, validated = fit_epochs(model, training, validation, validation_split, stack)
@@ -83,6 +84,15 @@ def fit(
                 optimizer.finalize_variable_values(model.trainable_weights)
         told.on_train_end(logs)
     return history
+
+
+def _draw_alike(model: SteppedNetwork) -> None:
+    """Let all workers draw what the first one draws, since one of them may have drawn more."""
+    strategy = model.distribute_strategy
+    if strategy.local_replicas < strategy.num_replicas_in_sync:
+        from mirrored.distribute.worker_setup import draw_alike
+
+        draw_alike(strategy.of_each_worker)
 
 
 def _check_values(model: SteppedNetwork) -> None:
@@ -256,16 +266,20 @@ def _spans(
 ) -> Iterator[tuple[Span, int]]:
     """Yield the batches that run between two calls of hooks, with how many came before them."""
     before, stop = 0, _STOPS[kind]
+    strategy = model.distribute_strategy
+    shared = strategy.local_replicas < strategy.num_replicas_in_sync
     # Where it was stopped before it began, it ends with its first batch, as in Keras.
     most = 1 if getattr(model, stop) else _most(model, epochs, callbacks, kind)
     for span in epochs.spans(most):
+        if shared and not before:
+            facts = {"batches": [f"{span.size} examples (check {span.check():08x})"]}
+            strategy.check_alike(facts, f"the first batch of an epoch to {kind}")
         yield span, before
         before += span.count
         if getattr(model, stop):
             break
     # A worker with fewer batches would go on to other steps, and the others add theirs to those.
-    ends = f"the end of an epoch's steps to {kind}"
-    model.distribute_strategy.check_alike({"batches": [str(before)]}, ends)
+    strategy.check_alike({"batches": [str(before)]}, f"the end of an epoch's steps to {kind}")
 
 
 def _most(model: SteppedNetwork, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:

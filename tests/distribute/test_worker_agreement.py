@@ -13,6 +13,8 @@ CASES = [
     ({"momentum": 0.75, "eagerly": True}, "settings of optimizers differ", "0.75"),
     ({"value": 0.5}, "values of variables differ", "bias"),
     ({"function": "sin"}, "the function 'step', operations on inputs of shapes [(2,)]", "Sin"),
+    ({"batches": 2}, "for the first batch of a dataset, batches differ", "4 examples (check"),
+    ({"order": 3}, "nothing", "nothing"),
     ({"alike": "of the first"}, "nothing", "nothing"),
     ({}, "nothing", "nothing"),
 ]

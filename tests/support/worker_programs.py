@@ -153,18 +153,27 @@ def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
         strategy = strategy_of()
         options = dict(case) if workers.rank == workers.count - 1 else {}
         how = {"batch_size": options.pop("batch_size", 4), "epochs": 2, "verbose": 0}
+        how["shuffle"] = "rows" not in case
         rows, eager = options.pop("rows", 8), options.pop("eagerly", case.get("eagerly", False))
-        value = options.pop("value", 0.0)
+        value, order = options.pop("value", 0.0), options.pop("order", 1)
         try:
             if "function" in case:
                 looping(strategy, options.pop("function", "exp"))(mr.ones((2,)))
             if "alike" in case:
                 looping(strategy, options.pop("alike", case["alike"]))(mr.ones((2,)))
+            kept = {name: each for name, each in options.items() if name != "batches"}
             with strategy.scope():
-                model = small(**options)
+                model = small(**kept)
                 model.run_eagerly = eager
             model.layers[-1].bias.assign([value])
-            model.fit(np.ones((rows, 2)), np.ones(rows), **how)
+            if order > 1:
+                mr.random.normal((order,))  # Which the next `fit` makes up for.
+            model.fit(np.ones((rows, 2)), np.arange(float(rows)), **how)
+            if "batches" in case:
+                numbers = mr.data.Dataset.range(9).shuffle(9, seed=2).batch(4)
+                for _ in range(options.pop("batches", 1)):
+                    next(iter(numbers))
+                next(iter(strategy.experimental_distribute_dataset(numbers)))
             said.append("nothing")
         except mr.errors.WorkerError as error:
             said.append(str(error))
