@@ -276,7 +276,8 @@ HELD: dict[str, dict[str, str]] = {
         "deterministic-option": "test_on_the_host_the_same_bits_cost_nothing",
     },
     "test_worker_parity.py": {
-        "workers-equal-one": "test_workers_equal_one_replica test_every_way_of_training",
+        "workers-equal-one": "test_workers_equal_one_replica "
+        "test_any_layout_of_workers_equals_one_replica",
         "workers-predict": "test_workers_equal_one_replica",
     },
     "distribute/test_worker_input.py": {"workers-input": "test_each_way_to_share_a_dataset"},
@@ -285,6 +286,12 @@ HELD: dict[str, dict[str, str]] = {
     },
     "distribute/test_worker_agreement.py": {"workers-alike": "test_programs_that_differ"},
     "distribute/test_worker_resolver.py": {"workers-resolver": "test_what_differs_is_refused"},
+    "distribute/cross_device_ops/test_worker_cards.py": {
+        "workers-nccl": "test_the_choice test_what_a_worker_says",
+    },
+    "distribute/cross_device_ops/test_nccl_across_workers.py": {
+        "workers-nccl": "test_workers_equal_one_device test_nobody_waits_for_ever",
+    },
     "distribute/cross_device_ops/test_worker_times.py": {
         "workers-slow": "test_who_takes_twice_as_long_is_slow test_a_slow_worker_is_told_of_once",
     },
