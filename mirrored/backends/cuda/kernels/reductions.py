@@ -256,7 +256,7 @@ def _reduce(
     count = plan.length if mean else _NO_MEAN
     if not plan.rows:
         return
-    if plan.length == 1:
+    if plan.length == 1 and out.dtype == x.dtype:  # Narrow floats may be wanted in float32.
         xp.copy(out, x)
     elif plan.parts == 1:
         _launch(xp, kind, out, x, plan, parts=1, count=count)

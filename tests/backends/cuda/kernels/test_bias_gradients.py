@@ -65,6 +65,20 @@ def test_sums_that_are_wanted_in_float32_are_not_rounded(card: Any, shape: tuple
     assert found.tobytes() == sums.tobytes()
 
 
+@pytest.mark.parametrize("shape", [(1, 10), (1, 1), (5, 1), (1, 1, 3)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sums_of_few_elements_in_float32(card: Any, shape: tuple[int, ...], dtype: str) -> None:
+    """Those of one too, which is no copy: it has other bytes."""
+    narrow = np.dtype(getattr(pytest.importorskip("ml_dtypes"), dtype, dtype))
+    g = np.random.default_rng(2).normal(size=(1, *shape)).astype(narrow)
+    specs = [None, (shape[-1:], F32)]
+    given = [(card.array(g[0]),), (None,)]
+    attrs = [workspace(card, shape, narrow), {"dtype": F32}]
+    found = card.together(("BiasAddGrad", "Cast"), specs, given, attrs)[1]
+    exact = g[0].astype(np.float64).reshape(-1, shape[-1]).sum(0)
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("g", "y", "fits"),
     [
