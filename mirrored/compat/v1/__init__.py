@@ -5,7 +5,6 @@ They draw graphs, which sessions run; everything outside of this package stays e
 
 import typing as _typing
 
-from mirrored import device as device
 from mirrored import dtypes as dtypes
 from mirrored import errors as errors
 from mirrored.compat.v1 import app as app
@@ -16,6 +15,7 @@ from mirrored.compat.v1 import linalg as linalg
 from mirrored.compat.v1 import logging as logging
 from mirrored.compat.v1 import losses as losses
 from mirrored.compat.v1 import math as math
+from mirrored.compat.v1 import metrics as metrics
 from mirrored.compat.v1 import nn as nn
 from mirrored.compat.v1 import random as random
 from mirrored.compat.v1 import summary as summary
@@ -27,6 +27,8 @@ from mirrored.compat.v1.config import GPUOptions as GPUOptions
 from mirrored.compat.v1.control_flow import case as case
 from mirrored.compat.v1.control_flow import cond as cond
 from mirrored.compat.v1.control_flow import while_loop as while_loop
+from mirrored.compat.v1.device_scopes import NodeDef as NodeDef
+from mirrored.compat.v1.device_scopes import device as device
 from mirrored.compat.v1.draws import clip_by_value as clip_by_value
 from mirrored.compat.v1.draws import random_normal as random_normal
 from mirrored.compat.v1.draws import random_uniform as random_uniform

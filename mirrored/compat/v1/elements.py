@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from mirrored import _nest
+from mirrored.compat.v1.device_scopes import NodeDef
 from mirrored.compat.v1.running import current_run, default_session
 from mirrored.compat.v1.shapes import TensorShape, check_same, text_of
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -80,6 +81,11 @@ class Operation:
     def device(self) -> str:
         """The device that it was drawn for; an empty text where that is left to the session."""
         return "" if self.node.device is None else self.node.device.to_string()
+
+    @property
+    def node_def(self) -> NodeDef:
+        """Its name, type, device and inputs, for functions that are given to `tf.device`."""
+        return NodeDef(self.name, self.type, self.device, [each.name for each in self.inputs])
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Run it in a session, by default the one that is entered.

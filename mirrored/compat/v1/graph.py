@@ -12,9 +12,9 @@ from typing import Any
 
 from mirrored import _nest
 from mirrored._contexts import Within
+from mirrored.compat.v1.device_scopes import ask_functions, device
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.unknown_ranks import results_for
-from mirrored.devices import device
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.ops import float32
 
@@ -196,7 +196,7 @@ class Graph:
             self._controls = outer
 
     def device(self, device_name_or_function: Any) -> Any:
-        """Return a context whose operations are for a device."""
+        """Return a context whose operations are for a device, as `tf.device` does."""
         return device(device_name_or_function)
 
     def add_to_collection(self, name: str, value: Any) -> None:
@@ -282,6 +282,7 @@ class Graph:
         if not runs_only:
             results = _nest.map_structure(_tensor, results)
         Node(operation, (controls, list(shown), *args), named, results)
+        ask_functions(operation)
         self._operations[whole] = operation
         self.version += 1
         for index, tensor in enumerate(operation.outputs):

@@ -1,0 +1,290 @@
+"""TensorFlow 1's `tf.metrics`: sums over all batches so far, in local variables of the graph.
+
+Each function returns the metric so far, and what takes a batch into it and is the metric then.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored import ops
+from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph import Graph, graph_of
+from mirrored.compat.v1.scopes import variable_scope
+from mirrored.compat.v1.sources import constant, converted
+from mirrored.compat.v1.variables import GraphKeys, Variable
+
+_Sums = Callable[..., Sequence[Any]]
+_Metric = tuple[Tensor, Tensor]
+
+
+def mean(
+    values: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> _Metric:
+    """Return the weighted mean of values, and what takes a batch of them into it.
+
+    Args:
+        values: The values.
+        weights: A number, or numbers for elements or rows; None: 1.
+        metrics_collections: The collections that the metric is put into.
+        updates_collections: The collections that the other is put into.
+        name: The scope of its variables.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     x = tf.placeholder(tf.float32, [None])
+        ...     so_far, update = tf.metrics.mean(x)
+        ...     session.run(tf.local_variables_initializer())
+        ...     for batch in ([1.0, 2.0], [6.0]):
+        ...         last = session.run(update, {x: batch})
+        ...     float(last), float(session.run(so_far))
+        (3.0, 3.0)
+    """
+    collections = (metrics_collections, updates_collections)
+    return _metric("mean", name, ("total", "count"), _sums, _ratio, (values, weights), collections)
+
+
+def accuracy(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> _Metric:
+    """Return how often predictions are the labels; the rest as `mean`.
+
+    Args:
+        labels: The labels.
+        predictions: Tensors of their shape.
+        weights: As for `mean`, like the rest.
+        metrics_collections: The collections that the metric is put into.
+        updates_collections: The collections that the other is put into.
+        name: The scope of its variables.
+    """
+
+    def sums(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
+        labels, predictions = _alike(labels, predictions)
+        right = ops.equal(predictions, ops.cast(labels, predictions.dtype))
+        return _sums(ops.cast(right, "float32"), weights)
+
+    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    return _metric("accuracy", name, ("total", "count"), sums, _ratio, given, collections)
+
+
+def mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> _Metric:
+    """Return the mean of squared differences; the rest as `accuracy`."""
+    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    name = name or "mean_squared_error"
+    return _metric("mean", name, ("total", "count"), _squares, _ratio, given, collections)
+
+
+def root_mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> _Metric:
+    """Return the root of the mean of squared differences; the rest as `accuracy`."""
+    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    name = name or "root_mean_squared_error"
+    return _metric("mean", name, ("total", "count"), _squares, _root, given, collections)
+
+
+def mean_absolute_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> _Metric:
+    """Return the mean of absolute differences; the rest as `accuracy`."""
+
+    def sums(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
+        labels, predictions = _alike(*_floats(labels, predictions))
+        return _sums(ops.abs(predictions - labels), weights)
+
+    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    name = name or "mean_absolute_error"
+    return _metric("mean", name, ("total", "count"), sums, _ratio, given, collections)
+
+
+def precision(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> _Metric:
+    """Return how many of what is predicted to be true is; 0 where nothing is predicted to be.
+
+    Args:
+        labels: What is true, as booleans or numbers, of which 0 is False.
+        predictions: Tensors of their shape.
+        weights: As for `mean`, like the rest.
+        metrics_collections: The collections that the metric is put into.
+        updates_collections: The collections that the other is put into.
+        name: The scope of its variables.
+    """
+    names = ("true_positives/count", "false_positives/count")
+    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    sums = _counts((True, True), (False, True))
+    return _metric("precision", name, names, sums, _part, given, collections)
+
+
+def recall(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> _Metric:
+    """Return how much of what is true is predicted to be; the rest as `precision`."""
+    names = ("true_positives/count", "false_negatives/count")
+    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    sums = _counts((True, True), (True, False))
+    return _metric("recall", name, names, sums, _part, given, collections)
+
+
+def _metric(
+    default: str,
+    name: str | None,
+    names: Sequence[str],
+    sums: _Sums,
+    value: Callable[[Any, Any], Any],
+    given: Sequence[Any],
+    collections: Sequence[Any],
+) -> _Metric:
+    """Draw a metric of two sums, which are variables.
+
+    Args:
+        default: The scope of the variables where nothing else is said.
+        name: What is said.
+        names: The names of the two.
+        sums: From a batch to what is added to them.
+        value: From the two to the metric.
+        given: The batch.
+        collections: The collections of the metric, and those of what takes a batch into it.
+    """
+    graph = graph_of(given)
+    with graph.as_default(), variable_scope(name, default):
+        variables = [_sum(each) for each in names]
+        batch = [None if each is None else converted(each) for each in given]
+        parts = graph.draw(sums, batch, kind="MetricSums", name="sums").outputs
+        so_far = _value(graph, value, variables, "value")
+        added = [v.assign_add(part) for v, part in zip(variables, parts, strict=True)]
+        update = _value(graph, value, added, "update_op")
+    for some, tensor in zip(collections, (so_far, update), strict=True):
+        for each in some or ():
+            graph.add_to_collection(each, tensor)
+    return so_far, update
+
+
+def _sum(name: str) -> Variable:
+    kept = [GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES]
+    zero = lambda: constant(0.0, name="zeros")  # noqa: E731
+    return Variable(zero, trainable=False, collections=kept, name=name)
+
+
+def _value(graph: Graph, function: Any, variables: Sequence[Any], name: str) -> Tensor:
+    (tensor,) = graph.draw(function, tuple(variables), kind="DivNoNan", name=name).outputs
+    return tensor
+
+
+def _ratio(total: Any, count: Any) -> Any:
+    return ops.divide_no_nan(total, ops.maximum(count, 0.0))
+
+
+def _root(total: Any, count: Any) -> Any:
+    return ops.sqrt(_ratio(total, count))
+
+
+def _part(one: Any, other: Any) -> Any:
+    return ops.divide_no_nan(one, one + other)
+
+
+def _sums(values: Any, weights: Any) -> Sequence[Any]:
+    """Return the weighted sum of values, and the sum of the weights."""
+    values = ops.cast(values, "float32")
+    every = _weights(weights, values)
+    return [ops.reduce_sum(values * every), ops.reduce_sum(every)]
+
+
+def _weights(weights: Any, values: Any) -> Any:
+    """Return a weight for each value.
+
+    Raises:
+        ValueError: They fit neither elements nor rows.
+    """
+    if weights is None:
+        return ops.ones_like(values)
+    weights = ops.cast(weights, "float32")
+    if weights.shape and len(weights.shape) + 1 == len(values.shape):
+        weights = ops.expand_dims(weights, -1)
+    fits = not weights.shape or (
+        len(weights.shape) == len(values.shape)
+        and all(one in (1, other) for one, other in zip(weights.shape, values.shape, strict=True))
+    )
+    if not fits:
+        raise ValueError(
+            f"weights can not be broadcast to values. values.shape={values.shape}. "
+            f"weights.shape={weights.shape}."
+        )
+    return weights * ops.ones_like(values)
+
+
+def _floats(*tensors: Any) -> list[Any]:
+    return [ops.cast(each, "float32") for each in tensors]
+
+
+def _alike(labels: Any, predictions: Any) -> tuple[Any, Any]:
+    """Return both without a last axis of size 1 that one of them has alone.
+
+    Raises:
+        ValueError: They have other shapes.
+    """
+    labels, predictions = ops.convert_to_tensor(labels), ops.convert_to_tensor(predictions)
+    more = len(predictions.shape) - len(labels.shape)
+    if more == 1:
+        predictions = ops.squeeze(predictions, [-1])
+    elif more == -1:
+        labels = ops.squeeze(labels, [-1])
+    if predictions.shape != labels.shape:
+        raise ValueError(f"Shapes {predictions.shape} and {labels.shape} are incompatible")
+    return labels, predictions
+
+
+def _squares(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
+    labels, predictions = _alike(*_floats(labels, predictions))
+    return _sums(ops.squared_difference(predictions, labels), weights)
+
+
+def _counts(*pairs: tuple[bool, bool]) -> _Sums:
+    """Return what counts where labels and predictions are these pairs."""
+
+    def sums(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
+        labels, predictions = (ops.cast(each, "bool") for each in _alike(labels, predictions))
+        found = []
+        for label, predicted in pairs:
+            both = ops.logical_and(ops.equal(labels, label), ops.equal(predictions, predicted))
+            values = ops.cast(both, "float32")
+            found.append(ops.reduce_sum(values * _weights(weights, values)))
+        return found
+
+    return sums
