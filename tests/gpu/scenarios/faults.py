@@ -150,7 +150,7 @@ def interrupted_in_a_full_queue(parts: list[int]) -> dict[str, Any]:
     vars(nccl)["load"] = lambda: library
     ranks = Ranks(parts)
     before = ranks.check(ranks.prepare(4099, "float32"))
-    timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     raised = ""
     try:
