@@ -19,6 +19,7 @@ from fake_time import stuck
 from mirrored.backends.backend import Backend, Storage
 from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.host import HostBackend
+from mirrored.backends.stream_backend import Place
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
 
 # What may become of a collective:
@@ -64,6 +65,7 @@ class Script:
 
     Attributes:
         calls: The calls so far, in order: what it was, and its number.
+        places: Where ranks were to be among those of several processes, by connection.
         misuses: What was done that the protocol of communicators forbids.
         communicators: All that were made.
     """
@@ -83,6 +85,7 @@ class Script:
         self.why_not = why_not
         self.reads = reads
         self.calls: list[tuple[str, int]] = []
+        self.places: list[Place | None] = []
         self.misuses: list[str] = []
         self.communicators: list[ScriptedCommunicator] = []
         self.lock = threading.RLock()
@@ -267,7 +270,13 @@ class ScriptedBackend(HostBackend):
     def reads(self, other: object) -> bool:
         return self.script.reads
 
-    def connect(self, ranks: Sequence[ScriptedBackend]) -> ScriptedCommunicator:
+    def new_key(self) -> bytes:
+        return b"a key"
+
+    def connect(
+        self, ranks: Sequence[ScriptedBackend], place: Place | None = None
+    ) -> ScriptedCommunicator:
+        self.script.places.append(place)
         _, outcome = self.script.note("connect")
         if outcome == "fail":
             raise CollectiveError("The script lets connecting fail.")

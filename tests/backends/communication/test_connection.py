@@ -25,6 +25,7 @@ from scripted_communicator import Script, ScriptedCommunicator
 from mirrored.backends.communication import connection as module
 from mirrored.backends.communication.connection import Connection
 from mirrored.backends.communication.watch import WATCH, Watch
+from mirrored.backends.stream_backend import Place
 from mirrored.errors import (
     CollectiveError,
     CollectiveTimeoutError,
@@ -829,3 +830,81 @@ def test_whatever_happens_the_next_collective_works(
         outcomes.clear()
     assert b.is_right(b.sum())
     b.finish()
+
+
+# ---------------------------------------------------------------------- several processes
+
+
+class Others:
+    """Another process, as `Peers`: it has the second rank, and fails when a test says so."""
+
+    def __init__(self) -> None:
+        self.failure: BaseException | None = None
+        self.told: list[str] = []
+
+    def meet(self, new_key: Callable[[], bytes]) -> Place:
+        return Place(0, 2, new_key())
+
+    def look(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def lost(self, error: BaseException) -> None:
+        self.told.append(type(error).__name__)
+
+
+def with_others(bench: Benches, **script: Any) -> tuple[Bench, Others]:
+    b, others = bench(ranks=1, **script), Others()
+    b.connection = b.connect(peers=others)
+    return b, others
+
+
+def test_processes_meet_whenever_they_are_connected(bench: Benches) -> None:
+    b, others = with_others(bench)
+    b.sum()
+    b.sum()
+    b.connection.close()
+    b.sum()
+    assert b.script.places == [Place(0, 2, b"a key")] * 2
+    assert others.told == []
+
+
+def test_a_sum_ends_where_another_process_fails(bench: Benches) -> None:
+    """What is raised is the other one's failure, long before the deadline."""
+    b, others = with_others(bench, collectives=["hang"])
+    b.ask(timeout=1e6)
+    others.failure = ProcessLookupError("it has left")
+    with pytest.raises(ProcessLookupError, match="it has left") as raised:
+        b.connection.finish()
+    assert "This ended the collective of GPU:0" in raised.value.__notes__[0]
+    assert others.told == ["ProcessLookupError"]
+    assert "abort" in b.called
+    others.failure = None
+    assert b.is_right(b.sum())
+
+
+def test_other_processes_hear_of_a_deadline(bench: Benches) -> None:
+    b, others = with_others(bench, collectives=["hang"])
+    b.ask()
+    with pytest.raises(CollectiveTimeoutError, match="Start all processes again"):
+        b.connection.finish()
+    assert others.told == ["CollectiveTimeoutError"]
+
+
+@pytest.mark.parametrize("outcome", ["fail", "never returns"])
+def test_other_processes_hear_of_what_is_not_connected(bench: Benches, outcome: str) -> None:
+    b, others = with_others(bench, connects=[outcome])
+    if outcome == "never returns":
+        others.failure = ProcessLookupError("it has left")
+    with pytest.raises((CollectiveError, ProcessLookupError)) as raised:
+        b.connection.open()
+    assert others.told == [type(raised.value).__name__]
+
+
+def test_no_process_waits_for_others_to_disconnect_at_exit(bench: Benches) -> None:
+    b, _ = with_others(bench)
+    b.sum()
+    b.connection.close_now()
+    assert "close" not in b.called
+    assert not b.connection.is_open
+    b.script.communicators[0].abort()

@@ -22,6 +22,7 @@ from logical_card import Device, N
 from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.cuda import libraries, nccl, nccl_settings, nvml
 from mirrored.backends.cuda.nccl import NcclCommunicator
+from mirrored.backends.stream_backend import Place
 from mirrored.errors import CollectiveError, DeviceUnavailableError, ResourceExhaustedError
 
 # By NCCL's numbers of them; each is tried with some number of ranks.
@@ -56,12 +57,13 @@ class Connected:
 
     Args:
         cards: The card of each rank.
+        place: Where these are among those of several processes; None: there are no others.
     """
 
-    def __init__(self, cards: Sequence[int]) -> None:
+    def __init__(self, cards: Sequence[int], place: Place | None = None) -> None:
         self.devices = [Device(card) for card in cards]
         self.ranks = [device.backend for device in self.devices]
-        self.communicator = self.ranks[0].connect(self.ranks)
+        self.communicator = self.ranks[0].connect(self.ranks, place)
         self.streams = [rank.another() for rank in self.ranks]
 
     def all_reduce(self, sends: Sequence[Any], receives: Sequence[Any]) -> None:
@@ -555,6 +557,31 @@ def test_cards_can_be_connected(emulated_cuda: Emulate) -> None:
     first, second, third = (Device(card).backend for card in range(3))
     assert first.why_not_connected([second, third]) is None
     assert second.why_not_connected([first, second, third]) is None
+
+
+def test_ranks_of_several_processes(
+    emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Here one process has all of them, which it could connect without an id as well."""
+    monkeypatch.setenv("EMULATED_NCCL", str(tmp_path))
+    emulator = emulated_cuda(cards=2)
+    emulator.fail("ncclGetUniqueId", 2)
+    rank = Device().backend
+    with pytest.raises(CollectiveError, match=r"(?s)id for the cards.*NCCL_SOCKET_IFNAME"):
+        rank.new_key()
+    connected = Connected((0, 1), Place(0, 2, rank.new_key()))
+    for _ in range(2):
+        connected.sum_of_ones()
+    connected.communicator.close()
+    assert emulator.nccl.calls["ncclCommInitAll"] == 0
+    connected = Connected((0, 1), Place(0, 2, rank.new_key()))
+    emulator.nccl.hang()
+    arrays = connected.ones()
+    connected.communicator.all_reduce(arrays, arrays, connected.streams)
+    connected.communicator.abort()
+    emulator.fail("ncclCommInitRank", 6)
+    with pytest.raises(CollectiveError, match="ncclCommInitRank answered ncclRemoteError"):
+        Connected((0, 1), Place(0, 2, rank.new_key()))
 
 
 def test_a_library_that_is_too_old(emulated_cuda: Emulate) -> None:

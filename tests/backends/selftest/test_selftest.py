@@ -17,6 +17,7 @@ import mirrored
 from mirrored.backends import probe, selftest
 from mirrored.backends.selftest.process import Outcome
 from mirrored.backends.selftest.sums import Finding, Symptom
+from mirrored.backends.stream_backend import Place
 from mirrored.errors import CollectiveError, CollectiveTimeoutError
 
 CARDS = ["0000:3b:00.0", "0000:af:00.0"]
@@ -132,6 +133,20 @@ def test_what_passed_is_tested_again_where_something_changed(
         selftest.forget()
     selftest.require(ranks, NAMES, LONG)
     assert [call["cards"] for call in calls] == [CARDS, [rank.memory for rank in ranks]]
+
+
+def test_its_process_is_told_where_the_ranks_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test with other processes says nothing of one without, or with more of them."""
+    calls = []
+
+    def run(command: Any, given: str, *_: Any) -> Outcome:
+        calls.append(json.loads(given)["place"])
+        return Outcome(0, '{"found": []}', "", 0.1)
+
+    monkeypatch.setattr(selftest, "run_child", run)
+    for place in (None, Place(2, 4, b"\x01"), Place(2, 4, b"\x02"), Place(2, 5, b"\x03")):
+        selftest.require(RANKS, NAMES, LONG, place=place)
+    assert calls == [None, [2, 4, "01"], [2, 5, "03"]]
 
 
 def test_sums_have_their_own_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """What is wrong with sums between devices is found and named; what is right is left in peace."""
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from spoiled_sums import Spoil, spoiled_backends
 from mirrored.backends import probe, selftest
 from mirrored.backends.selftest import sums
 from mirrored.backends.selftest.sums import Symptom, examine, known_sum, known_values
+from mirrored.backends.stream_backend import Place
 
 DTYPES = [np.dtype(name) for name in ("float32", "float64", "int32")]
 NAMES = ["card A", "card B", "card C"]
@@ -230,3 +233,25 @@ def test_emulated_cards_sum_right(emulated_cuda: Any) -> None:
     emulated_cuda(cards=2)
     cards = [each for each in probe() if each.device_type == "GPU"]
     assert selftest.check([card.open_backend(None) for card in cards]) == []
+
+
+def test_processes_test_their_cards_together(
+    emulated_cuda: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each has its own numbers, and all of them the sum; here they are threads."""
+    monkeypatch.setenv("EMULATED_NCCL", str(tmp_path))
+    emulated_cuda(cards=3)
+    ranks: list[Any] = [c.open_backend(None) for c in probe() if c.device_type == "GPU"]
+    parts, key = {0: ranks[:1], 1: ranks[1:]}, ranks[0].new_key()
+    found: dict[int, list[Any]] = {}
+
+    def test(first: int) -> None:
+        own = parts[first]
+        found[first] = examine(own, NAMES[: len(own)], 20.0, lambda _: None, Place(first, 3, key))
+
+    threads = [threading.Thread(target=test, args=(first,)) for first in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {0: [], 1: []}

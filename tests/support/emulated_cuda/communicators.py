@@ -119,14 +119,15 @@ class Communicators:
     def join(self, joining: list[Joining]) -> SharedClique:
         """Write a handle for each rank of this process that joins those of others."""
         machine = self._machine
-        clique = SharedClique(joining[0].count, joining[0].key)
+        clique, ranks = SharedClique(joining[0].count, joining[0].key), []
         for each in joining:
             machine.raise_if_lost(machine.use(each.card))
             handle = machine.handle() + (1 << 40)
             clique.own.add(each.number)
-            self._ranks[handle] = Rank(clique, each.number, each.card)
+            ranks.append(Rank(clique, each.number, each.card))
+            self._ranks[handle] = ranks[-1]
             write(each.to, c_void_p(handle))
-        keep_going(machine)
+        keep_going(machine, ranks)
         return clique
 
     def finalize(self, comm: int | None) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from emulated_cuda.collectives import AllReduce, Clique, Fate
+from emulated_cuda.collectives import AllReduce, Clique, Fate, Rank
 from emulated_cuda.machine import Machine
 
 FOLDER = "EMULATED_NCCL"
@@ -104,11 +104,11 @@ class SharedAllReduce(AllReduce):
         return [array for _, array in self._found]
 
 
-def keep_going(machine: Machine) -> None:
-    """Let the cards work from now on, whatever the host does."""
+def keep_going(machine: Machine, ranks: Sequence[Rank]) -> None:
+    """Let the cards work from now on, whatever the host does, until all of some ranks are gone."""
 
     def go_on() -> None:
-        while True:
+        while not all(rank.gone for rank in ranks):
             with machine.lock:
                 machine.scheduler.progress()
             time.sleep(_OFTEN)
