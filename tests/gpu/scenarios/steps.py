@@ -34,9 +34,12 @@ def results_of_calls() -> dict[str, Any]:
 
 
 def assigned_between_steps(gpus: int) -> dict[str, Any]:
-    """Train in mixed precision while weights are changed between steps; return what that leaves."""
+    """Train in mixed precision while weights are changed between steps; return what that leaves.
+
+    The last step of an epoch is one of a single example.
+    """
     rng = np.random.default_rng(3)
-    x, y = rng.normal(size=(256, 16)).astype(np.float32), rng.integers(0, 4, 256)
+    x, y = rng.normal(size=(257, 16)).astype(np.float32), rng.integers(0, 4, 257)
 
     class Halving(mr.keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

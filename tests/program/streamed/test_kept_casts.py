@@ -196,9 +196,9 @@ def test_memory_goes_with_the_program(cards: Any) -> None:
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_model_in_mixed_precision(parts: int, cards: Any) -> None:
-    """Callbacks that change the weights between steps, too."""
-    x = np.random.default_rng(0).normal(size=(48, 6)).astype(np.float32)
-    y = np.random.default_rng(1).integers(0, 3, 48)
+    """Callbacks that change the weights between steps, too, and a last batch of one example."""
+    x = np.random.default_rng(0).normal(size=(37, 6)).astype(np.float32)
+    y = np.random.default_rng(1).integers(0, 3, 37)
 
     class Change(mr.keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
