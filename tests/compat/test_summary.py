@@ -61,6 +61,7 @@ def test_files_have_summaries_and_the_graph(graph: tf.Graph, tmp_path: Path) -> 
     writer = tf.summary.FileWriter(str(tmp_path), graph)
     with tf.Session() as session:
         session.run(v.initializer)
+        assert session.run(["loss/tags:0", v]) == [b"loss", 1.0]
         options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
         told = tf.RunMetadata()
         writer.add_summary(session.run(loss, options=options, run_metadata=told), global_step=3)
@@ -71,6 +72,7 @@ def test_files_have_summaries_and_the_graph(graph: tf.Graph, tmp_path: Path) -> 
     (path,) = tmp_path.iterdir()
     events = [Event.FromString(each) for each in records(path.read_bytes())]
     nodes = {each.name: each for each in GraphDef.FromString(events[1].graph_def).node}
+    assert (nodes["loss"].op, list(nodes["loss"].input)) == ("ScalarSummary", ["loss/tags", "mul"])
     assert (nodes["mul"].op, list(nodes["mul"].input)) == ("Mul", ["v/read", "mul/y"])
     assert (events[3].step, events[3].tagged_run_metadata.tag) == (3, "step 3")
     assert (events[2].step, events[2].summary.value[0].simple_value) == (3, 2.0)

@@ -7,8 +7,10 @@ import typing as _typing
 
 from mirrored import dtypes as dtypes
 from mirrored import errors as errors
+from mirrored import test as test
 from mirrored.compat.v1 import app as app
 from mirrored.compat.v1 import flags as flags
+from mirrored.compat.v1 import gfile as gfile
 from mirrored.compat.v1 import initializers as initializers
 from mirrored.compat.v1 import layers as layers
 from mirrored.compat.v1 import linalg as linalg
@@ -139,6 +141,7 @@ tuple = _tuple
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
     "contrib": "TensorFlow 2 has it no more either.",
+    "image": "Images are arrays of NumPy's: change them before they are fed.",
     "data": "Feed the batches of a `mirrored.data.Dataset`.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",
     **dict.fromkeys(

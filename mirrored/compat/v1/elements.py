@@ -8,6 +8,8 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+import numpy as np
+
 from mirrored import _nest
 from mirrored.compat.v1.device_scopes import NodeDef
 from mirrored.compat.v1.running import current_run, default_session
@@ -244,6 +246,21 @@ class Tensor(SymbolicTensor):
 
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={self._text} dtype={self._dtype_name}>"
+
+
+class TextTensor(Tensor):
+    """A result whose value is texts, as bytes: `made_of` makes it on the host.
+
+    Args:
+        shape: Its shape, with None for sizes that are not known.
+    """
+
+    def __init__(self, shape: Any) -> None:
+        super().__init__(shape, np.dtype(object), "")
+
+    @property
+    def _dtype_name(self) -> str:
+        return "string"
 
 
 def value_by_now(tensor: Any, value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest, ops
-from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.elements import Operation, Tensor, TextTensor
 from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.variables import GraphKeys, Variable
@@ -96,23 +96,19 @@ def report_uninitialized_variables(
         return graph.draw(nothing, kind="Names", name="boolean_mask", results=results).outputs[0]
 
 
-class _Names(Tensor):
+class _Names(TextTensor):
     """A result whose value is the names of those variables that have no value."""
 
     told: list[Tensor]
 
     def __init__(self, names: list[str]) -> None:
-        super().__init__((None,), np.dtype(object), "")
+        super().__init__((None,))
         self._names = names
 
     @property
     def fetched(self) -> list[Tensor]:
         """The tensors whose values a run computes where it is fetched."""
         return self.told
-
-    @property
-    def _dtype_name(self) -> str:
-        return "string"
 
     def made_of(self, values: Sequence[Any]) -> Any:
         """Return the names as bytes."""

@@ -129,3 +129,23 @@ def dropout(
     if not training:
         return drawn(ops.identity, (inputs,), {}, "Identity", f"{name}/Identity")
     return _dropped(inputs, noise_shape=noise_shape, seed=seed, name=name, rate=rate)
+
+
+_CONVOLUTIONS = "Convolutions and pooling are out of this library's scope."
+_CLASSES = "Use the function, with `name` and `reuse` for weights that are shared."
+# What is refused, by the names of TensorFlow 1's.
+_REFUSED = {
+    **dict.fromkeys(("conv1d", "conv2d", "conv2d_transpose", "conv3d"), _CONVOLUTIONS),
+    **dict.fromkeys(("max_pooling2d", "average_pooling2d", "separable_conv2d"), _CONVOLUTIONS),
+    **dict.fromkeys(("Dense", "Dropout", "Flatten"), _CLASSES),
+    "batch_normalization": "Use `tf.nn.moments` and `tf.nn.batch_normalization`.",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _REFUSED:
+        raise AttributeError(f"{__name__} has no {name!r}. {_REFUSED[name]}")
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}. docs/from-tensorflow-1.md lists what is "
+        "there."
+    )

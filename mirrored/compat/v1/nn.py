@@ -19,8 +19,21 @@ from mirrored.compat.v1.special import (
 )
 from mirrored.compat.v1.special import xw_plus_b as xw_plus_b
 
+_CONVOLUTIONS = "Convolutions and pooling are out of this library's scope."
+_CELLS = "There are no cells of recurrent networks: write one, and use `tf.scan` or unroll it."
+_SAMPLED = "Use `sparse_softmax_cross_entropy_with_logits` over all classes."
+# What is refused, by the names of TensorFlow 1's.
+_REFUSED = {
+    **dict.fromkeys(("conv1d", "conv2d", "conv2d_transpose", "conv3d"), _CONVOLUTIONS),
+    **dict.fromkeys(("max_pool", "avg_pool", "depthwise_conv2d", "lrn"), _CONVOLUTIONS),
+    **dict.fromkeys(("rnn_cell", "dynamic_rnn", "static_rnn", "raw_rnn"), _CELLS),
+    **dict.fromkeys(("nce_loss", "sampled_softmax_loss"), _SAMPLED),
+}
+
 
 def __getattr__(name: str) -> _typing.Any:
+    if name in _REFUSED:
+        raise AttributeError(f"{__name__} has no {name!r}. {_REFUSED[name]}")
     if f"nn.{name}" in _ROWS:
         call = globals()[name] = _named_call(f"nn.{name}")
         return call

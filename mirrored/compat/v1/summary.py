@@ -14,13 +14,15 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._logging import logger
-from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.elements import Operation, Tensor, TextTensor
 from mirrored.compat.v1.graph import Graph, get_default_graph, graph_of
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.variables import GraphKeys
 from mirrored.errors import InvalidArgumentError
 from mirrored.training.summaries.writer import create_file_writer
 
+# What the constants of tags are called.
+_TAGS = {"scalar": "tags", "histogram": "tag"}
 _NOT_IN_TAGS = re.compile(r"[^-/\w\.]")
 
 
@@ -40,11 +42,11 @@ class _Part(NamedTuple):
     text: str = ""
 
 
-class Summary(Tensor):
+class Summary(TextTensor):
     """A result whose value is a summary, as bytes that a `FileWriter` takes."""
 
     def __init__(self, parts: Sequence[_Part]) -> None:
-        super().__init__((), np.dtype(object), "")
+        super().__init__(())
         self.parts = list(parts)
 
     @property
@@ -58,9 +60,22 @@ class Summary(Tensor):
         found: bytes = _messages().Summary(value=made).SerializeToString()
         return found
 
+
+class _Text(TextTensor):
+    """A constant whose value is a text, as bytes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(())
+        self._value = text.encode()
+
     @property
-    def _dtype_name(self) -> str:
-        return "string"
+    def fetched(self) -> list[Tensor]:
+        """Nothing that a run computes."""
+        return []
+
+    def made_of(self, values: Sequence[Any]) -> bytes:
+        """Return the text as bytes."""
+        return self._value
 
 
 def scalar(name: str, tensor: Any, collections: Any = None, family: str | None = None) -> Summary:
@@ -112,11 +127,15 @@ def _drawn(
     inner = graph.name_scope(_clean(family)) if family else nullcontext()
     with graph.as_default(), inner:
         whole = graph.operation_name(_clean(name))
-        tensor = converted(value, name=f"{whole}/values/")
         tag = f"{_clean(family)}/{whole}" if family else whole
+        shown = []
+        if form in _TAGS:
+            name, text_of = f"{whole}/{_TAGS[form]}/", _Text(tag)
+            shown = graph.draw(_nothing, kind="Const", name=name, results=text_of).outputs
+        tensor = converted(value, name=f"{whole}/values/")
         drawn = graph.draw(
             _nothing,
-            (tensor,),
+            (*shown, tensor),
             kind=kind,
             name=f"{whole}/",
             results=Summary([_Part(tag, form, tensor, text)]),

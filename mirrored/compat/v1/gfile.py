@@ -1,0 +1,103 @@
+"""TensorFlow 1's `tf.gfile`: files and folders of this machine."""
+
+import glob
+import os
+import shutil
+from typing import Any
+
+from mirrored.errors import InvalidArgumentError
+
+__all__ = [
+    "Copy",
+    "DeleteRecursively",
+    "Exists",
+    "FastGFile",
+    "GFile",
+    "Glob",
+    "IsDirectory",
+    "ListDirectory",
+    "MakeDirs",
+    "MkDir",
+    "Open",
+    "Remove",
+    "Rename",
+]
+
+
+def Open(name: str, mode: str = "r") -> Any:
+    """Return a file of Python's.
+
+    Args:
+        name: Its path.
+        mode: As `open` takes it.
+    """
+    return open(name, mode)
+
+
+GFile = FastGFile = Open
+
+
+def Exists(filename: str) -> bool:
+    """Return whether there is a file or a folder of a name."""
+    return os.path.exists(filename)
+
+
+def IsDirectory(dirname: str) -> bool:
+    """Return whether there is a folder of a name."""
+    return os.path.isdir(dirname)
+
+
+def ListDirectory(dirname: str) -> list[str]:
+    """Return the names of what is in a folder."""
+    return os.listdir(dirname)
+
+
+def Glob(filename: Any) -> list[str]:
+    """Return the paths that fit a pattern, or one of several."""
+    patterns = [filename] if isinstance(filename, str) else filename
+    return sorted(path for each in patterns for path in glob.glob(each))
+
+
+def MakeDirs(dirname: str) -> None:
+    """Make a folder, and those around it, where they are not there."""
+    os.makedirs(dirname, exist_ok=True)
+
+
+def MkDir(dirname: str) -> None:
+    """Make a folder."""
+    os.mkdir(dirname)
+
+
+def Remove(filename: str) -> None:
+    """Remove a file."""
+    os.remove(filename)
+
+
+def DeleteRecursively(dirname: str) -> None:
+    """Remove a folder with all that is in it."""
+    shutil.rmtree(dirname)
+
+
+def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:
+    """Copy a file.
+
+    Raises:
+        InvalidArgumentError: There is one of the new name, and it is not to be overwritten.
+    """
+    _check_free(newpath, overwrite)
+    shutil.copyfile(oldpath, newpath)
+
+
+def Rename(oldname: str, newname: str, overwrite: bool = False) -> None:
+    """Give a file or a folder another name.
+
+    Raises:
+        InvalidArgumentError: There is one of that name, and it is not to be overwritten.
+    """
+    _check_free(newname, overwrite)
+    os.replace(oldname, newname)
+
+
+def _check_free(name: str, overwrite: bool) -> None:
+    if os.path.exists(name) and not overwrite:
+        raise InvalidArgumentError(f"{name!r} is there already. Pass overwrite=True.")
