@@ -58,9 +58,16 @@ FAILURES = {
 @needs_mpi
 @pytest.mark.slow
 @pytest.mark.parametrize(("program", "hosts"), [("failing", None), ("failing_meanwhile", "a,b,c")])
-def test_all_hear_of_a_worker_that_fails(tmp_path: Path, program: str, hosts: str | None) -> None:
-    given = [(program, list(FAILURES))]
-    (failed,) = launch(given, (1, 1, 1), tmp_path, hosts=hosts, any_status=True)
+def test_all_hear_of_a_worker_that_is_slow_or_fails(
+    tmp_path: Path, program: str, hosts: str | None
+) -> None:
+    tasks = [("straggling", (0.01, 0.01, 0.05)), (program, list(FAILURES))]
+    straggled, failed = launch(tasks, (1, 1, 1), tmp_path, hosts=hosts, any_status=True)
+    # The first one tells of the slow one, once.
+    assert [len(said) for said, _ in straggled] == [1, 0, 0]
+    assert straggled[0][0][0].startswith("Worker 2 on host")
+    for _, times in straggled:
+        assert times == pytest.approx((1.0, 1.0, 5.0), rel=0.1)
     *others, last = (dict(zip(FAILURES, each, strict=True)) for each in failed)
     for kind, (raised, said, step) in FAILURES.items():
         assert last[kind][0] == raised, kind

@@ -3,9 +3,12 @@
 import contextlib
 import gc
 import io
+import itertools
+import logging
 import pickle
 import resource
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from worker_loops import WAYS, run
 
 import mirrored as mr
 from mirrored import layers
-from mirrored.distribute.cross_device_ops import sums_meanwhile
+from mirrored.distribute.cross_device_ops import sums_meanwhile, worker_times
 from mirrored.workers import connect, connecting
 
 DEVICES: list[int] = []
@@ -179,6 +182,23 @@ def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
             said.append(str(error))
         strategy._unsent.clear()
     return said
+
+
+def straggling(ticks: Sequence[float]) -> tuple[list[str], tuple[float, ...]]:
+    """Return what is said in 101 steps, and the times, by clocks of which each has such ticks."""
+    strategy = strategy_of()
+    clock = itertools.count()
+    worker_times.perf_counter = lambda: next(clock) * ticks[connect().rank]
+    said: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("mirrored").addHandler(handler)
+    with strategy.scope():
+        model = small()
+    model.fit(np.ones((303, 2)), np.ones(303), batch_size=3, shuffle=False, verbose=0)
+    logging.getLogger("mirrored").removeHandler(handler)
+    worker_times.perf_counter = time.perf_counter
+    return said, strategy.worker_times()
 
 
 def failing(kinds: Sequence[str]) -> list[tuple[str, str, str | None]]:
