@@ -17,7 +17,7 @@ from mirrored._arguments import explained
 from mirrored._files import keep_company
 from mirrored._logging import logger
 from mirrored.distribute.context import get_replica_context
-from mirrored.distribute.cross_device_ops import CommunicationOptions, sums_meanwhile
+from mirrored.distribute.cross_device_ops import CommunicationOptions
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.options import ReduceOp
@@ -263,7 +263,9 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if self._workers.count == 1:
             return super().sum_step(variables, gradients, statistics)
         own = {i: gradients[i] for i in packing_order(variables) if gradients[i] is not None}
-        first = sums_meanwhile.pays(self._workers, (select(0, each).spec for each in own.values()))
+        specs = [select(0, each).spec for each in own.values()]
+        across = self._cross_device_ops
+        first = isinstance(across, AcrossWorkers) and across.sums_meanwhile(specs)
         # In one vector the statistics are last, so that gradients begin where cache lines do.
         given = [statistics, *own.values()] if first else [*own.values(), statistics]
         replicas = by_replica(self._all_reduced(ReduceOp.SUM, given), self.local_replicas)

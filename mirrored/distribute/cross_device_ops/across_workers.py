@@ -26,6 +26,7 @@ from mirrored.distribute.cross_device_ops.worker_times import WorkerTimes
 from mirrored.ops import IndexedSlices
 from mirrored.ops.hooks import only
 from mirrored.ops.op import Op
+from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.workers import Workers
 
@@ -106,7 +107,7 @@ class AcrossWorkers(CrossDeviceOps):
         Or they are several, which go beside what else a step computes, where that pays.
         """
         groups = alike(batch)
-        if sums_meanwhile.pays(self._workers, (values[0].spec for values in batch)):
+        if self.sums_meanwhile([values[0].spec for values in batch]):
             return self._summed_meanwhile(reduce_op, batch, groups, options)
 
         def reduced(number: int, vectors: list[Tensor]) -> list[Tensor]:
@@ -115,6 +116,14 @@ class AcrossWorkers(CrossDeviceOps):
             return self._on_each(reduce_op, total, vectors)
 
         return reduced_as_vectors(batch, groups, reduced)
+
+    def sums_meanwhile(self, specs: Sequence[TensorSpec]) -> bool:
+        """Return whether sums go on beside what else a step computes, in the order of the batch.
+
+        Args:
+            specs: What is summed.
+        """
+        return sums_meanwhile.pays(self._workers, specs)
 
     def _summed_meanwhile(
         self,

@@ -15,7 +15,7 @@ from mirrored.distribute.cross_device_ops.nccl_all_reduce import NcclAllReduce
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.worker_cards import WorkerCards
 from mirrored.ops.hooks import active_recorder, only
-from mirrored.ops.spec import NUMBERS
+from mirrored.ops.spec import NUMBERS, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.workers import Workers
 
@@ -101,6 +101,10 @@ class NcclAcrossWorkers(AcrossWorkers):
     ) -> Sequence[list[Tensor]]:
         """Compute `batch_all_reduce`: by NCCL, but for what it does not sum."""
         return self._nccl.batch_all_reduce_implementation(reduce_op, batch, options)
+
+    def sums_meanwhile(self, specs: Sequence[TensorSpec]) -> bool:
+        """Return False: NCCL's buckets begin as they are ready, in whatever order they are."""
+        return False
 
     def _sums(self, values: Sequence[Tensor]) -> bool:
         """Whether NCCL sums these: numbers, one on each of this worker's devices."""
