@@ -218,8 +218,8 @@ PROGRAM = """
     nccl.load = lambda: emulator.nccl
     import card_training as training
     import mirrored as mr
-    from mirrored.backends.communication import connection
-    connection._AT_EXIT = 0.5
+    from mirrored.backends.communication import open_connections
+    open_connections.AT_EXIT = 0.5
     strategy = training.make_strategy(training.make_devices((1, 1)), nbytes=64)
     model = training.make_model(strategy)
     training.train(model)

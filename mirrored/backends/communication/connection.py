@@ -4,20 +4,20 @@ A communicator says how devices sum arrays; this is when it is made, who may ask
 time, and what becomes of it when a collective fails.
 """
 
-import atexit
 import functools
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from mirrored._interrupt import inside
 from mirrored._logging import logger
+from mirrored.backends.communication import open_connections
 from mirrored.backends.communication.failures import no_thread, timed_out
-from mirrored.backends.communication.futures import RESERVE, Future
+from mirrored.backends.communication.futures import Future
 from mirrored.backends.communication.handle import Handle, Progress
 from mirrored.backends.communication.in_flight import Request
+from mirrored.backends.communication.open_connections import close_all as close_all
 from mirrored.backends.communication.peers import Peers
 from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.stream_backend import Communicator, Event, StreamBackend
@@ -27,12 +27,6 @@ T = TypeVar("T")
 
 # The environment variable that, where it is 1, lets several ranks be on one card: for tests.
 MULTI_RANK = "MIRRORED_NCCL_MULTI_RANK"
-
-# Seconds that what is in flight has when the process ends: nobody will use it any more.
-_AT_EXIT = 5.0
-# Threads that closing takes then beside one for each connection: it itself, one that closes, one
-# that ends everything, and what stops writes.
-_AT_EXIT_THREADS = 4
 
 
 class Connection:
@@ -56,6 +50,7 @@ class Connection:
 
     Attributes:
         streams: For each rank its device, with the stream of the collectives.
+        watch: What looks after its collectives.
         peers: The other processes.
 
     Raises:
@@ -84,7 +79,7 @@ class Connection:
         self.peers = peers
         self._prepare = prepare
         self._connect_timeout = connect_timeout
-        self._watch = watch
+        self.watch = watch
         self._prepared = False
         self._link: Handle | None = None
 
@@ -145,12 +140,12 @@ class Connection:
             request = Request(self, what, step, timeout, self._done(progress), progress.ranks)
             request.told = None if self.peers is None else self.peers.lost
             with self._asking(request, progress):
-                self._watch.add(request)
+                self.watch.add(request)
                 if self._link is not link:  # Everything has ended since it was looked up.
-                    self._watch.settle()
-                    raise self._watch.lost()
+                    self.watch.settle()
+                    raise self.watch.lost()
                 self._issued(link, request, progress)
-            self._watch.settle()  # Others may have ended it meanwhile.
+            self.watch.settle()  # Others may have ended it meanwhile.
             return progress.events
 
     def finish(self) -> None:
@@ -160,7 +155,7 @@ class Connection:
             CollectiveTimeoutError: A collective missed its deadline.
             CollectiveError: One failed, or ended because of another one.
         """
-        self._watch.finish(self)
+        self.watch.finish(self)
 
     def close(self) -> None:
         """Disconnect the devices once all that was asked for is done. Again: do nothing.
@@ -179,9 +174,9 @@ class Connection:
         """
         try:
             if self.peers is None:
-                self._close(_AT_EXIT)
+                self._close(open_connections.AT_EXIT)
             else:
-                self._watch.finish(self)
+                self.watch.finish(self)
                 self.disconnect()
         except Exception as error:
             aborted = getattr(error, "aborted", None)
@@ -190,21 +185,22 @@ class Connection:
             else:
                 became = "was aborted" if aborted else "could not be aborted either"
                 what = (
-                    f"What was in flight at exit was not done within {_AT_EXIT:g} s, and {became}."
+                    "What was in flight at exit was not done within "
+                    f"{open_connections.AT_EXIT:g} s, and {became}."
                 )
             logger.warning("%s Received: %s", what, str(error).partition("\n")[0])
 
     def _close(self, seconds: float = math.inf) -> None:
         """Close; the lock for it is free within so many seconds, or never."""
-        self._watch.finish(self)
+        self.watch.finish(self)
         with self._locked(seconds):
-            self._watch.finish(self)
+            self.watch.finish(self)
             link = self._link
             if link is not None:
                 call = self._begun("close", "closing", "Closing devices", link.close)
                 self._link = None
-                _open.pop(self, None)
-                self._returned(call, "closing", self._watch.abort_seconds)
+                open_connections.forget(self)
+                self._returned(call, "closing", self.watch.abort_seconds)
 
     # ------------------------------------------------------------------ for the watch
 
@@ -217,7 +213,7 @@ class Connection:
         """Forget the communicator, and return what aborts it; None: there is none."""
         link, self._link = self._link, None
         self._prepared = False
-        _open.pop(self, None)
+        open_connections.forget(self)
         if link is None:
             return None
         link.is_gone = True
@@ -251,9 +247,9 @@ class Connection:
     @contextmanager
     def _locked(self, seconds: float = math.inf) -> Iterator[None]:
         """Call communicators alone; what is in flight is looked after until it is our lock."""
-        self._watch.settle()
-        lock = self._watch.call_lock
-        lock.acquire(self._watch, self.names, seconds)
+        self.watch.settle()
+        lock = self.watch.call_lock
+        lock.acquire(self.watch, self.names, seconds)
         try:
             if lock.unseen is not None:
                 self._see_interrupted(lock.unseen)
@@ -263,10 +259,10 @@ class Connection:
 
     def _see_interrupted(self, link: Handle) -> None:
         """Wait until a call has returned whose caller did not wait for that."""
-        lock = self._watch.call_lock
+        lock = self.watch.call_lock
         if link.issuing is not None and not link.issuing[1].is_lost:
             call, request = link.issuing
-            self._watch.wait(lambda: call.is_over)
+            self.watch.wait(lambda: call.is_over)
             lock.unseen = link.issuing = None
             # Nobody is there any more to be told that the arrays did not go together.
             with suppress(ValueError), self._asking(request):
@@ -283,9 +279,9 @@ class Connection:
             yield
         except BaseException as error:
             if isinstance(error, ValueError) or not (progress is None or progress.begun):
-                self._watch.withdraw(request)
+                self.watch.withdraw(request)
             elif isinstance(error, Exception):
-                self._watch.fail(request, error)
+                self.watch.fail(request, error)
             raise
 
     def _opened(self) -> Handle:
@@ -303,7 +299,7 @@ class Connection:
                 self.peers.lost(error)
             raise
         self._link = link
-        _keep(self, link)
+        open_connections.keep(self, link)
         return link
 
     def _connected(self) -> Communicator:
@@ -312,7 +308,7 @@ class Connection:
 
     def _begun(self, verb: str, what: str, doing: str, function: Callable[[], T]) -> Future[T]:
         """Call in a thread of its own, or raise: without one it could hang for ever."""
-        call = self._watch.workers.call(self._thread(verb), function)
+        call = self.watch.workers.call(self._thread(verb), function)
         if not call.begun:
             raise no_thread(self.names, what, doing, call.error)
         return call
@@ -325,16 +321,16 @@ class Connection:
         dispose: Callable[[T], object] = lambda late: None,
     ) -> T:
         """Return what a call returns, if it does so in time."""
-        until = self._watch.clock() + seconds
+        until = self.watch.clock() + seconds
 
         def over() -> bool:
             if self.peers is not None and not call.is_over:
                 self.peers.look()
-            return call.is_over or self._watch.clock() >= until
+            return call.is_over or self.watch.clock() >= until
 
         try:
             # Nothing is written meanwhile, and it takes long where something is wrong.
-            self._watch.wait(over, may_break=True)
+            self.watch.wait(over, may_break=True)
             if not call.is_over:
                 raise timed_out(self.names, what, seconds, call.name)
         except BaseException:
@@ -355,7 +351,7 @@ class Connection:
         size and type, and that may hang as connecting may.
         """
         kind = progress.sends[0].nbytes, progress.sends[0].dtype
-        lock = self._watch.call_lock
+        lock = self.watch.call_lock
         lock.asking, progress.begun = request, True
         if kind in link.asked:
             with inside():
@@ -369,7 +365,7 @@ class Connection:
             progress.begun = False  # What was asked for before goes on.
             raise
         lock.unseen, link.issuing = link, (call, request)
-        self._watch.wait(lambda: call.is_over)
+        self.watch.wait(lambda: call.is_over)
         lock.unseen = link.issuing = None
         call.result()
         link.asked.add(kind)
@@ -379,59 +375,10 @@ class Connection:
         link.abort()
         if link.issuing is not None:
             call, _ = link.issuing
-            until = self._watch.clock() + self._watch.abort_seconds / 2
-            self._watch.wait(lambda: call.is_over or self._watch.clock() >= until)
+            until = self.watch.clock() + self.watch.abort_seconds / 2
+            self.watch.wait(lambda: call.is_over or self.watch.clock() >= until)
             if not call.is_over:
                 raise CollectiveError(f"The thread {call.name!r} did not come back either.")
 
     def _thread(self, verb: str) -> str:
         return f"mirrored-{verb}-{'+'.join(self.names)}"
-
-
-# ---------------------------------------------------------------------- the end of the process
-
-_open: dict[Connection, Handle] = {}  # Those that are open, in the order of opening.
-
-
-@functools.cache
-def _close_at_exit() -> None:
-    # At the first connection: what the devices' libraries register before it runs after it.
-    atexit.register(close_all)
-
-
-def _keep(connection: Connection, link: Handle) -> None:
-    _open[connection] = link
-    RESERVE.fill(_AT_EXIT_THREADS + len(_open))
-    _close_at_exit()
-
-
-def close_all() -> None:
-    """Close all connections that are open, the last one first; what goes wrong is logged.
-
-    It is called at exit, and may be before. All that is in flight has a few seconds together, and
-    is aborted then. Where no thread can be had the devices stay connected: a call without a
-    deadline could keep the process from ending.
-    """
-    # A forked process cannot use what it has a copy of.
-    ours = [each for each, link in reversed(_open.items()) if link.process == os.getpid()]
-    if not ours:
-        return
-    watches = {each._watch for each in ours}
-    for watch in watches:
-        watch.hurry(_AT_EXIT)
-    try:
-        with RESERVE.lent():
-            call = Future("mirrored-close-at-exit", lambda: _close_now(ours))
-            if call.begun:
-                longest = max(watch.stop_seconds + 2 * watch.abort_seconds for watch in watches)
-                call.thread.join(_AT_EXIT + longest)
-                if not call.is_over:
-                    logger.warning("Devices were not disconnected at exit, since that hangs.")
-    finally:
-        for watch in watches:
-            watch.hurry(math.inf)
-
-
-def _close_now(connections: Sequence[Connection]) -> None:
-    for each in connections:
-        each.close_now()

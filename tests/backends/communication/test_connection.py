@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from scripted_communicator import Script, ScriptedCommunicator
 
 from mirrored.backends.communication import connection as module
+from mirrored.backends.communication import open_connections
 from mirrored.backends.communication.connection import Connection
 from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.stream_backend import Place
@@ -97,7 +98,7 @@ def bench() -> Iterator[Callable[..., Bench]]:
     yield make
     for each in made:
         each.finish()
-    assert module._open == {}
+    assert open_connections.OPEN == {}
 
 
 Benches = Callable[..., Bench]
@@ -616,7 +617,7 @@ def test_closed_at_exit_in_reverse_order(caplog: pytest.LogCaptureFixture) -> No
     assert closed == [2, 1, 0]
     assert [each.levelname for each in caplog.records if "at exit" in each.message] == ["WARNING"]
     assert "Received: The script lets closing 0 fail" in caplog.text
-    assert module._open == {}
+    assert open_connections.OPEN == {}
 
 
 def run_to_its_end(code: str, folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -645,11 +646,11 @@ import sys
 import numpy as np
 from mirrored.backends.communication.futures import RESERVE
 RESERVE.needed = {parked}
-from mirrored.backends.communication import connection
+from mirrored.backends.communication import connection, open_connections
 from mirrored.backends.communication.connection import Connection
 from scripted_communicator import Script
 
-connection._AT_EXIT = 0.1
+open_connections.AT_EXIT = 0.1
 one, other = Script(["hang"], aborts=["{abort}"]), Script()
 connection.WATCH.abort_seconds = 0.1
 for number, script in enumerate([one, other]):
@@ -733,7 +734,7 @@ def test_a_forked_process_closes_nothing(bench: Benches, monkeypatch: pytest.Mon
     b = bench()
     b.sum()
     with monkeypatch.context() as patch:
-        patch.setattr(module.os, "getpid", lambda: -1)
+        patch.setattr(os, "getpid", lambda: -1)
         module.close_all()
     assert b.connection.is_open
 
