@@ -9,7 +9,7 @@ from mirrored.backends.blas_threads import available_threads, threads_of_product
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.program.buffers import Arenas
-from mirrored.program.graph import SHARED, Graph, product_operations
+from mirrored.program.graph import SHARED, Graph, Node, product_operations
 from mirrored.program.overlap import Threads
 from mirrored.program.program import Program
 from mirrored.program.schedule import Schedule, make_schedule
@@ -49,14 +49,32 @@ def choose_executor(
         replicas = 1
     if replicas > 1 and executor == "auto" and available_threads() > 1:
         # A function may take several steps, and replicas meet in each.
-        beside = [stage for stage in schedule.stages if stage[0].replica != SHARED]
-        products = [any(work[node] for each in stage for node in each.nodes()) for stage in beside]
-        between = max(1, sum(products))
+        between = max(
+            1, sum(any(work[node] for node in nodes) for nodes in _side_by_side(schedule))
+        )
         if sum(work.values()) / between / replicas >= THREADS_FROM:
             return replicas, 1
     if replicas > 1 and executor == "threads":
         return replicas, 1
     return 1, threads_of_products(max(work.values(), default=0))
+
+
+def _side_by_side(schedule: Schedule) -> list[list[Node]]:
+    """Return what replicas compute between two meetings.
+
+    Where a sum only begins they go on: on how many threads does not hang on when it does.
+    """
+    found: list[list[Node]] = []
+    goes_on = False
+    for stage in schedule.stages:
+        nodes = [node for each in stage for node in each.nodes()]
+        if stage[0].replica == SHARED:
+            goes_on = bool(nodes) and nodes[-1].op.early
+        elif goes_on and found:
+            found[-1] += nodes
+        else:
+            found.append(nodes)
+    return found
 
 
 def make_program(

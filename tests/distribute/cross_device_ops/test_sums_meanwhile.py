@@ -14,6 +14,7 @@ from mirrored.distribute import multi_worker_strategy
 from mirrored.distribute.cross_device_ops import CommunicationOptions, sums_meanwhile
 from mirrored.errors import WorkerError
 from mirrored.ops.spec import TensorSpec
+from mirrored.program import executor
 from mirrored.workers.background import Background, PendingSum
 from mirrored.workers.interface import OneWorker
 
@@ -124,19 +125,27 @@ def test_bits_are_those_of_sums_at_the_end(
     assert found[0] == found[1]
 
 
-def test_threads_of_replicas_meet_for_them(
-    twin_of: Any, simulated_gpus: Any, monkeypatch: pytest.MonkeyPatch
+# A replica's products take 17,408 operations, in four parts where sums begin in between.
+@pytest.mark.parametrize(("least", "threads"), [(17_408, 2), (17_409, 1)])
+def test_replicas_have_as_many_threads(
+    twin_of: Any, simulated_gpus: Any, monkeypatch: pytest.MonkeyPatch, least: int, threads: int
 ) -> None:
     simulated_gpus(2)
-    monkeypatch.setattr("mirrored.program.executor.THREADS_FROM", 1)
-    monkeypatch.setattr("mirrored.program.executor.available_threads", lambda: 2)
+    monkeypatch.setattr(executor, "THREADS_FROM", least)
+    monkeypatch.setattr(executor, "available_threads", lambda: 2)
+    chosen: list[Any] = []
+    choose = executor.choose_executor
+    monkeypatch.setattr(
+        executor, "choose_executor", lambda *args: chosen.append(choose(*args)) or chosen[-1]
+    )
     found = []
-    for least in (1 << 30, 256):
-        twin_of(least=least)
+    for size in (1 << 30, 256):
+        twin_of(least=size)
         strategy, model = built()
         found.append(fitted(model))
         strategy.close()
     assert found[0] == found[1]
+    assert [count for count, _ in chosen] == [threads, threads]
 
 
 def test_the_first_sum_need_not_end_before_the_last_begins(
