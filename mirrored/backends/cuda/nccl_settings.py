@@ -5,6 +5,7 @@ told, not lost.
 """
 
 import os
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,16 +38,18 @@ _read: frozenset[str] | None = None
 # The file that NCCL reads besides the user's own, and the variable that names that one.
 _SYSTEM_FILE, _USER_FILE = Path("/etc/nccl.conf"), "NCCL_CONF_FILE"
 _BLOCKING = "NCCL_COMM_BLOCKING"
+# What C's `strtoll`, by which NCCL reads numbers, takes for one; all else is 0 to it.
+_NUMBER = re.compile(r"\s*[+-]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 
 
 def in_files() -> Mapping[str, str]:
     """Return the variables of NCCL's files; it puts them into the environment, where unset."""
     named = os.environ.get(_USER_FILE)
-    user = Path(named) if named else Path(os.path.expanduser("~")) / ".nccl.conf"
+    user = [Path(named)] if named else [home / ".nccl.conf" for home in _homes()]
     found: dict[str, str] = {}
-    for file in (user, _SYSTEM_FILE):
+    for file in (*user, _SYSTEM_FILE):
         try:
-            lines = file.read_text(errors="replace").splitlines()
+            lines = file.read_text(errors="replace").split("\n")
         except OSError:
             continue
         for line in lines:
@@ -56,16 +59,32 @@ def in_files() -> Mapping[str, str]:
     return found
 
 
+def _homes() -> list[Path]:
+    """Return where NCCL takes the user's home to be, whatever HOME says; nothing: it has none."""
+    try:
+        import pwd  # There is none on Windows, and it is seldom needed.
+
+        return [Path(pwd.getpwuid(os.getuid()).pw_dir)]
+    except (ImportError, KeyError):
+        return []
+
+
 def why_not_blocking() -> str | None:
     """Return why NCCL would not wait until cards are connected, in a sentence; None: it would."""
     given = os.environ.get(_BLOCKING)
     value, where = (in_files().get(_BLOCKING), "NCCL's file") if given is None else (given, "")
-    if value is None or value.strip() != "0":
+    if not value or not _is_zero(value):
         return None
     return (
-        f"NCCL cannot be used: with {_BLOCKING}=0 its calls return before they are done. Received "
-        f"it from {where or 'the environment'}. Remove it there."
+        f"NCCL cannot be used: with {_BLOCKING}={value.strip()} its calls return before they are "
+        f"done. Received it from {where or 'the environment'}. Remove it there."
     )
+
+
+def _is_zero(value: str) -> bool:
+    """Return whether NCCL reads 0, as it does where there is no number, such as in 'false'."""
+    found = _NUMBER.match(value)
+    return found is None or not found[1].lower().replace("x", "").strip("0")
 
 
 def set_deterministic() -> None:

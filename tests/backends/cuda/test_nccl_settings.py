@@ -1,8 +1,10 @@
 """What is put into the environment for NCCL, which reads it once."""
 
 import os
+import pwd
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,7 +26,8 @@ def nothing_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """NCCL has read no settings, and what is set here does not stay."""
     monkeypatch.setattr(nccl_settings, "_read", None)
     monkeypatch.setattr(nccl_settings, "_SYSTEM_FILE", tmp_path / "etc")
-    monkeypatch.setenv("HOME", str(tmp_path))
+    home = SimpleNamespace(pw_dir=str(tmp_path))  # NCCL does not ask for HOME.
+    monkeypatch.setattr(pwd, "getpwuid", lambda user: home)
     monkeypatch.delenv("NCCL_CONF_FILE", raising=False)
     for name in (*nccl_settings.SETTINGS, MULTI_RANK):
         monkeypatch.setenv(name, "")  # So that it is put back as it was.
@@ -121,3 +124,27 @@ def test_what_files_set_stays(tmp_path: Path) -> None:
     assert found() == {**same, "NCCL_MIN_CTAS": "4"}
     nccl_settings.note_that_they_are_read()
     nccl.set_deterministic()  # They are in force.
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "etc").write_text("NCCL_ALGO=Tree\n")
+
+    def unknown(user: int) -> None:
+        raise KeyError(user)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert nccl_settings.in_files() == {"NCCL_ALGO": "Tree"}
+
+
+@pytest.mark.parametrize("value", ["0", " 0", "00", "0x0", "-0", "0\r", "08", "false", "no", " "])
+def test_what_nccl_reads_as_0(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_COMM_BLOCKING", value)
+    why = nccl_settings.why_not_blocking()
+    assert why is not None
+    assert f"with NCCL_COMM_BLOCKING={value.strip()} its calls" in why
+
+
+@pytest.mark.parametrize("value", ["", "1", " 1", "01", "0x1", "10", "-1"])
+def test_what_nccl_does_not(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_COMM_BLOCKING", value)
+    assert nccl_settings.why_not_blocking() is None
