@@ -210,7 +210,9 @@ class MPIWorkers(Workers):
         if step is None:
             step = getattr(error, "training_step", None)
         if self._notices.failure is None:  # Else all have heard of that.
-            self._notices.tell(self._notice(FAILED, _named(error), step))
+            notice = self._notice(FAILED, _named(error), step)
+            about = error.worker if isinstance(error, WorkerError) else None
+            self._notices.tell(notice._replace(about=about))
 
     def close(self) -> None:
         """Wait until all others have ended as well, and give back what the calls use."""

@@ -26,6 +26,7 @@ class Notice(NamedTuple):
         calls: How many calls it has made.
         step: In which step it failed; None: in none.
         reason: What happened.
+        about: The worker that it began with, where this one only heard of it; None: itself.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Notice(NamedTuple):
     calls: int
     step: str | None = None
     reason: str = ""
+    about: int | None = None
 
 
 class Notices:

@@ -104,7 +104,7 @@ class Waiting:
             ) from self.stopped
         failure = self._notices.failure
         if failure is not None:
-            raise _failed(failure, self._workers.rank, call)
+            raise _failed(failure, self._workers, call)
         for notice in self._notices.ended.values():
             if call is not None and notice.calls < call.number:
                 raise self._ended(notice, call, call.what)
@@ -118,7 +118,7 @@ class Waiting:
         """
         if self.stopped is None:  # Else it has been told.
             if self._notices.failure is not None:
-                raise _failed(self._notices.failure, self._workers.rank, None)
+                raise _failed(self._notices.failure, self._workers, None)
             if time.monotonic() - self._notices.first_end > patience:
                 raise self._ended(next(iter(self._notices.ended.values())), what, what)
 
@@ -159,15 +159,16 @@ class Waiting:
         )
 
 
-def _failed(notice: Notice, rank: int, call: Call | None) -> WorkerError:
-    where = "" if call is None else f" Worker {rank} was in {call}."
+def _failed(notice: Notice, workers: Workers, call: Call | None) -> WorkerError:
+    where = "" if call is None else f" Worker {workers.rank} was in {call}."
+    first = notice.worker if notice.about in (None, workers.rank) else int(notice.about)
     step = f" in {notice.step}" if notice.step else ""
     return WorkerError(
         f"Worker {notice.worker} on host {notice.host} failed{step}, after "
         f"{notice.calls} calls: {notice.reason}\n{where.strip()} The workers are no longer "
         "connected; what went wrong stands in the output of that worker.",
-        worker=notice.worker,
-        host=notice.host,
+        worker=first,
+        host=notice.host if first == notice.worker else workers.hosts[first],
         step=notice.step,
         what="" if call is None else call.what,
         reason=notice.reason,

@@ -56,6 +56,16 @@ def test_it_returns_when_all_is_ready() -> None:
     assert notices.looks == 4
 
 
+@pytest.mark.parametrize(("about", "worker", "host"), [(None, 2, "b"), (1, 1, "a"), (0, 2, "b")])
+def test_a_failure_names_the_worker_that_it_began_with(
+    about: int | None, worker: int, host: str
+) -> None:
+    told = Notice(FAILED, 2, "b", 4, None, "WorkerError: worker 1 has ended", about)
+    with pytest.raises(WorkerError, match="Worker 2 on host b failed") as raised:
+        wait(Notices(told))
+    assert (raised.value.worker, raised.value.host) == (worker, host)
+
+
 def test_a_failure_is_raised() -> None:
     told = Notice(FAILED, 2, "b", 4, "step 2", "ValueError: no batch")
     with pytest.raises(
