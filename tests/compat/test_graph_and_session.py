@@ -153,6 +153,7 @@ def test_what_a_session_and_a_graph_tell(graph: tf.Graph) -> None:
     with tf.name_scope("a"):
         assert graph.get_name_scope() == "a"
         total = tf.reduce_sum(x)
+    assert x.consumers() == [total.op]
     tf.get_collection_ref("mine").append(total)
     assert graph.get_all_collection_keys() == ["mine"]
     with tf.Session() as session:
@@ -224,8 +225,8 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("run(z, 3)", TypeError, "must be a dictionary or collection.Mapping type object, inst"),
     ("run(i, {i: [1.5, 2]})", TypeError, "is not compatible with Tensor type int32"),
     ("run(i, {i: [2**40, 2]})", TypeError, "is not compatible with Tensor type int32"),
-    ("run('z')", ValueError, "The name 'z' refers to an Operation not in the graph."),
-    ("run('Sum:1')", ValueError, "The operation, 'Sum', exists but only has 1 outputs."),
+    ("run('zz')", ValueError, "The name 'zz' refers to an Operation not in the graph."),
+    ("run('z:1')", ValueError, "The operation, 'z', exists but only has 1 outputs."),
     ("run(other)", ValueError, "is not an element of this graph.)"),
     ("run(3)", TypeError, 'Argument `fetch` = 3 has invalid type "int" must be a string or T'),
     ("run(None)", TypeError, 'has invalid type "NoneType". Cannot be None'),
@@ -233,6 +234,19 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("z.op.run()", ValueError, "Cannot execute operation using `run()`: No default session is"),
     ("z + other", ValueError, "must be from the same graph as"),
     ("tf.assign(v, [1.0, 2.0, 3.0])", ValueError, "Dimension 0 in both shapes must be equal, bu"),
+    (
+        "len(z)",
+        TypeError,
+        "len is not well defined for a symbolic Tensor (z:0). Please call `x.sha",
+    ),
+    ("float(z)", TypeError, "A symbolic tf.Tensor (z:0) is no number. Run it in a session"),
+    (
+        "np.array(z)",
+        NotImplementedError,
+        "Cannot convert a symbolic tf.Tensor (z:0) to a numpy arr",
+    ),
+    ("tf.constant(None)", ValueError, "None values not supported."),
+    ("tf.constant(1.0, name='/a')", ValueError, "'/a' is not a valid root scope name."),
     ("bool(z)", errors.OperatorNotAllowedInGraphError, "as a Python `bool` is not allowed"),
     ("list(z)", errors.OperatorNotAllowedInGraphError, "Iterating over a symbolic `tf.Tensor`"),
     ("graph.get_tensor_by_name('x')", ValueError, "refers to an Operation, not a Tensor. Tensor"),
@@ -297,7 +311,8 @@ def test_what_is_wrong(graph: tf.Graph, code: str, kind: type[Exception], text: 
         "x": x,
         "i": tf.placeholder(tf.int32, [2], name="i"),
         "v": tf.Variable([1.0, 2.0], name="v"),
-        "z": tf.reduce_sum(x),
+        "z": tf.reduce_sum(x, name="z"),
+        "np": np,
     }
     with pytest.raises(kind) as caught:
         eval(code, names)

@@ -220,6 +220,36 @@ class Tensor(SymbolicTensor):
             )
         return session.run(self, feed_dict)
 
+    def consumers(self) -> list[Operation]:
+        """Return the operations that take it."""
+        return [each for each in self.graph.get_operations() if self in each.inputs]
+
+    def __len__(self) -> NoReturn:
+        self._ask(super().__len__)
+        raise TypeError(
+            f"len is not well defined for a symbolic Tensor ({self.name}). Please call `x.shape` "
+            "rather than `len(x)` for shape information."
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self._ask(super().__array__)
+        raise NotImplementedError(
+            f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. Run it in a "
+            "session, and use the value that it returns."
+        )
+
+    def _scalar(self) -> NoReturn:
+        self._ask(super()._scalar)
+        raise TypeError(
+            f"A symbolic tf.Tensor ({self.name}) is no number. Run it in a session, and use the "
+            "value that it returns."
+        )
+
+    def _ask(self, ask: Callable[[], Any]) -> None:
+        """Let the library itself learn that there is no value, where it is who asks."""
+        with suppress(TypeError, ValueError, NotImplementedError):
+            ask()
+
     def __bool__(self) -> NoReturn:
         _refuse("Using a symbolic `tf.Tensor` as a Python `bool`", super().__bool__)
 

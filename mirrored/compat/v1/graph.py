@@ -305,7 +305,7 @@ class Graph:
 
     def _checked_name(self, name: str) -> str:
         whole = name.rstrip("/") if name.endswith("/") else name
-        if not (_LATER_NAME if self._scope or "/" in whole else _NAME).fullmatch(whole):
+        if not (_LATER_NAME if self._scope else _NAME).fullmatch(whole):
             raise _not_a_name(whole, "" if self._scope else "root ")
         return whole
 

@@ -31,7 +31,7 @@ def constant(
 
     Raises:
         TypeError: The value has another dtype, or with `verify_shape` another shape.
-        ValueError: The value has more elements than the shape.
+        ValueError: The value is None, or has more elements than the shape.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -40,6 +40,8 @@ def constant(
         Tensor("Const:0", shape=(3,), dtype=int32)
     """
     get_default_graph().check_open()
+    if value is None:
+        raise ValueError("None values not supported.")
     array = np.array(constant_array(value, dtype))
     if shape is not None:
         wanted = tuple(int(each or 0) for each in sizes_of(shape) or ())

@@ -131,8 +131,7 @@ class Variable(Tensor):
 
     def read_value(self) -> Tensor:
         """Return its value as another tensor, after the operations that are waited for here."""
-        with self.graph.name_scope(f"{self.op.name}/"):
-            return _read(self, "read", Tensor(self._shape, self._dtype, "")).outputs[0]
+        return _read(self, "read", Tensor(self._shape, self._dtype, "")).outputs[0]
 
     def initialized_value(self) -> Tensor:
         """Return its value, or the initial one where it has none in the session.
