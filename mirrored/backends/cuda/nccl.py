@@ -198,12 +198,13 @@ class NcclCommunicator:
     def _join(self, place: Place) -> None:
         """Connect the cards with each other and with those of other processes."""
         made = [ctypes.c_void_p() for _ in self._ranks]
-        key = _UniqueId.from_buffer_copy(place.key)
-        # A rank is on the card that is current when it is asked for.
-        with self._group():
+        key, size = _UniqueId.from_buffer_copy(place.key), ctypes.c_int(place.total)
+        first = self._ranks[0]
+        # As in `close`; and a rank is on the card that is current when it is asked for.
+        with Entered(first.where, first.device, threading.RLock()), self._group():
             for number, (rank, handle) in enumerate(zip(self._ranks, made, strict=True)):
-                with Entered(rank.where, rank.device, threading.RLock()):
-                    size, own = ctypes.c_int(place.total), ctypes.c_int(place.first + number)
+                with rank.device:
+                    own = ctypes.c_int(place.first + number)
                     self._ask("ncclCommInitRank", ctypes.byref(handle), size, key, own)
         self._handles = tuple(made)
 

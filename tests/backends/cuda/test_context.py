@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from logical_card import Device, N
 
 import mirrored as mr
+from mirrored.backends.stream_backend import Place
 
 Emulate = Callable[..., Any]
 
@@ -115,14 +117,23 @@ def test_a_card_is_not_set_again(emulated_cuda: Emulate, monkeypatch: pytest.Mon
     assert numbers == [0, 1]
 
 
+@pytest.mark.parametrize("several", [False, True], ids=["a process", "several processes"])
 @pytest.mark.parametrize("end", ["abort", "close"])
-def test_disconnecting_in_a_new_thread(end: str, emulated_cuda: Emulate) -> None:
+def test_disconnecting_in_a_new_thread(
+    end: str,
+    several: bool,
+    emulated_cuda: Emulate,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     """NCCL sets the card again that was current, which is card 0 by name in a new thread."""
+    monkeypatch.setenv("EMULATED_NCCL", str(tmp_path))
     emulator = emulated_cuda(cards=3)
 
     def connected(cards: Sequence[int]) -> Any:
         ranks = [Device(card).backend for card in cards]
-        return ranks[0].connect(ranks)
+        place = Place(0, len(ranks), ranks[0].new_key()) if several else None
+        return ranks[0].connect(ranks, place)
 
     communicator = in_a_new_thread(lambda: connected((1, 2)))
     in_a_new_thread(getattr(communicator, end))

@@ -85,6 +85,7 @@ def test_workers_equal_one_device(
         ),
         ("is killed", "", []),
     ],
+    ids=["raises", "ends", "hangs", "refuses", "is killed"],
 )
 def test_nobody_waits_for_ever(
     fault: str, said: str, whole: list[bool], tmp_path: Path, cards: pytest.MonkeyPatch
