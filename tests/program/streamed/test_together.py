@@ -144,6 +144,21 @@ def test_bits_are_those_of_eager_calls(more: Callable[..., list[Any]], cards: An
     assert [each.tobytes() for each in recorded] == [each.tobytes() for each in eager]
 
 
+@pytest.mark.parametrize(("function", "rows"), [(two_layers, 8), (mixed, 8), (narrow, 1)])
+def test_gradients_of_biases_alone(
+    function: Callable[..., list[Any]], rows: int, cards: Any
+) -> None:
+    """As where kernels are frozen: what they are sums of has no memory."""
+    cards.make(1)
+    x = X[:rows]
+    (bias,) = run(cards.record(lambda *args: function(*args)[-1:], x, W, B), x, W, B)
+    with mr.device("CPU:0"):
+        expected = function(*map(mr.constant, (x, W, B)))[-1].numpy()
+    np.testing.assert_allclose(
+        bias, expected, rtol=1e-4 if function is two_layers else 1e-2, atol=1e-5
+    )
+
+
 def run(graph: Any, *arrays: Any) -> list[Any]:
     program = make_program(graph, 1)
     program.run(1, list(arrays))

@@ -20,7 +20,7 @@ _TEXT = """
 struct Both { T g, y; };
 
 // As `reduce` sums columns: each part of a column, of `each` rows but for the last, gives one of
-// `sums`, of shape (parts, columns).
+// `sums`, of shape (parts, columns). Where nobody else wants the gradient it has no memory.
 extern "C" __global__ void __launch_bounds__(512, 2) relu_gradient_and_columns(
     T *gradient, S *__restrict__ sums, const T *g, const T *y,
     i64 columns, i64 rows, i64 parts, i64 each, int height
@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) relu_gradient_and_columns(
         }, [&](Both both, i64 i) {
             T result;
             store(result, VALUE);
-            gradient[i * columns + column] = result;
+            if (gradient) { gradient[i * columns + column] = result; }
             return load(result);
         });
         if (mine && team.place == 0) { store(sums[part * columns + column], sum); }
@@ -66,7 +66,7 @@ def _run(
     xp: Launcher, outputs: tuple[Any, ...], inputs: Sequence[tuple[Any, ...]], attrs: Sequence[Any]
 ) -> None:
     (gradient, *_, out), (g, y) = outputs, inputs[0]
-    shape = reductions.columns_of(gradient.shape)
+    shape = reductions.columns_of(y.shape)
     plan = reductions.plan_of_columns(shape)
     sums = out if plan.parts == 1 else attrs[1]["workspace"][0]
     rows, columns = shape
