@@ -285,7 +285,9 @@ HELD: dict[str, dict[str, str]] = {
         "workers-files": "test_the_first_worker_writes_for_all",
     },
     "distribute/test_worker_agreement.py": {"workers-alike": "test_programs_that_differ"},
-    "distribute/test_worker_resolver.py": {"workers-resolver": "test_what_differs_is_refused"},
+    "distribute/test_worker_resolver.py": {
+        "workers-resolver": "test_what_differs_is_refused test_a_cluster_is_asked_as_tensorflows"
+    },
     "distribute/cross_device_ops/test_worker_cards.py": {
         "workers-nccl": "test_the_choice test_what_a_worker_says",
     },
