@@ -44,6 +44,11 @@ _FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
 # Tests look which threads are left, and those that are parked stay until the process ends.
 RESERVE.needed = False
 
+# Where each test looks for cards there is no driver, which the linker need not be asked for.
+_NO_DRIVER = "/no-driver.so"
+_can_load = nvml._can_load
+nvml._can_load = lambda name: name != _NO_DRIVER and _can_load(name)
+
 
 def pytest_configure() -> None:
     """Log what users see who configure nothing, which pytest's own handlers else say it is not."""
@@ -91,7 +96,7 @@ def clean_module() -> Iterator[None]:
 def _clean() -> Iterator[None]:
     of_the_run, driver = _take_settings(), nvml.DRIVER
     # Real cards, where there are any, are for `tests/gpu`.
-    nvml.DRIVER = "/no-driver.so"
+    nvml.DRIVER = _NO_DRIVER
     nccl_settings._read = None
     _reset()
     yield

@@ -78,7 +78,9 @@ def test_replicas_equal_one_in_float32(case: Case, is_mine: Callable[[Case], boo
         check_parity(case, "float32", 1e-5)
 
 
-@pytest.mark.parametrize("replicas", [pytest.param(2, marks=pytest.mark.slow), 3, 8])
+@pytest.mark.parametrize(
+    "replicas", [3, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 8))]
+)
 @pytest.mark.parametrize(("examples", "batch_size"), [(21, 8), (1, 32), (7, 7), (2, 1), (16, 8)])
 def test_every_kind_of_shard(replicas: int, examples: int, batch_size: int) -> None:
     """Uneven, tiny and empty shards, each for certain, with everything switched on."""
