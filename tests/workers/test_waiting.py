@@ -1,5 +1,7 @@
 """How a worker waits: what ends it, and what the errors say."""
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -136,3 +138,24 @@ def test_an_interrupt_that_was_held_back_too_long_is_raised(
     monkeypatch.setattr(_interrupt, "deliver", deliver)
     with pytest.raises(KeyboardInterrupt):
         wait(Notices())
+
+
+def test_others_are_heard_of_beside_calls() -> None:
+    """Who has ended did its part before, which may take a moment to be seen."""
+    notices: Any = Notices()
+    waiting = Waiting(OneWorker(0, ("a", "b")), notices)
+    notices.first_end = math.inf
+    waiting.check_without_call("a sum", 0.0)
+    notices.ended[1] = Notice(ENDED, 1, "b", 7)
+    notices.first_end = time.monotonic()
+    waiting.check_without_call("a sum", 60.0)
+    with pytest.raises(
+        WorkerError, match=r"Worker 1 on host b has ended .* for it in a sum"
+    ) as ended:
+        waiting.check_without_call("a sum", -1.0)
+    assert (ended.value.worker, ended.value.reason) == (1, "ended")
+    notices.failure = Notice(FAILED, 1, "b", 7, None, "OSError: gone")
+    with pytest.raises(WorkerError, match="OSError: gone"):
+        waiting.check_without_call("a sum", 60.0)
+    waiting.stopped = OSError("here")  # This worker has failed itself, and knows.
+    waiting.check_without_call("a sum", -1.0)
