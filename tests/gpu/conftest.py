@@ -26,7 +26,7 @@ from mirrored.errors import DeviceUnavailableError
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # Seconds for a process; on a card the slowest is expected to take a tenth of it.
-LIMIT = 900.0 if stand_ins.wanted() == "emulated" else 120.0
+LIMIT = 900.0 if stand_ins.wanted() else 120.0
 LAST_LINES = 25
 EMULATED_CARDS = 4
 
