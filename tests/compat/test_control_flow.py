@@ -146,7 +146,10 @@ def test_shapes_that_values_decide() -> None:
     kept = tf.boolean_mask(x, x[:, 0] > 1.0)
     where = tf.where(x > 2.0)
     numbers, places = tf.unique(tf.cast(x[:, 1], tf.int32))
+    parts = tf.dynamic_partition(x, tf.to_int32(x[:, 0] > 1.0), 2)
+    counts = tf.unique_with_counts(tf.cast(x[:, 1], tf.int32)).count
     (by_x,) = tf.gradients(tf.reduce_sum(kept * kept), x)
+    (by_part,) = tf.gradients(tf.reduce_sum(parts[1] * parts[1]), x)
     assert [each.shape.as_list() for each in (kept, where, numbers, places)] == [
         [None, 2],
         [None, 2],
@@ -156,6 +159,10 @@ def test_shapes_that_values_decide() -> None:
     given = [[1.0, 2.0], [3.0, 2.0], [4.0, 5.0]]
     with tf.Session() as session:
         found = session.run([kept, where, numbers, places, by_x], {x: given})
+        more = session.run([*parts, counts, by_part], {x: given})
+    assert [each.tolist() for each in more[:3]] == [given[:1], given[1:], [2, 1]]
+    assert more[3].tolist() == found[4].tolist()
+    assert parts[0].shape.as_list() == [None, 2]
     assert [each.tolist() for each in found] == [
         given[1:],
         [[1, 0], [2, 0], [2, 1]],

@@ -22,6 +22,10 @@ from mirrored.compat.v1 import nn as nn
 from mirrored.compat.v1 import random as random
 from mirrored.compat.v1 import summary as summary
 from mirrored.compat.v1 import train as train
+from mirrored.compat.v1.assertions import OF_ONE as _OF_ONE
+from mirrored.compat.v1.assertions import OF_RANK as _OF_RANK
+from mirrored.compat.v1.assertions import OF_TWO as _OF_TWO
+from mirrored.compat.v1.assertions import assertion as _assertion
 from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
 from mirrored.compat.v1.config import ConfigProto as ConfigProto
@@ -75,7 +79,9 @@ from mirrored.compat.v1.initializers import (
 )
 from mirrored.compat.v1.initializers import zeros_initializer as zeros_initializer
 from mirrored.compat.v1.masks import boolean_mask as boolean_mask
+from mirrored.compat.v1.masks import dynamic_partition as dynamic_partition
 from mirrored.compat.v1.masks import unique as unique
+from mirrored.compat.v1.masks import unique_with_counts as unique_with_counts
 from mirrored.compat.v1.run_options import RunMetadata as RunMetadata
 from mirrored.compat.v1.run_options import RunOptions as RunOptions
 from mirrored.compat.v1.scatters import scatter_add as scatter_add
@@ -118,15 +124,21 @@ from mirrored.compat.v1.variables import assign as assign
 from mirrored.compat.v1.variables import assign_add as assign_add
 from mirrored.compat.v1.variables import assign_sub as assign_sub
 from mirrored.dtypes import as_dtype as as_dtype
+from mirrored.dtypes import bfloat16 as bfloat16
 from mirrored.dtypes import bool as bool
+from mirrored.dtypes import double as double
 from mirrored.dtypes import float16 as float16
 from mirrored.dtypes import float32 as float32
 from mirrored.dtypes import float64 as float64
+from mirrored.dtypes import half as half
 from mirrored.dtypes import int8 as int8
 from mirrored.dtypes import int16 as int16
 from mirrored.dtypes import int32 as int32
 from mirrored.dtypes import int64 as int64
 from mirrored.dtypes import uint8 as uint8
+from mirrored.dtypes import uint16 as uint16
+from mirrored.dtypes import uint32 as uint32
+from mirrored.dtypes import uint64 as uint64
 from mirrored.version import VERSION as VERSION
 
 initialize_all_variables = global_variables_initializer
@@ -138,6 +150,7 @@ __version__ = VERSION
 tuple = _tuple
 
 
+_ASSERTIONS = (*_OF_TWO, *_OF_ONE, *_OF_RANK)
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
     "contrib": "TensorFlow 2 has it no more either.",
@@ -155,6 +168,9 @@ def __getattr__(name: str) -> _typing.Any:
     if name in _ROWS:
         call = globals()[name] = _named_call(name)
         return call
+    if name in _ASSERTIONS:
+        call = globals()[name] = _assertion(name)
+        return call
     if name in _REFUSED:
         raise AttributeError(f"{__name__} has no {name!r}. {_REFUSED[name]}")
     raise AttributeError(
@@ -164,5 +180,5 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    names = {name for name in (*globals(), *_ROWS) if "." not in name}
+    names = {name for name in (*globals(), *_ROWS, *_ASSERTIONS) if "." not in name}
     return sorted(name for name in names if not name.startswith("_"))

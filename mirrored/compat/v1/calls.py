@@ -157,9 +157,11 @@ def function_of(home: str, name: str, module: str) -> Callable[..., Any]:
     Raises:
         AttributeError: There is none.
     """
+    if f"{home}.{name}" in ROWS:
+        return named_call(f"{home}.{name}")
     there = hasattr(importlib.import_module(f"mirrored.{home}"), name)
     for known, row in ROWS.items():
-        if row.target == f"{home}.{name}" or (known == name and there):
+        if row.target == f"{home}.{name}" or (known.removeprefix("nn.") == name and there):
             return named_call(known)
     raise AttributeError(
         f"module {module!r} has no attribute {name!r}. docs/from-tensorflow-1.md lists what is "

@@ -7,7 +7,7 @@ from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted
-from mirrored.ops.distinct import Unique
+from mirrored.ops.distinct import Unique, UniqueWithCounts
 from mirrored.ops.spec import as_dtype
 
 
@@ -87,6 +87,62 @@ def unique(x: Any, out_idx: Any = "int32", name: str = "Unique") -> Any:
         ops.unique, (given, dtype), kind="Unique", name=name, results=found, asks_run=True
     )
     return operation.node.structure
+
+
+def unique_with_counts(x: Any, out_idx: Any = "int32", name: str = "UniqueWithCounts") -> Any:
+    """Return what `unique` does, and how often each of the numbers comes.
+
+    Args:
+        x: The vector.
+        out_idx: The dtype of the places and the counts.
+        name: Its name.
+    """
+    graph = graph_of(x)
+    with graph.as_default():
+        given = converted(x, name=f"{name}/x")
+    dtype = as_dtype(out_idx)
+    numbers: Any = Tensor((None,), given._dtype, "")
+    places: Any = Tensor(given._shape, dtype, "")
+    counts: Any = Tensor((None,), dtype, "")
+    operation = graph.draw(
+        ops.unique_with_counts,
+        (given, dtype),
+        kind="UniqueWithCounts",
+        name=name,
+        results=UniqueWithCounts(numbers, places, counts),
+        asks_run=True,
+    )
+    return operation.node.structure
+
+
+def dynamic_partition(
+    data: Any, partitions: Any, num_partitions: int, name: str = "DynamicPartition"
+) -> list[Tensor]:
+    """Return the parts of a tensor that have each of some numbers.
+
+    Args:
+        data: The tensor.
+        partitions: For each of its first parts the number of what it goes to.
+        num_partitions: How many of these there are.
+        name: Its name.
+    """
+    graph = graph_of(data, partitions)
+    with graph.as_default(), graph.name_scope(name) as scope:
+        given, numbers = converted(data, name="data"), converted(partitions, "int32", "partitions")
+        rest = None
+        if given._shape is not None and numbers._shape is not None:
+            rest = (None, *given._shape[len(numbers._shape) :])
+
+        def parted(data: Any, numbers: Any) -> Any:
+            if not _has_values():  # What it depends on is looked for: it may be all of the tensor.
+                flat = ops.reshape(data, (-1, *data.shape[len(numbers.shape) :]))
+                return [flat] * num_partitions
+            return ops.dynamic_partition(data, numbers, num_partitions)
+
+        results = [Tensor(rest, given._dtype, "") for _ in range(num_partitions)]
+        return graph.draw(
+            parted, (given, numbers), kind="DynamicPartition", name=scope, results=results
+        ).outputs
 
 
 def _has_values() -> bool:

@@ -3,6 +3,7 @@
 import typing as _typing
 
 from mirrored.compat.v1.calls import function_of as _function_of
+from mirrored.compat.v1.special import in_top_k as in_top_k
 
 
 def __getattr__(name: str) -> _typing.Any:

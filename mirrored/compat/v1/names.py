@@ -203,6 +203,40 @@ nn.swish . Swish swish
 nn.weighted_cross_entropy_with_logits . WeightedCrossEntropyWithLogits logistic_loss
 nn.weighted_moments . WeightedMoments weighted_moments
 nn.zero_fraction . ZeroFraction zero_fraction
+check_numerics debugging.check_numerics CheckNumerics
+cholesky_solve linalg.cholesky_solve CholeskySolve cholesky_solve
+histogram_fixed_width . HistogramFixedWidth histogram_fixed_width
+histogram_fixed_width_bins . HistogramFixedWidthBins histogram_fixed_width_bins
+is_non_decreasing math.is_non_decreasing IsNonDecreasing is_non_decreasing
+is_strictly_increasing math.is_strictly_increasing IsStrictlyIncreasing is_strictly_increasing
+linalg.adjoint . Adjoint adjoint
+linalg.eigvalsh . SelfAdjointEigV2
+linalg.logdet . LogDet logdet
+linalg.lstsq . MatrixSolveLs matrix_solve_ls
+linalg.matrix_rank . MatrixRank matrix_rank
+linalg.matvec . MatVec MatVec
+linalg.normalize . Normalize normalize
+linalg.pinv . Pinv pinv
+linalg.slogdet . LogMatrixDeterminant
+linalg.transpose linalg.matrix_transpose Transpose matrix_transpose
+math.cumulative_logsumexp . CumulativeLogsumexp
+math.erfcinv . Erfcinv erfcinv
+math.erfinv . Erfinv
+math.multiply_no_nan . MulNoNan multiply_no_nan
+math.ndtri . Ndtri
+math.nextafter . NextAfter
+math.polyval . Polyval polyval
+math.reciprocal_no_nan . DivNoNan reciprocal_no_nan
+math.reduce_euclidean_norm . EuclideanNorm
+math.reduce_std . ReduceStd reduce_std
+math.reduce_variance . ReduceVariance reduce_variance
+math.xdivy . Xdivy
+math.xlog1py . Xlog1py
+math.xlogy . Xlogy
+nn.silu . Swish swish
+tensor_scatter_nd_max . TensorScatterMax
+tensor_scatter_nd_min . TensorScatterMin
+unsorted_segment_sqrt_n math.unsorted_segment_sqrt_n UnsortedSegmentSqrtN
 """
 
 # The arguments of TensorFlow 1's functions, in its order, where today's are others. Behind an

@@ -35,8 +35,13 @@ from mirrored.variables import Variable as Storage
 
 # Of what these compute only a run knows enough: it computes one operation after the other.
 _RUN_BY_PYTHON = frozenset(
-    ("BooleanMask", "InitializedValue", "IsVariableInitialized", "PyFunc", "Unique", "Where")
+    (
+        *("BooleanMask", "DynamicPartition", "InitializedValue", "IsVariableInitialized"),
+        *("PyFunc", "Unique", "UniqueWithCounts", "Where"),
+    )
 )
+# And of these on cards, whose recorded runs do not wait until the host has looked at values.
+_LOOK_AT_VALUES = frozenset(("Assert", "CheckNumerics", "Print"))
 # And of these where what they go by is not known while they are recorded.
 _MAY_BE_RUN_BY_PYTHON = frozenset(("If", "While"))
 
@@ -236,11 +241,10 @@ class Plan:
 def _is_run_by_python(operations: Sequence[Operation], placement: Placement) -> bool:
     """Return whether a run computes one operation after the other, and is not recorded."""
     types = {each.type for each in operations}
-    if "Print" not in types:
-        return not types.isdisjoint(_RUN_BY_PYTHON)
-    # What is recorded for cards does not wait until the host has looked at values.
-    on_cards = any(is_streamed(placement.device_of(each).backend) for each in operations)
-    return on_cards or not types.isdisjoint(_RUN_BY_PYTHON)
+    if not types.isdisjoint(_RUN_BY_PYTHON):
+        return True
+    looks = not types.isdisjoint(_LOOK_AT_VALUES)
+    return looks and any(is_streamed(placement.device_of(each).backend) for each in operations)
 
 
 def _nothing(_: Any) -> None:
