@@ -29,7 +29,8 @@ class Rewriting:
             inputs = self._inputs[id(node.inputs)] = tuple([self.of(v) for v in node.inputs])
         output = Value(node.output.spec, node.output.device, node.output.replica)
         self._values[node.output] = output
-        made = Node(node.op, inputs, node.attrs, output, node.replica, node.updates)
+        after = None if node.after is None else self._nodes[node.after]
+        made = Node(node.op, inputs, node.attrs, output, node.replica, node.updates, after)
         output.made_by = weakref.ref(made)
         self._nodes[node] = made
         return made

@@ -18,6 +18,7 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.program.overlap import Streams
 from mirrored.program.schedule import make_schedule
 from mirrored.program.streamed import StreamedProgram
+from mirrored.program.streamed.kept_casts import _WithoutCasts
 
 RNG = np.random.default_rng(5)
 SEEDS = pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
@@ -219,5 +220,9 @@ def test_all_processes_ask_for_sums_in_one_order(
         connection = cards.unconnected()
         connection.peers = object()
         graph = cards.random(seed, sum(parts), guarded=guarded, connection=connection)
-        launches = make_schedule(graph, Streams(graph)).launches()
-        assert [each.collective for each in launches if each.collective] == graph.collectives
+        for made in (graph, _WithoutCasts(graph, {}).graph([])):
+            launches = make_schedule(made, Streams(made)).launches()
+            assert [each.collective for each in launches if each.collective] == made.collectives
+            first, *others = made.collectives
+            assert first.after is None
+            assert [each.after in made.nodes for each in others] == [True] * len(others)
