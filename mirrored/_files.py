@@ -13,8 +13,10 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import IO, Any, Protocol, TypeVar
 
+from mirrored._contexts import Within
 from mirrored._logging import logger
 
 PathName = str | os.PathLike[str]
@@ -131,6 +133,7 @@ class Company(Protocol):
 
 
 _company: list[Company] = []
+_alone: ContextVar[bool] = ContextVar("mirrored_files_alone", default=False)
 
 
 def keep_company(company: Company) -> None:
@@ -142,14 +145,28 @@ def keep_company(company: Company) -> None:
     _company[:] = [company]
 
 
+def alone_unless(shared: bool) -> AbstractContextManager[None]:
+    """Within this context write as a process that trains alone, unless what is written is shared.
+
+    Args:
+        shared: Whether it belongs to several processes.
+    """
+    return contextlib.nullcontext() if shared or not _company else Within(_alone, True)
+
+
+def _others() -> Company | None:
+    return _company[0] if _company and not _alone.get() else None
+
+
 def trains_together() -> bool:
-    """Return whether others train together with this process."""
-    return bool(_company)
+    """Return whether others train together with this process what is written here."""
+    return _others() is not None
 
 
 def writes() -> bool:
     """Return whether this process writes what processes that train together write once."""
-    return not _company or _company[0].writes
+    others = _others()
+    return others is None or others.writes
 
 
 def writes_to(path: PathName) -> bool:
@@ -161,7 +178,7 @@ def writes_to(path: PathName) -> bool:
     Args:
         path: The file.
     """
-    if not _company:
+    if not trains_together():
         return True
     name = os.fspath(path)
     return of_writer(name, "the path of a file") != name or writes()
@@ -174,7 +191,8 @@ def of_writer(value: _Value, what: str) -> _Value:
         value: What this process has, a small object.
         what: What errors call it.
     """
-    return _company[0].of_writer(value, what) if _company else value
+    others = _others()
+    return value if others is None else others.of_writer(value, what)
 
 
 def agree(what: str, error: BaseException | None = None) -> None:
@@ -184,8 +202,9 @@ def agree(what: str, error: BaseException | None = None) -> None:
         what: What is done then, for errors.
         error: What went wrong in this one, which the others hear of.
     """
-    if _company:
-        _company[0].agree(what, error)
+    others = _others()
+    if others is not None:
+        others.agree(what, error)
 
 
 def saving(path: PathName, what: str) -> AbstractContextManager[IO[bytes]]:
@@ -198,7 +217,7 @@ def saving(path: PathName, what: str) -> AbstractContextManager[IO[bytes]]:
         path: The file.
         what: What messages call it.
     """
-    return _saving_together(path, what) if _company else replacing(path, what)
+    return _saving_together(path, what) if trains_together() else replacing(path, what)
 
 
 @contextlib.contextmanager

@@ -111,6 +111,11 @@ class StrategyBase:
         """Whether the replicas' devices read each other's memory: the host's, or that of a card."""
         return len({device.backend.memory for device in self.devices}) == 1
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether replicas run in other processes too."""
+        return self.local_replicas < self.num_replicas_in_sync
+
     def owns(self, variable: Variable) -> bool:
         """Return whether a variable was made in this strategy's scope."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest, _overrides
 from mirrored._arguments import explained
+from mirrored._files import alone_unless
 from mirrored._numbers import check_count
 from mirrored._overrides import Subclassable, check_overrides
 from mirrored.devices import refuse_reset_where
@@ -318,7 +319,8 @@ def running(model: Any, method: str) -> Iterator[None]:
     entry = (model, method)
     _running.append(entry)
     try:
-        yield
+        with alone_unless(model.distribute_strategy.is_shared):
+            yield
     finally:
         _running.remove(entry)
 

@@ -110,7 +110,7 @@ class EagerSteps:
 
     def _compare(self, batch: Arrays, kind: str) -> None:
         """Raise WorkerError where other workers take another step."""
-        if self._strategy.local_replicas < self._strategy.num_replicas_in_sync:
+        if self._strategy.is_shared:
             from mirrored.training.step_facts import facts_of  # Of several workers.
 
             specs = [TensorSpec(each.shape[1:], each.dtype) for each in batch.columns]

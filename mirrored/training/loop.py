@@ -89,7 +89,7 @@ def fit(
 def _draw_alike(model: SteppedNetwork) -> None:
     """Let all workers draw what the first one draws, since one of them may have drawn more."""
     strategy = model.distribute_strategy
-    if strategy.local_replicas < strategy.num_replicas_in_sync:
+    if strategy.is_shared:
         from mirrored.distribute.worker_setup import draw_alike
 
         draw_alike(strategy.of_each_worker)
@@ -98,7 +98,7 @@ def _draw_alike(model: SteppedNetwork) -> None:
 def _check_values(model: SteppedNetwork) -> None:
     """Raise WorkerError where workers begin with other values, as one of them may have loaded."""
     strategy = model.distribute_strategy
-    if strategy.local_replicas < strategy.num_replicas_in_sync:
+    if strategy.is_shared:
         from mirrored.training.step_facts import values_of
 
         strategy.check_alike(values_of(model), "the beginning of `fit`")
@@ -267,7 +267,7 @@ def _spans(
     """Yield the batches that run between two calls of hooks, with how many came before them."""
     before, stop = 0, _STOPS[kind]
     strategy = model.distribute_strategy
-    shared = strategy.local_replicas < strategy.num_replicas_in_sync
+    shared = strategy.is_shared
     # Where it was stopped before it began, it ends with its first batch, as in Keras.
     most = 1 if getattr(model, stop) else _most(model, epochs, callbacks, kind)
     for span in epochs.spans(most):

@@ -225,7 +225,7 @@ class RecordedSteps:
             purpose=f"the step's memory for {max(sharding.sizes)} examples a replica",
             labels_checked=True,
         )
-        if self._strategy.local_replicas < self._strategy.num_replicas_in_sync:
+        if self._strategy.is_shared:
             from mirrored.distribute.worker_agreement import facts_of_graph  # Of several workers.
             from mirrored.training.step_facts import facts_of
 

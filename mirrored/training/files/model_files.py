@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from mirrored._arguments import explained_only
-from mirrored._files import PathName, agree, as_path, saving, writes_to
+from mirrored._files import PathName, agree, alone_unless, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.program.variable_creation import within_room
@@ -76,7 +76,8 @@ def save_model(
         (None, 2)
     """
     path = _checked_name(filepath, zipped, kwargs)
-    check_overwrite(path, overwrite)
+    with alone_unless(model.distribute_strategy.is_shared):
+        check_overwrite(path, overwrite)
     hdf5()  # Before there is a file.
     if not model.built:
         warn_caller(
@@ -84,11 +85,12 @@ def save_model(
             "yet. Consider building the model first by calling it on some data."
         )
     texts = _texts(model)
-    if zipped is False:
-        _write_folder(model, path, texts)
-        return
-    with saving(path, "model file") as file:
-        _write_archive(model, file, texts)
+    with alone_unless(model.distribute_strategy.is_shared):
+        if zipped is False:
+            _write_folder(model, path, texts)
+            return
+        with saving(path, "model file") as file:
+            _write_archive(model, file, texts)
 
 
 @explained_only

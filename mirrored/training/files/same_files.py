@@ -24,7 +24,7 @@ def check_same_file(path: PathName | None, owners: Iterable[Any], what: str) -> 
     """
     for owner in owners:
         strategy = getattr(owner, "distribute_strategy", None) or getattr(owner, "strategy", None)
-        if strategy is not None and strategy.local_replicas < strategy.num_replicas_in_sync:
+        if strategy is not None and strategy.is_shared:
             strategy.check_alike({"files": [_told(path)]}, what)
             return
 

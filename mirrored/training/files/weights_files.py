@@ -10,7 +10,15 @@ from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 from mirrored._arguments import explained_only
-from mirrored._files import PathName, as_path, of_writer, saving, special_kind, trains_together
+from mirrored._files import (
+    PathName,
+    alone_unless,
+    as_path,
+    of_writer,
+    saving,
+    special_kind,
+    trains_together,
+)
 from mirrored.errors import WeightsFileError
 from mirrored.layers.building import unbuilt
 from mirrored.training.files.hdf5_file import Hdf5Reader, hdf5, reading, writing
@@ -65,13 +73,14 @@ def save_weights(
             f"{max_shard_size!r}. Leave it out."
         )
     _check_built(model, "saving")
-    check_overwrite(path, overwrite)
-    if not path.endswith(KERAS_ENDING):
-        save_tensors(path, named_weights(model))
-        return
-    hdf5()  # Before there is a file.
-    with saving(path, "weights file") as file, writing(file) as writer:
-        save_state(model, writer, with_streams=False)
+    with alone_unless(model.distribute_strategy.is_shared):
+        check_overwrite(path, overwrite)
+        if not path.endswith(KERAS_ENDING):
+            save_tensors(path, named_weights(model))
+            return
+        hdf5()  # Before there is a file.
+        with saving(path, "weights file") as file, writing(file) as writer:
+            save_state(model, writer, with_streams=False)
 
 
 @explained_only
