@@ -87,6 +87,15 @@ def test_one_of_two_branches_is_computed() -> None:
         assert session.run(v) == 3.0
 
 
+def test_branches_that_are_run_alone() -> None:
+    x = tf.placeholder(tf.float32, [])
+    v = tf.Variable(0.0)
+    counted = tf.cond(x > 0.0, lambda: tf.group(v.assign_add(1.0)), lambda: tf.no_op())
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert [session.run([counted, v], {x: each})[1] for each in (1.0, -1.0, 2.0)] == [1, 1, 2]
+
+
 def test_the_first_case_that_holds() -> None:
     x = tf.placeholder(tf.float32, [])
     v = tf.Variable(0.0)

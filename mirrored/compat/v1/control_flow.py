@@ -245,11 +245,18 @@ def case(
 def _drawn(graph: Graph, function: Any) -> tuple[Any, Branch]:
     with graph.control_dependencies(None):
         start = graph.version
-        found = _nest.map_structure(
-            lambda each: each.outputs[0] if isinstance(each, Operation) else converted(each),
-            function(),
-        )
+        found = _nest.map_structure(lambda each: _as_tensor(graph, each), function())
         return found, Branch(start, [], _nest.flatten(found))
+
+
+def _as_tensor(graph: Graph, found: Any) -> Tensor:
+    """Return what a branch returns as a tensor; of an operation without one, True after it."""
+    if not isinstance(found, Operation):
+        return converted(found)
+    if found.outputs:
+        return found.outputs[0]
+    with graph.control_dependencies([found]):
+        return converted(True)
 
 
 def _choose(if_true: Branch, if_false: Branch) -> Callable[..., Any]:
