@@ -286,6 +286,11 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ),
     ("tf.layers.no_such_name", AttributeError, "docs/from-tensorflow-1.md lists what is there."),
     ("tf.train.QueueRunner", AttributeError, "There are no queues: feed batches"),
+    (
+        "tf.train.import_meta_graph",
+        AttributeError,
+        "Graphs are not written: draw it by its program",
+    ),
     ("tf.train.Supervisor", AttributeError, "Use `tf.Session`, with a `tf.train.Saver`"),
     ("tf.math.no_such_name", AttributeError, "docs/from-tensorflow-1.md lists what is there."),
     ("tf.FIFOQueue", AttributeError, "There are no queues: feed batches"),

@@ -68,8 +68,12 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
 _QUEUES = "There are no queues: feed batches, of a `mirrored.data.Dataset` for example."
 _SESSIONS = "Use `tf.Session`, with a `tf.train.Saver` and a loop of your own."
 _PROCESSES = "A program is one process, which has all devices of its machine: use `tf.device`."
+_GRAPHS = "Graphs are not written: draw it by its program, and restore a `tf.train.Saver`'s file."
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
+    **dict.fromkeys(("import_meta_graph", "export_meta_graph", "write_graph"), _GRAPHS),
+    "NewCheckpointReader": "Use `tf.train.list_variables` and `tf.train.load_variable`.",
+    "SummaryWriter": "Use `tf.summary.FileWriter`.",
     **dict.fromkeys(
         [
             "QueueRunner",
