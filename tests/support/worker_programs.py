@@ -294,11 +294,13 @@ def inputs(count: int) -> dict[str, Any]:
     first = strategy.first_replica
     parts = [mr.ones((first + i + 1,)) for i in range(own_devices())]
     ones = mr.distribute.PerReplica(parts) if len(parts) > 1 else parts[0]
+    with strategy.scope():
+        model = small()
     refused = []
     for refuse in (
         lambda: strategy.experimental_distribute_dataset(with_policy("FILE")),
-        lambda: small().fit(with_policy("OFF").map(lambda x: (x, x)), verbose=0),
-        lambda: small().predict(strategy.distribute_datasets_from_function(own), verbose=0),
+        lambda: model.fit(with_policy("OFF").map(lambda x: (x, x)), verbose=0),
+        lambda: model.predict(strategy.distribute_datasets_from_function(own), verbose=0),
     ):
         try:
             refuse()
