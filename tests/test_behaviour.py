@@ -280,7 +280,10 @@ HELD: dict[str, dict[str, str]] = {
         "test_any_layout_of_workers_equals_one_replica",
         "workers-predict": "test_workers_equal_one_replica",
     },
-    "distribute/test_worker_input.py": {"workers-input": "test_each_way_to_share_a_dataset"},
+    "distribute/test_worker_input.py": {
+        "workers-input": "test_each_way_to_share_a_dataset",
+        "workers-own-input": "test_fit_takes_what_each_worker_has test_each_way_to_share_a_dataset",
+    },
     "distribute/test_worker_files.py": {
         "workers-files": "test_the_first_worker_writes_for_all",
     },

@@ -24,14 +24,19 @@ class Chunk:
         arrays: The arrays.
         rows: Their rows, those of all batches.
         batch_size: How many rows a batch has.
+        sizes: Of one batch of which other processes have other rows: how many examples each replica
+            of all processes has. None: all processes have the same batches.
     """
 
     arrays: Arrays
     rows: Rows
     batch_size: int
+    sizes: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         """Return the number of batches."""
+        if self.sizes is not None:  # This process may have none of its rows.
+            return 1
         return -(-count_of(self.rows) // self.batch_size)
 
     def __getitem__(self, index: int) -> Arrays:
@@ -50,6 +55,9 @@ class Chunk:
 
     def alike(self) -> "Iterator[Chunk]":
         """Yield the whole batches, and then a shorter one."""
+        if self.sizes is not None:
+            yield self
+            return
         whole = count_of(self.rows) // self.batch_size
         if whole:
             yield self.part(0, whole)
@@ -132,8 +140,14 @@ class Span:
 
     @property
     def size(self) -> int:
-        """The number of examples in a batch."""
-        return self._chunks[0].batch_size
+        """The number of examples in a batch, those of other processes included."""
+        sizes = self.sizes
+        return self._chunks[0].batch_size if sizes is None else sum(sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None:
+        """How many each replica has, where each process has rows of its own; see `Chunk`."""
+        return self._chunks[0].sizes
 
     @property
     def columns(self) -> Columns:
@@ -186,7 +200,8 @@ def _kind(numbered: tuple[int, Chunk]) -> Any:
     """Return what is the same of chunks that one feeder serves: single batches that are alike."""
     number, chunk = numbered
     kinds = [(each.shape[1:], each.dtype) for each in chunk.arrays.columns]
-    return chunk.batch_size, chunk.arrays.layout, kinds, number if len(chunk) > 1 else None
+    sizes = chunk.batch_size, chunk.sizes
+    return sizes, chunk.arrays.layout, kinds, number if len(chunk) > 1 else None
 
 
 def _gatherer(array: np.ndarray[Any, Any], target: Any) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 An epoch and a pass need not be the same, and one loop trains on all kinds of data.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -118,6 +118,7 @@ class Epochs:
         goes_on: bool,
         class_weight: Mapping[int, float] | None = None,
         shuffled: bool = False,
+        among: Callable[[Passes], Passes] | None = None,
     ) -> "Epochs":
         """Return the batches that a dataset, a generator or another iterable gives.
 
@@ -129,6 +130,7 @@ class Epochs:
             goes_on: Whether an epoch with `steps` goes on where the one before ended.
             class_weight: A weight for each integer label, or None.
             shuffled: Whether the batches of a `PyDataset` are taken in another order in each pass.
+            among: From the batches of this process to those of all, where each has its own.
 
         Raises:
             ValueError: There is no batch, the first one is none, or there is no end without
@@ -141,6 +143,8 @@ class Epochs:
                 f"infinite dataset and {steps_name}=None. Give it, or leave `.repeat()` out."
             )
         passes = passes_of(data, for_what, class_weight, shuffled=shuffled)
+        if among is not None:
+            passes = among(passes)
         epochs = cls(passes, steps, goes_on=goes_on, for_what=for_what, steps_name=steps_name)
         epochs.steps = steps if steps is not None or size < 0 else size
         return epochs

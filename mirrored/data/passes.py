@@ -18,6 +18,7 @@ from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Tra
 from mirrored.ops import SeedGenerator
 
 if TYPE_CHECKING:
+    from mirrored.data.own_passes import PassesOfOwn
     from mirrored.data.stored_passes import PassesOfStored
 
 _MOST_AHEAD = 16  # Batches of a stream.
@@ -265,7 +266,7 @@ class PassesOfPyDataset(PassesOfBatches):
         return self._adapted(batch)
 
 
-Passes: TypeAlias = "PassesOfRows | PassesOfBatches | PassesOfStored"
+Passes: TypeAlias = "PassesOfRows | PassesOfBatches | PassesOfStored | PassesOfOwn"
 
 
 def cardinality_of(data: Iterable[Any]) -> int:

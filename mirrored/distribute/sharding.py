@@ -7,7 +7,7 @@ structure of arrays, all with as many rows as it has examples.
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from mirrored._arguments import explained
 from mirrored.data.arrays import Rows, count_of, rows_from
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostRows
+
+if TYPE_CHECKING:
+    from mirrored.data.batches import Span
 
 # For each replica, its arrays of some steps.
 Parts = Sequence[Sequence[Any]]
@@ -67,14 +70,16 @@ class Sharding(NamedTuple):
     """Where the parts of a batch are that replicas of this process get.
 
     Attributes:
-        slices: The rows of each part.
+        slices: The rows of each part, of those that this process has.
         starts: How many examples come before each.
         examples: How many the whole batch has.
+        of_all: How many each replica has, of all processes.
     """
 
     slices: tuple[slice, ...]
     starts: tuple[int, ...]
     examples: int
+    of_all: tuple[int, ...]
 
     def cut(self, array: Any) -> list[Any]:
         """Return each replica's rows of an array, as views."""
@@ -98,9 +103,46 @@ def sharding_of(examples: int, replicas: int, first: int, here: int) -> Sharding
         first: The number of the first replica whose part is asked for.
         here: Of how many replicas parts are asked for.
     """
-    bounds = shard_bounds(examples, replicas)[first : first + here]
-    slices = tuple(slice(*each) for each in bounds)
-    return Sharding(slices, tuple(start for start, _ in bounds), examples)
+    bounds = shard_bounds(examples, replicas)
+    own = bounds[first : first + here]
+    return Sharding(
+        tuple(slice(*each) for each in own),
+        tuple(start for start, _ in own),
+        examples,
+        tuple(end - start for start, end in bounds),
+    )
+
+
+@functools.lru_cache
+def sharding_of_own(sizes: tuple[int, ...], first: int, here: int) -> Sharding:
+    """Return where the parts of a batch are of which this process has its own replicas' rows alone.
+
+    Args:
+        sizes: How many examples each replica has, of all processes.
+        first: The number of the first replica whose part is asked for.
+        here: Of how many replicas parts are asked for.
+    """
+    ends = tuple(itertools.accumulate(sizes))
+    starts = (0, *ends[:-1])
+    before, own = starts[first], range(first, first + here)
+    return Sharding(
+        tuple(slice(starts[each] - before, ends[each] - before) for each in own),
+        tuple(starts[each] for each in own),
+        ends[-1],
+        sizes,
+    )
+
+
+def sharding_of_span(span: "Span", sharing: Sharing) -> Sharding:
+    """Return where the parts of each batch of a span are.
+
+    Args:
+        span: Batches that are alike.
+        sharing: Who shares them.
+    """
+    if span.sizes is not None:
+        return sharding_of_own(span.sizes, *sharing[1:])
+    return sharding_of(span.size, *sharing)
 
 
 def cut(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:

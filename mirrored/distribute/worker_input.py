@@ -7,6 +7,7 @@ here is needed. Here are datasets that differ from worker to worker, which end w
 import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,20 +16,37 @@ from mirrored import _nest
 from mirrored.data.arrays import Rows, count_of
 from mirrored.data.batches import check_of
 from mirrored.data.options import AutoShardPolicy
+from mirrored.data.own_passes import PassesOfOwn
+from mirrored.data.passes import cardinality_of
 from mirrored.data.pipeline import Pipeline
+from mirrored.data.sources import INFINITE_CARDINALITY
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.input import DistributedDataset, host_elements
-from mirrored.distribute.sharding import Join, Sharing, cut, examples_of, give_out, shard_bounds
+from mirrored.distribute.sharding import (
+    Join,
+    Sharing,
+    cut,
+    examples_of,
+    give_out,
+    shard_bounds,
+    split_sizes,
+)
+from mirrored.distribute.strategy import Strategy
 
 # Whether any worker has something, given whether this one has: all of them are asked.
 Agree = Callable[[bool], bool]
 # By what errors call it: lines that say what a worker has.
 Facts = Mapping[str, Sequence[str]]
 _SHARED = (
-    "`fit`, `evaluate` and `predict` share each global batch among all workers, which takes a "
-    "dataset that is the same on all of them. Received: one of this worker's own, from "
-    "`distribute_datasets_from_function` or with `AutoShardPolicy.OFF`. Give them the whole "
-    "dataset, under `AutoShardPolicy.AUTO` or `DATA`; or write the loop yourself."
+    "`predict` returns the whole result on every worker, which takes a dataset that is the same on "
+    "all of them. Received: one of this worker's own, from `distribute_datasets_from_function` or "
+    "with `AutoShardPolicy.OFF`. Give it the whole dataset, under `AutoShardPolicy.AUTO` or "
+    "`DATA`; or write the loop yourself."
+)
+_OUTSIDE = (
+    "What workers have of their own is put together in the steps of a model that they share. "
+    "Received: a dataset that a strategy of several workers distributed, for a model that was made "
+    "outside its scope. Make the model within `strategy.scope()`, or give it the dataset itself."
 )
 
 
@@ -79,7 +97,31 @@ class WorkerDataset(DistributedDataset):
 
     def global_batches(self) -> Iterator[Any]:
         """Refuse: nobody has the batches of all workers."""
-        raise ValueError(_SHARED)
+        raise ValueError(_OUTSIDE)
+
+    def batches_here(self) -> Any:
+        """Return a dataset of what this worker's replicas get in each step, until its own ends."""
+        from mirrored.data.dataset import Dataset  # What is shared needs none of it.
+
+        made = Dataset.from_generator(self._joined)
+        if cardinality_of(self._dataset) == INFINITE_CARDINALITY:
+            from mirrored.data.applied import assert_cardinality
+
+            return made.apply(assert_cardinality(INFINITE_CARDINALITY))
+        return made
+
+    def _joined(self) -> Iterator[Any]:
+        """Yield them, but for those without examples."""
+        with closing(host_elements(self._dataset)) as elements:
+            batches = self._cut(elements)
+            while some := list(itertools.islice(batches, self._strategy.sharing[2])):
+                batch = some[0]
+                if len(some) > 1:
+                    batch = _nest.map_structure(
+                        lambda *leaves: np.concatenate(leaves), *some, each="batch"
+                    )
+                if examples_of(batch):
+                    yield batch
 
     def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
         with closing(host_elements(self._dataset)) as elements:
@@ -164,11 +206,28 @@ def is_own(dataset: Any) -> bool:
     return check_policy(dataset) is AutoShardPolicy.OFF
 
 
-def check_shared(dataset: Any) -> None:
-    """Raise ValueError where a dataset is not one that all workers share by rows.
+def among_workers(
+    strategy: Strategy, given: Any, batches: Any, use: str
+) -> tuple[Any, Callable[[Any], PassesOfOwn] | None]:
+    """Return the batches that this worker takes, and what makes of its passes those of all workers.
+
+    Where all workers share them there is nothing to be made: None.
 
     Args:
-        dataset: What `fit` and its like are given.
+        strategy: The strategy of the workers.
+        given: What `fit` or its like was given.
+        batches: The batches in it.
+        use: "fit", "validation", "evaluate" or "predict".
+
+    Raises:
+        ValueError: They are its own, and for `predict`; or as `check_policy` raises it.
     """
-    if is_own(dataset):
+    own = given
+    if not isinstance(given, DistributedDataset) and is_own(given):
+        own = strategy.experimental_distribute_dataset(given)
+    if not isinstance(own, WorkerDataset):
+        return batches, None
+    if use == "predict":
         raise ValueError(_SHARED)
+    share = partial(split_sizes, replicas=strategy.sharing[2])
+    return own.batches_here(), partial(PassesOfOwn, share=share, gather=strategy.of_each_worker)

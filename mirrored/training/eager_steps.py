@@ -16,7 +16,7 @@ from mirrored.data.arrays import Arrays
 from mirrored.data.batches import Span
 from mirrored.data.columns import Columns, Layout
 from mirrored.distribute import PerReplica
-from mirrored.distribute.sharding import Sharding, sharding_of
+from mirrored.distribute.sharding import Sharding, sharding_of_span
 from mirrored.errors import CollectiveError
 from mirrored.layers.weights import find
 from mirrored.ops import SeedGenerator, TensorSpec
@@ -53,11 +53,13 @@ class EagerSteps:
             NonFiniteLossError: The loss is NaN or infinite; that step changed nothing.
             ResourceExhaustedError: A device has not enough memory; that step changed nothing.
         """
-        for i, batch in enumerate(span):
-            check = partial(self._check_finite, where=where(i), take=take, examples=batch.size)
+        for i, (batch, sharding) in enumerate(self._batches(span)):
+            examples = sharding.examples
+            check = partial(self._check_finite, where=where(i), take=take, examples=examples)
             with self._drawn_again():
-                totals = self._step.train(self._distribute(batch, "train"), batch.size, check)
-            take([row_of(totals, _row(totals))], batch.size)
+                shards = self._distribute(batch, sharding, "train")
+                totals = self._step.train(shards, sharding.of_all, check)
+            take([row_of(totals, _row(totals))], examples)
             if not going_on():
                 return
 
@@ -74,14 +76,16 @@ class EagerSteps:
 
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch."""
-        for batch in span:
-            totals = self._step.test(self._distribute(batch, "test"), batch.size)
-            take([row_of(totals, _row(totals))], batch.size)
+        for batch, sharding in self._batches(span):
+            shards = self._distribute(batch, sharding, "test")
+            totals = self._step.test(shards, sharding.of_all)
+            take([row_of(totals, _row(totals))], sharding.examples)
 
     def predict(self, span: Span, take: Callable[[Any], None]) -> None:
         """Compute the outputs for each batch, in its order."""
-        for batch in span:
-            parts = self._step.predict(self._distribute(batch, "predict"))
+        for batch, sharding in self._batches(span):
+            shards = self._distribute(batch, sharding, "predict")
+            parts = self._step.predict(shards, sharding.of_all)
             made = joined([_nest.map_structure(_on_host, each) for each in parts])
             take(of_all_workers(self._strategy, made))
 
@@ -94,11 +98,17 @@ class EagerSteps:
 
             raise failed_step(self._model, totals, loss, losses, where)
 
-    def _distribute(self, batch: Arrays, kind: str) -> Shards:
+    def _batches(self, span: Span) -> Iterator[tuple[Arrays, Sharding]]:
+        """Yield the batches, each with where the parts of this process's replicas are."""
+        for part in span.alike():
+            sharding = sharding_of_span(part, self._strategy.sharing)
+            for batch in part:
+                yield batch, sharding
+
+    def _distribute(self, batch: Arrays, sharding: Sharding, kind: str) -> Shards:
         if kind not in self._compared:
             self._compared.add(kind)
-            self._compare(batch, kind)
-        sharding = sharding_of(batch.size, *self._strategy.sharing)
+            self._compare(batch, sharding.examples, kind)
         dtypes = column_dtypes(
             self._model, batch.layout, batch.columns, own=is_own(self._model, kind)
         )
@@ -108,13 +118,13 @@ class EagerSteps:
         ]
         return Shards(*batch.layout.pack(parts))
 
-    def _compare(self, batch: Arrays, kind: str) -> None:
+    def _compare(self, batch: Arrays, examples: int, kind: str) -> None:
         """Raise WorkerError where other workers take another step."""
         if self._strategy.is_shared:
             from mirrored.training.step_facts import facts_of  # Of several workers.
 
             specs = [TensorSpec(each.shape[1:], each.dtype) for each in batch.columns]
-            facts = facts_of(self._model, batch.size, specs)
+            facts = facts_of(self._model, examples, specs)
             self._strategy.check_alike(facts, f"the step that {kind}s")
 
     def _cut(self, array: np.ndarray[Any, Any], sharding: Sharding) -> PerReplica:

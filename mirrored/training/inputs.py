@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored import _files, _nest
+from mirrored import _nest
 from mirrored._numbers import check_count
 from mirrored.data.arrays import (
     Arrays,
@@ -23,7 +23,7 @@ from mirrored.data.arrays import (
 from mirrored.data.columns import described
 from mirrored.data.epochs import Epochs
 from mirrored.data.stored import Given, adapt_all, weighed
-from mirrored.distribute import DistributedDataset
+from mirrored.distribute import DistributedDataset, Strategy
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import map_shapes, shapes_in, without_batch
 from mirrored.training.compilation import output_names
@@ -88,10 +88,12 @@ class GivenData:
     def _size_name(self) -> str:
         return _SIZES.get(self.use, "batch_size")
 
-    def epochs(self) -> Epochs:
+    def epochs(self, strategy: Strategy) -> Epochs:
         """Return the batches, to be closed; of a stream the first one is read."""
         stream = self.stream()
-        return self.of_arrays(self.arrays()) if stream is None else self.of_stream(stream)
+        if stream is None:
+            return self.of_arrays(self.arrays())
+        return self.of_stream(stream, strategy)
 
     def stream(self) -> Any:
         """Return what gives batches, those of a distributed dataset whole; None: arrays do."""
@@ -105,13 +107,9 @@ class GivenData:
             )
         return data if is_stream(data) else None
 
-    def of_stream(self, data: Any) -> Epochs:
+    def of_stream(self, data: Any, strategy: Strategy) -> Epochs:
         """Return the batches that a stream gives, which is all that may be given then."""
         kind = described(data)
-        if _files.trains_together():  # One process asks nothing.
-            from mirrored.distribute.worker_input import check_shared
-
-            check_shared(data)
         for name, value, what in (
             ("y", self.y, "the targets"),
             ("sample_weight", self.sample_weight, "the sample weights"),
@@ -127,6 +125,11 @@ class GivenData:
                 f"Received input: {kind}, {self._size_name}: {self.batch_size!r}. Its batches are "
                 "global batches already."
             )
+        among = None
+        if strategy.is_shared:  # One process asks nothing.
+            from mirrored.distribute.worker_input import among_workers
+
+            data, among = among_workers(strategy, self.x, data, self.use)
         return Epochs.of_stream(
             data,
             self.use,
@@ -135,6 +138,7 @@ class GivenData:
             goes_on=self.use == "fit",
             class_weight=self.class_weight,
             shuffled=bool(self.shuffle),
+            among=among,
         )
 
     def arrays(self) -> Given:
@@ -201,7 +205,7 @@ def fit_epochs(
                 f"Found incompatible type in the input: {type(stream)}. Pass a dataset as "
                 "`validation_data`."
             )
-        trained = training.of_stream(stream)
+        trained = training.of_stream(stream, model.distribute_strategy)
     else:
         arrays = training.arrays()
         if validation.x is None and validation_split:
@@ -210,7 +214,7 @@ def fit_epochs(
         trained = training.of_arrays(arrays)
     stack.enter_context(closing(trained))
     if validation.x is not None:
-        validated = stack.enter_context(closing(validation.epochs()))
+        validated = stack.enter_context(closing(validation.epochs(model.distribute_strategy)))
     if training.validate:
         from mirrored.data.finite import check_finite  # Few ask for it.
 

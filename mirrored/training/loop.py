@@ -186,7 +186,7 @@ def on_batch(
     Metrics begin anew, unless they are to go on.
     """
     with ExitStack() as stack:
-        epochs = stack.enter_context(closing(data.epochs()))
+        epochs = stack.enter_context(closing(data.epochs(model.distribute_strategy)))
         prepare(model, epochs, use=data.use)
         stack.enter_context(running(model, f"{kind}_on_batch"))
         steps = stack.enter_context(_steps_of(model))
@@ -233,7 +233,7 @@ def _begun(
     stack: ExitStack,
 ) -> Epochs:
     """Return the batches of an evaluation or a prediction, which runs until the stack is closed."""
-    epochs = stack.enter_context(closing(data.epochs()))
+    epochs = stack.enter_context(closing(data.epochs(model.distribute_strategy)))
     prepare(model, epochs, use=data.use)
     stack.enter_context(running(model, data.use))
     stack.enter_context(model.distribute_strategy.scope())
@@ -272,7 +272,10 @@ def _spans(
     most = 1 if getattr(model, stop) else _most(model, epochs, callbacks, kind)
     for span in epochs.spans(most):
         if shared and not before:
-            facts = {"batches": [f"{span.size} examples (check {span.check():08x})"]}
+            told = f"{span.size} examples"
+            if span.sizes is None:  # Else each worker has other ones.
+                told += f" (check {span.check():08x})"
+            facts = {"batches": [told]}
             strategy.check_alike(facts, f"the first batch of an epoch to {kind}")
         yield span, before
         before += span.count

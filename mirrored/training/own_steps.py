@@ -119,32 +119,34 @@ class OwnStep(Step):
 
     _model: SteppedNetwork
 
-    def train(self, shards: Shards, examples: int, check: Callable[[Totals], None]) -> Totals:
+    def train(
+        self, shards: Shards, sizes: Sequence[int], check: Callable[[Totals], None]
+    ) -> Totals:
         """Take one step of training; see `Step`. Where it raises, nothing was changed."""
         if not is_own(self._model, "train"):
-            return super().train(shards, examples, check)
+            return super().train(shards, sizes, check)
         with self._whole():
-            totals = self._own(self._model.train_step, shards, examples)
+            totals = self._own(self._model.train_step, shards, sizes)
             check(totals)
         return totals
 
-    def test(self, shards: Shards, examples: int) -> Totals:
+    def test(self, shards: Shards, sizes: Sequence[int]) -> Totals:
         """Return what the model makes of one global batch, without training."""
         if not is_own(self._model, "test"):
-            return super().test(shards, examples)
+            return super().test(shards, sizes)
         with self._whole():
-            return self._own(self._model.test_step, shards, examples)
+            return self._own(self._model.test_step, shards, sizes)
 
     def _outputs(self, x: Any) -> Any:
         return self._model.predict_step(pack_x_y_sample_weight(x))
 
     # ------------------------------------------------------------------ around the replicas
 
-    def _own(self, method: Callable[[Any], Any], shards: Shards, examples: int) -> Totals:
+    def _own(self, method: Callable[[Any], Any], shards: Shards, sizes: Sequence[int]) -> Totals:
         """Run a step on all replicas, and put together what it returns."""
         strategy = self._strategy
         across = strategy.local_replicas < strategy.num_replicas_in_sync
-        batch = self._batch(examples, of_means=True)
+        batch = GlobalBatch(sizes, of_means=True)
         logs: list[_Logs] = []
         spare: list[_Logs] = []  # Of a replica without examples, where no other is here.
         skips = any(each.skips_non_finite for each in optimizers_of(self._model))

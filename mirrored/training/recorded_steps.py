@@ -13,7 +13,7 @@ import numpy as np
 from mirrored.data.batches import Span
 from mirrored.data.columns import Layout
 from mirrored.distribute import PerReplica, Strategy
-from mirrored.distribute.sharding import Sharding, sharding_of
+from mirrored.distribute.sharding import Sharding, sharding_of_span
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
@@ -161,12 +161,11 @@ class RecordedSteps:
         return step_of(self._model)  # It looks through all layers, which a replay need not.
 
     def _sharding(self, span: Span) -> Sharding:
-        return sharding_of(span.size, *self._strategy.sharing)
+        return sharding_of_span(span, self._strategy.sharing)
 
     def _trace(self, kind: str, span: Span) -> Trace:
         """Return the step for batches like these, recorded where it is not."""
-        size = span.size
-        columns, layout = span.columns, span.layout
+        columns, layout, sharding = span.columns, span.layout, self._sharding(span)
         dtypes = column_dtypes(self._model, layout, columns, own=self._own(kind))
         specs = tuple(
             [
@@ -174,12 +173,12 @@ class RecordedSteps:
                 for array, dtype in zip(columns, dtypes, strict=True)
             ]
         )
-        key = kind, size, specs, layout, self._identity
+        key = kind, sharding.of_all, specs, layout, self._identity
         with self._traces.lock:
             known = self._traces.find(key)
             if known is not None:
                 return known
-            made = self._record(kind, size, specs, layout, self._sharding(span))
+            made = self._record(kind, specs, layout, sharding)
             made.kept = self._kept
             if kind == "train" and not self._weighed:  # Not again, for the smaller last batch.
                 from mirrored.training.replica_work import tell_of_small_steps
@@ -191,7 +190,6 @@ class RecordedSteps:
     def _record(
         self,
         kind: str,
-        size: int,
         specs: tuple[TensorSpec, ...],
         layout: Layout,
         sharding: Sharding,
@@ -206,15 +204,17 @@ class RecordedSteps:
             for spec in specs
         ]
 
+        size, sizes = sharding.examples, sharding.of_all
+
         def step(fed: list[Tensor]) -> Any:
             width = len(specs)
             columns = [PerReplica(fed[i::width], sharding.starts, size) for i in range(width)]
             shards = Shards(*layout.pack(columns))
             if kind == "predict":
-                return self._step.predict(shards)
+                return self._step.predict(shards, sizes)
             if kind == "test":
-                return self._step.test(shards, size)
-            return self._step.train(shards, size, _require_finite)
+                return self._step.test(shards, sizes)
+            return self._step.train(shards, sizes, _require_finite)
 
         made = trace(
             f"{kind}_function",

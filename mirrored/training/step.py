@@ -17,7 +17,6 @@ from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import GlobalBatch
-from mirrored.distribute.sharding import split_sizes
 from mirrored.layers.added_losses import forget
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
@@ -84,14 +83,16 @@ class Step:
 
     # ------------------------------------------------------------------ the three kinds of step
 
-    def train(self, shards: Shards, examples: int, check: Callable[[Totals], None]) -> Totals:
+    def train(
+        self, shards: Shards, sizes: Sequence[int], check: Callable[[Totals], None]
+    ) -> Totals:
         """Take one step of training.
 
         All new values are computed, on every replica, before the first one is written.
 
         Args:
             shards: The global batch.
-            examples: How many examples it has.
+            sizes: How many of its examples each replica has.
             check: Called before anything is written; it raises where the loss is not finite.
 
         Raises:
@@ -99,11 +100,14 @@ class Step:
             ResourceExhaustedError: A device has not enough memory; nothing was changed.
         """
         with undone_on_failure(self._states):
-            return self._train(shards, examples, check)
+            return self._train(shards, sizes, check)
 
-    def _train(self, shards: Shards, examples: int, check: Callable[[Totals], None]) -> Totals:
-        with self._batch(examples).in_force():
-            outcome = self._with_zeros(self._run(self._train_replica, (*shards, examples)))
+    def _train(
+        self, shards: Shards, sizes: Sequence[int], check: Callable[[Totals], None]
+    ) -> Totals:
+        with GlobalBatch(sizes).in_force():
+            given = (*shards, sum(sizes))
+            outcome = self._with_zeros(self._run(self._train_replica, given))
         # The loss is among the statistics.
         gradients, statistics = self._strategy.sum_step(
             self._variables, outcome["gradients"], outcome["statistics"]
@@ -128,28 +132,27 @@ class Step:
         ).commit()
         return totals
 
-    def test(self, shards: Shards, examples: int) -> Totals:
+    def test(self, shards: Shards, sizes: Sequence[int]) -> Totals:
         """Return what the model makes of one global batch, without training.
 
         Args:
             shards: The global batch.
-            examples: How many examples it has.
+            sizes: How many of its examples each replica has.
         """
-        with self._batch(examples).in_force():
-            given = (*shards, examples)
+        with GlobalBatch(sizes).in_force():
+            given = (*shards, sum(sizes))
             outcome = self._with_zeros(self._run(self._test_replica, given, _uncounted))
         statistics = self._strategy.reduce("sum", outcome["statistics"])
         return Totals(statistics, _first(outcome["penalty"]), ())
 
-    def predict(self, shards: Shards) -> tuple[Any, ...]:
+    def predict(self, shards: Shards, sizes: Sequence[int]) -> tuple[Any, ...]:
         """Return each replica's outputs: a structure, of None where it has no examples.
 
         Args:
             shards: The global batch; only its inputs are used.
+            sizes: How many of its examples each replica has.
         """
-        first = next(each for each in _nest.flatten(shards.x) if each is not None)
-        examples = first.examples or sum(each.shape[0] for each in first.values)
-        with self._batch(examples).in_force():
+        with GlobalBatch(sizes).in_force():
             outputs = self._run(self._outputs, (shards.x,), _as_it_is)
         return self._strategy.experimental_local_results(outputs)
 
@@ -213,11 +216,6 @@ class Step:
         return gradients.updated(sums), penalty
 
     # ------------------------------------------------------------------ around the replicas
-
-    def _batch(self, examples: int, *, of_means: bool = False) -> GlobalBatch:
-        """Return how many examples each replica has, for what users' code puts together."""
-        sizes = split_sizes(examples, self._strategy.num_replicas_in_sync)
-        return GlobalBatch(sizes, of_means=of_means)
 
     def _run(
         self,

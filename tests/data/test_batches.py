@@ -108,3 +108,13 @@ def test_feeders_write_rows_of_batches(shard: slice, dtype: Any, shuffled: bool)
             feed(number)
             np.testing.assert_array_equal(targets[0], batches[number].x[shard])
             np.testing.assert_array_equal(targets[1], batches[number].y[shard])
+
+
+def test_batches_of_which_other_processes_have_rows() -> None:
+    given = [(slice(0, 2), (2, 3)), (slice(0, 0), (0, 4)), (slice(0, 2), (2, 3))]
+    span = Span([Chunk(examples(2), rows, rows.stop, sizes) for rows, sizes in given])
+    assert [(part.count, part.size, part.sizes) for part in span.alike()] == [
+        (1, sum(sizes), sizes) for _, sizes in given
+    ]
+    assert [batch.size for batch in span] == [2, 0, 2]
+    assert span.after(1).count == 2

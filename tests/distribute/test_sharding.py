@@ -1,10 +1,12 @@
 """How a batch is cut: sizes that differ by at most one, larger first, nothing lost."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirrored.distribute import shard_bounds, split_sizes
+from mirrored.distribute.sharding import sharding_of, sharding_of_own
 from mirrored.errors import InvalidArgumentError
 
 
@@ -36,6 +38,19 @@ def test_any_batch(examples: int, replicas: int) -> None:
     bounds = shard_bounds(examples, replicas)
     assert [end - start for start, end in bounds] == sizes
     assert [start for start, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
+
+
+@given(examples=st.integers(0, 40), layout=st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_own_rows_are_those_of_the_whole(examples: int, layout: list[int]) -> None:
+    rows = np.arange(examples)
+    for worker, here in enumerate(layout):
+        first = sum(layout[:worker])
+        whole = sharding_of(examples, sum(layout), first, here)
+        own = sharding_of_own(whole.of_all, first, here)
+        assert own[1:] == whole[1:]
+        parts = own.cut(rows[whole.slices[0].start : whole.slices[-1].stop])
+        for part, wanted in zip(parts, whole.cut(rows), strict=True):
+            np.testing.assert_array_equal(part, wanted)
 
 
 @pytest.mark.parametrize("split", [split_sizes, shard_bounds])

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from replica_cases import Case, train
+from worker_datasets import CASES, fit_on_own
 from worker_loops import WAYS, run
 
 import mirrored as mr
@@ -299,8 +300,10 @@ def inputs(count: int) -> dict[str, Any]:
     refused = []
     for refuse in (
         lambda: strategy.experimental_distribute_dataset(with_policy("FILE")),
-        lambda: model.fit(with_policy("OFF").map(lambda x: (x, x)), verbose=0),
+        lambda: model.predict(with_policy("OFF"), verbose=0),
         lambda: model.predict(strategy.distribute_datasets_from_function(own), verbose=0),
+        lambda: model.fit(with_policy("OFF").map(lambda x: (x, x)).repeat(), verbose=0),
+        lambda: small().fit(strategy.distribute_datasets_from_function(own), verbose=0),
     ):
         try:
             refuse()
@@ -317,6 +320,19 @@ def inputs(count: int) -> dict[str, Any]:
         ),
         "gathered": strategy.gather(ones, axis=0).numpy(),
         "refused": refused,
+    }
+
+
+def fitted_on_own(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return what `fit` leaves in each case of datasets that workers have of their own."""
+    rank = connect().rank
+    return {
+        name: run(
+            lambda strategy, case=CASES[name]: fit_on_own(strategy, case, rank),
+            own_devices(),
+            strategy_of,
+        )
+        for name in names
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from launching import launch
 from replica_cases import Case
+from worker_datasets import SOME
 
 LAYOUT = (1, 2)
 WAYS = ("own step", "loop")  # Of those in `worker_loops`, what is tried in every run.
@@ -80,5 +81,6 @@ def run_tasks(folder: Path) -> dict[str, list[Any]]:
         "trained": (cases()[: len(SIZES)], WAYS),
         "filed": written,
         "inputs": 6,
+        "fitted_on_own": SOME,
     }
     return dict(zip(tasks, launch(list(tasks.items()), LAYOUT, folder), strict=True))

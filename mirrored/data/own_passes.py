@@ -1,0 +1,125 @@
+"""Passes over batches of which each process has rows of its own: they go on until none has any.
+
+Before each batch the processes tell each other how many examples they have for it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mirrored.data.arrays import Arrays, Check, count_of
+from mirrored.data.batches import Chunk
+from mirrored.data.py_dataset import PyDataset
+
+# From what this process says to what each of them says, in order; all of them call it.
+Gather = Callable[[Any, str], list[Any]]
+
+
+class Own(Protocol):
+    """The passes of one process; `mirrored.data.passes` says what each of these is."""
+
+    example: Arrays
+    is_lent: bool
+    begins_anew: bool
+
+    def checked(self, check: Check) -> Any:
+        """Return the data as a function leaves them."""
+
+    def read(self, most: int) -> Chunk | None:
+        """Return the next batch; None at the end of a pass."""
+
+    def close(self) -> None:
+        """Leave the pass."""
+
+
+class PassesOfOwn:
+    """Batches that all processes have together, each in the order of the processes.
+
+    Args:
+        own: The batches of this process.
+        share: From how many examples this process has to how many each of its replicas gets.
+        gather: Asks all processes.
+
+    Attributes:
+        example: Arrays of the shapes and dtypes that the data have, but for their first axis.
+        given: How many batches of this pass were read.
+        is_open: Whether a pass was begun and not ended.
+    """
+
+    most_ahead = 1  # They meet for a batch, run its step, and meet again.
+    told: PyDataset | None = None
+
+    def __init__(self, own: Own, share: Callable[[int], Sequence[int]], gather: Gather) -> None:
+        self._own, self._share, self._gather = own, share, gather
+        self.example = self._latest = own.example
+        self.is_lent, self.begins_anew = own.is_lent, own.begins_anew
+        self._next: Chunk | None = None  # Read, and not given out yet.
+        self._ended = False  # This process has nothing more in this pass.
+        self.is_open, self.given = False, 0
+
+    def checked(self, check: Check) -> "PassesOfOwn":
+        """Return the data as a function leaves them: each batch when it comes."""
+        self._own = self._own.checked(check)
+        return self
+
+    def has_next(self) -> bool:
+        """Return whether any process has another batch, for which all of them meet."""
+        if self._next is None:
+            self._next = self._meet()
+            self.is_open = self._next is not None
+            if self._next is None:
+                self.close()
+        return self._next is not None
+
+    def read(self, most: int) -> Chunk | None:
+        """Return the next batch; where this process has none of it, without rows."""
+        del most
+        if not self.has_next():
+            return None
+        chunk, self._next = self._next, None
+        self.given += 1
+        return chunk
+
+    def close(self) -> None:
+        """Leave the pass."""
+        self._own.close()
+        self._next, self._ended = None, False
+        self.is_open, self.given = False, 0
+
+    def _meet(self) -> Chunk | None:
+        """Return this process's part of the next batch; None where no process has one."""
+        own = None if self._ended else self._own.read(1)
+        self._ended = own is None
+        if own is not None:
+            self._latest = own.arrays
+        count = 0 if own is None else count_of(own.rows)
+        found = self._gather(
+            (tuple(self._share(count)), None if own is None else _kinds(own.arrays)),
+            "how many examples each has in the next batch",
+        )
+        sizes = tuple([size for each, _ in found for size in each])
+        kinds = next((kinds for _, kinds in found if kinds is not None), None)
+        if kinds is None:
+            return None
+        if any(each not in (None, kinds) for _, each in found):
+            raise ValueError(
+                "Workers that have datasets of their own have the same arrays in them, but for the "
+                f"number of examples. Received, by worker: {[each for _, each in found]}. Give "
+                "all of them examples of the same shapes and dtypes, as by `padded_batch` with "
+                "`padded_shapes`."
+            )
+        if own is not None:
+            return Chunk(own.arrays, own.rows, count, sizes)
+        return Chunk(self._nothing(kinds), slice(0, 0), 0, sizes)
+
+    def _nothing(self, kinds: Sequence[tuple[str, tuple[int, ...]]]) -> Arrays:
+        """Return arrays without examples, of the shapes that the others have."""
+        columns = zip(self._latest.columns, kinds, strict=True)
+        empty = tuple([np.empty((0, *shape), each.dtype) for each, (_, shape) in columns])
+        return Arrays(empty, self._latest.layout, 0)
+
+
+def _kinds(arrays: Arrays) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the dtypes and shapes of an example's arrays."""
+    return tuple([(each.dtype.name, each.shape[1:]) for each in arrays.columns])
