@@ -50,6 +50,7 @@ FAILURES = {
     "exit": ("SystemExit", "SystemExit: 3", "what follows step 3 of epoch 1"),
     "interrupt": ("KeyboardInterrupt", "KeyboardInterrupt", "what follows step 3 of epoch 1"),
     "data": ("ValueError", "ValueError: a bad record", "what follows step 3 of epoch 1"),
+    "own data": ("ValueError", "ValueError: a bad record", "what follows step 9 of epoch 1"),
     "fewer": ("WorkerError", "the end of an epoch's steps to train", None),
     "stop": ("WorkerError", "the end of an epoch's steps to train", None),
 }

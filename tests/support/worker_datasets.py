@@ -94,15 +94,20 @@ def dataset_of(batches: Any) -> Any:
     return mr.data.Dataset.from_generator(batches, output_signature=columns)
 
 
+def policy(name: str) -> mr.data.Options:
+    """Return options that say how workers share a dataset."""
+    options = mr.data.Options()
+    chosen = mr.data.experimental.AutoShardPolicy[name]
+    options.experimental_distribute.auto_shard_policy = chosen
+    return options
+
+
 def fit_on_own(strategy: mr.distribute.Strategy, case: OwnCase, rank: int) -> Left:
     """Return what `fit` leaves on a worker that has its own batches."""
     own = dataset_of(lambda: batches_of(case, rank))
     if not case.cut:
         return fit_on(strategy, case, strategy.distribute_datasets_from_function(lambda _: own))
-    options = mr.data.Options()
-    off = mr.data.experimental.AutoShardPolicy.OFF
-    options.experimental_distribute.auto_shard_policy = off
-    return fit_on(strategy, case, own.with_options(options))
+    return fit_on(strategy, case, own.with_options(policy("OFF")))
 
 
 def fit_on_one(case: OwnCase, layout: Sequence[int]) -> Left:

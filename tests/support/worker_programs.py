@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from replica_cases import Case, train
-from worker_datasets import CASES, fit_on_own
+from worker_datasets import CASES, fit_on_own, policy
 from worker_loops import WAYS, run
 
 import mirrored as mr
@@ -219,7 +219,7 @@ def failing(kinds: Sequence[str]) -> list[tuple[str, str, str | None]]:
         workers = connect()
         fails = kind if workers.rank == workers.count - 1 else ""
         try:
-            fit_until(fails, strategy_of())
+            fit_until(fails, strategy_of(), own=kind.startswith("own"))
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             workers.failed(error)
             step = getattr(error, "step", getattr(error, "training_step", None))
@@ -234,8 +234,11 @@ def failing_meanwhile(kinds: Sequence[str]) -> list[tuple[str, str, str | None]]
     return failing(kinds)
 
 
-def fit_until(fails: str, strategy: mr.distribute.Strategy) -> None:
-    """Train for three epochs of four steps; fail in the third step of the first, in one way."""
+def fit_until(fails: str, strategy: mr.distribute.Strategy, *, own: bool) -> None:
+    """Train for three epochs; fail after three batches of the first, in one way.
+
+    Each is a step, but where each worker takes a part of its own in a step.
+    """
 
     def loss(y_true: Any, y_pred: Any) -> Any:
         if len(y_true) < 2 and fails == "loss":
@@ -255,7 +258,7 @@ def fit_until(fails: str, strategy: mr.distribute.Strategy) -> None:
 
     def batches() -> Iterator[Any]:
         for i, rows in enumerate((6, 6, 4, 6)):
-            if i == 3 and fails == "data":
+            if i == 3 and fails in ("data", "own data"):
                 raise ValueError("a bad record")
             if i == 3 and fails == "fewer":
                 return
@@ -266,6 +269,8 @@ def fit_until(fails: str, strategy: mr.distribute.Strategy) -> None:
         model.compile("sgd", loss)
     columns = tuple(mr.TensorSpec((None, size), "float32") for size in (2, 1))
     dataset = mr.data.Dataset.from_generator(batches, output_signature=columns)
+    if own:
+        dataset = dataset.with_options(policy("OFF"))
     callback = mr.callbacks.LambdaCallback(on_train_batch_end=after_batch)
     model.fit(dataset, epochs=3, callbacks=[callback], verbose=0)
 
@@ -283,10 +288,7 @@ def inputs(count: int) -> dict[str, Any]:
         return steps
 
     def with_policy(name: str) -> Any:
-        options = mr.data.Options()
-        policy = mr.data.experimental.AutoShardPolicy[name]
-        options.experimental_distribute.auto_shard_policy = policy
-        return numbers.batch(4).with_options(options)
+        return numbers.batch(4).with_options(policy(name))
 
     def own(context: Any) -> Any:
         shard = numbers.shard(context.num_input_pipelines, context.input_pipeline_id)
