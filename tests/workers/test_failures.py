@@ -262,7 +262,9 @@ except TimeoutError as error:
     done = run_ranks(text, tmp_path, 3, module=None)
     assert done.status != 0
     assert done.seconds < 30
-    for text in others(done):
+    told = [text for text in others(done) if text]  # The first one that ends may end the other.
+    assert told
+    for text in told:
         assert text.startswith("(1,) Not all workers connected with worker")
 
 

@@ -13,7 +13,6 @@ PARTS = ["sums are right", "sums_meanwhile are right", "gathers are right", "bro
 @pytest.mark.parametrize(
     ("count", "hosts", "local_ranks"),
     [
-        pytest.param(2, (), (0, 1), id="a host", marks=pytest.mark.slow),
         pytest.param(3, ("a", "b"), (0, 1, 0), id="hosts of two and one"),
         pytest.param(4, ("a", "b"), (0, 1, 0, 1), id="hosts of two", marks=pytest.mark.slow),
         pytest.param(4, (), (0, 1, 2, 3), id="a host of four", marks=pytest.mark.slow),
