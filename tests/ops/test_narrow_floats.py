@@ -258,11 +258,13 @@ def test_autocast() -> None:
 WITHOUT = """
 import sys
 import mirrored as mr
+import mirrored.compat.v1
 assert "ml_dtypes" not in sys.modules  # Importing the library leaves it alone.
 sys.modules["ml_dtypes"] = None
 for ask in (
     lambda: mr.bfloat16,
     lambda: mr.dtypes.bfloat16,
+    lambda: mirrored.compat.v1.bfloat16,
     lambda: mr.as_dtype("bfloat16"),
     lambda: mr.cast(1.0, "bfloat16"),
     lambda: mr.keras.mixed_precision.Policy("mixed_bfloat16"),

@@ -124,7 +124,6 @@ from mirrored.compat.v1.variables import assign as assign
 from mirrored.compat.v1.variables import assign_add as assign_add
 from mirrored.compat.v1.variables import assign_sub as assign_sub
 from mirrored.dtypes import as_dtype as as_dtype
-from mirrored.dtypes import bfloat16 as bfloat16
 from mirrored.dtypes import bool as bool
 from mirrored.dtypes import double as double
 from mirrored.dtypes import float16 as float16
@@ -139,6 +138,7 @@ from mirrored.dtypes import uint8 as uint8
 from mirrored.dtypes import uint16 as uint16
 from mirrored.dtypes import uint32 as uint32
 from mirrored.dtypes import uint64 as uint64
+from mirrored.ops.spec import bfloat16 as _bfloat16
 from mirrored.version import VERSION as VERSION
 
 initialize_all_variables = global_variables_initializer
@@ -165,6 +165,8 @@ _REFUSED = {
 
 
 def __getattr__(name: str) -> _typing.Any:
+    if name == "bfloat16":
+        return _bfloat16()  # It takes a package that not everybody has.
     if name in _ROWS:
         call = globals()[name] = _named_call(name)
         return call
@@ -180,5 +182,5 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    names = {name for name in (*globals(), *_ROWS, *_ASSERTIONS) if "." not in name}
+    names = {name for name in (*globals(), *_ROWS, *_ASSERTIONS, "bfloat16") if "." not in name}
     return sorted(name for name in names if not name.startswith("_"))
