@@ -44,17 +44,32 @@ def array_of(value: Any, name: str) -> NDArray[Any]:
             f"`{name}`. An array needs none of it, as of `.to_numpy()`"
         ) from error
     try:
-        given: Any = nw.from_native(value, eager_only=True, allow_series=True)
+        given: Any = nw.from_native(_by_position(value), eager_only=True, allow_series=True)
     except TypeError as error:
         raise ValueError(
             f"`{name}` is not computed yet. Received: a {type(value).__name__} of "
             f"{type(value).__module__.partition('.')[0]}. Pass what its `.collect()` returns."
         ) from error
     if hasattr(given, "columns"):
-        parts = [_numbers(given[column], f"column {column!r}", name) for column in given.columns]
+        labels = value.columns if hasattr(value, "iloc") else given.columns
+        columns = zip(labels, given.iter_columns(), strict=True)
+        parts = [_numbers(column, f"column {label!r}", name) for label, column in columns]
         return _side_by_side(parts, len(given))
-    array = _numbers(given, f"the column {given.name!r}" if given.name else "a column", name)
+    unnamed = given.name is None or given.name == ""
+    array = _numbers(given, "a column" if unnamed else f"the column {given.name!r}", name)
     return array[:, np.newaxis] if nw.get_native_namespace(given).__name__ == "pandas" else array
+
+
+def _by_position(frame: Any) -> Any:
+    """Return a pandas-like frame with column positions as labels; its data are not copied.
+
+    Labels of pandas may be integers, tuples or equal, which narwhals does not take as names.
+    """
+    if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
+        return frame
+    view = frame.copy(deep=False)
+    view.columns = [str(position) for position in range(len(frame.columns))]
+    return view
 
 
 def _numbers(column: Any, which: str, name: str) -> NDArray[Any]:

@@ -1,5 +1,6 @@
 """Frames as data: their numbers in order, and what is none of them refused by its column's name."""
 
+import re
 import sys
 from typing import Any
 
@@ -52,6 +53,43 @@ def test_an_index_is_not_looked_at() -> None:
         {"a": pandas.array(INTS, "Int64"), "b": pandas.array(BOOLS, "boolean")}
     )
     assert adapt(nullable, Y).x.tolist() == [[3, 1], [1, 0], [2, 1]]
+
+
+LABELS: dict[str, list[Any]] = {
+    "integers": [0, 1],
+    "tuples": [("a", "b"), ("a", "c")],
+    "equal": ["a", "a"],
+    "numbers": [2.5, 1.5],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_of_columns_may_be_anything(labels: list[Any]) -> None:
+    pandas = pytest.importorskip("pandas")
+    numbers = np.stack([INTS, FLOATS], 1)
+    frame = pandas.DataFrame(numbers)
+    frame.columns = labels
+    target, weight = pandas.Series(INTS, name=3).to_frame(), pandas.Series(FLOATS, name=(0, 1))
+    arrays = adapt(frame, target, weight)
+    assert (arrays.x == numbers).all()
+    assert arrays.y.tolist() == [[each] for each in INTS]
+    assert arrays.sample_weight.tolist() == FLOATS
+    assert [*frame.columns] == labels
+    with pytest.raises(ValueError, match=re.escape(f"Object in column {labels[0]!r}.")):
+        adapt(frame.astype(object), Y)
+
+
+def test_one_hot_columns_of_integers_train() -> None:
+    """`get_dummies` labels its columns with the integers."""
+    pandas = pytest.importorskip("pandas")
+    model = mr.Sequential([mr.layers.Input(shape=(2,)), mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = pandas.get_dummies(pandas.Series([1, 2, 1]))
+    assert np.isfinite(model.train_on_batch(x, pandas.DataFrame(FLOATS)))
+    assert np.isfinite(model.fit(x, pandas.DataFrame(FLOATS), verbose=0).history["loss"]).all()
+    assert model.evaluate(x, x[2], verbose=0) == model.evaluate(
+        x.to_numpy(), x[[2]].to_numpy(), verbose=0
+    )
 
 
 REFUSED: dict[str, tuple[dict[str, list[Any]], str]] = {
