@@ -18,6 +18,7 @@ from mirrored.data.columns import (
     Layout,
     arrays_in,
     described,
+    is_sparse,
     is_structure,
     leaves_in,
     taken_apart,
@@ -166,7 +167,8 @@ def is_stream(data: Any) -> bool:
         return True
     # Sequences and mappings of numbers, arrays of any library, tensors.
     is_whole = isinstance(data, Sequence | Mapping) or hasattr(data, "__array__")
-    return isinstance(data, Iterable) and not is_whole and not hasattr(data, "numpy")
+    is_whole = is_whole or hasattr(data, "numpy") or is_sparse(data)
+    return isinstance(data, Iterable) and not is_whole
 
 
 def adapt_batch(

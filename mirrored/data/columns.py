@@ -162,6 +162,8 @@ def arrays_in(value: Any, name: str, leaf_of: Callable[[Any, str], Any] | None =
     """
     if value is None:
         return None
+    if is_sparse(value):  # Some of SciPy's are dicts.
+        return (leaf_of or to_array)(value, name)
     if isinstance(value, Mapping):
         mapped = {key: arrays_in(item, f"{name}[{key!r}]", leaf_of) for key, item in value.items()}
         return _nest.rebuild_dict(value, mapped) if isinstance(value, dict) else mapped
@@ -174,7 +176,7 @@ def arrays_in(value: Any, name: str, leaf_of: Callable[[Any, str], Any] | None =
 def is_structure(value: Any) -> bool:
     """Return whether a value is several arrays, or one of a structure, and not one of numbers."""
     if isinstance(value, Mapping):
-        return True
+        return not is_sparse(value)
     if not (isinstance(value, list | tuple) and value):
         return False
     if any(isinstance(item, Mapping) or _is_array(item) for item in value):
@@ -185,12 +187,10 @@ def is_structure(value: Any) -> bool:
 
 def leaves_in(value: Any) -> Iterator[Any]:
     """Yield the leaves of a user's structure, None left out."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    elif not is_structure(value):
+    if not is_structure(value):
         yield from () if value is None else (value,)
         return
-    for item in value:
+    for item in list(value.values()) if isinstance(value, Mapping) else value:
         yield from leaves_in(item)
 
 

@@ -90,7 +90,7 @@ def test_what_is_in_memory(value: Any) -> None:
     assert not is_stored(value(X) if callable(value) else value)
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dok"])
 @pytest.mark.parametrize("count", [20, 100])
 def test_sparse_matrices(form: str, count: int) -> None:
     sparse = pytest.importorskip("scipy.sparse")
@@ -101,6 +101,28 @@ def test_sparse_matrices(form: str, count: int) -> None:
         some = data.read([slice(2, 5)]) if isinstance(data, Stored) else data.rows(slice(2, 5))
         np.testing.assert_array_equal(some.x["a"], X[2:5])
         assert adapt_batch((x, Y[:count]), "fit").x.tolist() == X[:count].tolist()
+
+
+@pytest.mark.parametrize("count", [20, 100])
+def test_sparse_matrices_alone(count: int) -> None:
+    """As `x` itself they are examples, whether they are read at once or row by row."""
+    sparse = pytest.importorskip("scipy.sparse")
+
+    def numbers(x: Any) -> list[Any]:
+        mr.keras.utils.set_random_seed(3)
+        model = mr.Sequential([mr.layers.Input(shape=(3,)), mr.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        y = Y[:count]
+        history = model.fit(x, y, 8, shuffle=False, validation_data=(x, y), verbose=0).history
+        batches = [model.train_on_batch(x, y), *model.predict_on_batch(x).tolist()]
+        losses = [model.evaluate(x, y, verbose=0), *history["loss"], *history["val_loss"]]
+        return [*losses, *batches, *model.predict(x, verbose=0).tolist()]
+
+    expected = numbers(X[:count])
+    for kind in ("csr_matrix", "csc_array", "lil_matrix", "dok_array"):
+        assert numbers(getattr(sparse, kind)(X[:count])) == expected, kind
+    with pytest.raises(ValueError, match="cardinality is ambiguous"):
+        adapt_all(sparse.csr_matrix(X[:20]), Y[:19], for_what="fit")
 
 
 def test_what_is_small_is_read_at_once() -> None:
