@@ -87,9 +87,9 @@ BESIDE_ALL_REDUCES: Mapping[str, str] = dict.fromkeys(
 LAYER_ITSELF = frozenset(("as_outputs",))
 MODEL_ITSELF = LAYER_ITSELF | {
     "build_for",
-    "check_runs_on",
     "fed_dtypes",
     "fitted_shape",
+    "output_shapes_for",
     "required_compilation",
 }
 OPTIMIZER_ITSELF = frozenset(

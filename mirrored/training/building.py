@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mirrored import ops
+from mirrored import _nest, ops
 from mirrored.distribute import Strategy, get_strategy, has_strategy, in_cross_replica_context
 from mirrored.graph import drawn_anywhere
 from mirrored.layers import Layer
 from mirrored.layers.added_losses import ignoring_losses
 from mirrored.layers.call_arguments import CallArguments
-from mirrored.layers.shapes import Shape, Shapes, map_shapes
+from mirrored.layers.shapes import Shape, Shapes, map_shapes, without_batch
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import only
@@ -87,16 +87,20 @@ class BuiltOnZeros(Layer):
                 with self._build_scope():
                     self._run_on_zeros(input_shape)
 
-    def check_runs_on(self, input_shape: Shapes, input_dtype: Any = None) -> None:
-        """Raise ValueError unless the model, which is built, takes inputs of these shapes.
+    def output_shapes_for(self, input_shape: Shapes, input_dtype: Any = None) -> Shapes:
+        """Return the output shapes of the model, which is built, for inputs of these shapes.
 
         Args:
             input_shape: As in `build_for`.
             input_dtype: As there.
+
+        Raises:
+            ValueError: The model does not take such inputs.
         """
         self.check_input_shape(input_shape)
         with self._given_dtypes(input_dtype), self._build_scope():
-            self._output_on_zeros(input_shape)
+            outputs = self._output_on_zeros(input_shape)
+        return _nest.map_structure(lambda each: without_batch(each.shape), outputs)
 
     @contextmanager
     def _given_dtypes(self, dtypes: Any) -> Iterator[None]:

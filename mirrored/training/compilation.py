@@ -5,7 +5,7 @@ Everything that has a name is looked up here, so that a typing error shows befor
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from mirrored._overrides import Subclassable, check_overrides
 from mirrored.devices import refuse_reset_where
 from mirrored.distribute import Strategy, get_strategy, has_strategy
 from mirrored.errors import InvalidArgumentError
-from mirrored.layers.shapes import shapes_in
+from mirrored.layers.shapes import Shape, shapes_in
 from mirrored.optim import Optimizer
 from mirrored.optim import get as get_optimizer
 from mirrored.program import TraceCache
@@ -43,6 +43,7 @@ class Compilation:
         jit_compile: What was given, and changes nothing.
         loss_tracker: The mean of the loss, in steps that may be the model's own.
         outputs: The outputs with their losses and metrics, once their shapes are known.
+        output_shapes: The flat output shapes for other inputs than the model was built for.
     """
 
     optimizer: Optimizer | None
@@ -52,6 +53,7 @@ class Compilation:
     steps_per_execution: int | str = "auto"
     jit_compile: bool | str | None = "auto"
     outputs: CompiledOutputs | None = None
+    output_shapes: dict[Any, list[Shape]] = field(default_factory=dict)
 
     @cached_property
     def has_loss(self) -> bool:

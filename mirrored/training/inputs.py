@@ -25,7 +25,7 @@ from mirrored.data.epochs import Epochs
 from mirrored.data.stored import Given, adapt_all, weighed
 from mirrored.distribute import DistributedDataset, Strategy
 from mirrored.layers.building import undone_on_failure
-from mirrored.layers.shapes import map_shapes, shapes_in, without_batch
+from mirrored.layers.shapes import Shape, map_shapes, shapes_in, without_batch
 from mirrored.training.compilation import output_names
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.own_steps import is_own, looked_up_once
@@ -281,7 +281,7 @@ def _prepare(model: SteppedNetwork, use: str, epochs: Epochs, validation: Epochs
         validation.check_with(partial(_checked, model, "validation", validation.is_stream))
         if validated != shape:
             # Only running it tells whether the model takes both; after an epoch is too late.
-            model.check_runs_on(validated, dtypes)
+            model.output_shapes_for(validated, dtypes)
 
 
 def _usable(model: SteppedNetwork, use: str, epochs: Epochs) -> tuple[Any, Any]:
@@ -341,14 +341,28 @@ def _checked(model: SteppedNetwork, use: str, is_stream: bool, arrays: Arrays) -
     outputs = model.required_compilation().required_outputs()
     targets = outputs.flat("y", y)
     each_weight = outputs.flat("sample_weight", weights)
+    output_shapes = _output_shapes(model, inputs)
     for i, output in enumerate(outputs.outputs):
         if output.loss is not None and targets[i] is not None:
-            targets[i] = output.loss.check_targets(targets[i], output.shape)
+            targets[i] = output.loss.check_targets(targets[i], output_shapes[i])
             if each_weight[i] is not None:
-                output.loss.check_weights(each_weight[i], output.shape)
+                output.loss.check_weights(each_weight[i], output_shapes[i])
     if len(targets) == 1:
         return Arrays.of(inputs, targets[0], each_weight[0])
     return Arrays.of(inputs, targets, None if weights is None else each_weight)
+
+
+def _output_shapes(model: SteppedNetwork, inputs: Any) -> list[Shape]:
+    """Return the output shapes for these inputs, whose further axes may vary between batches."""
+    shapes = _batchless(_shapes(inputs))
+    compilation = model.required_compilation()
+    if model._begin is not None or shapes == model._input_shape:  # With None for unknown sizes.
+        return [each.shape for each in compilation.required_outputs().outputs]
+    key = repr(shapes)
+    if key not in compilation.output_shapes:
+        found = model.output_shapes_for(shapes, _dtypes(model, inputs))
+        compilation.output_shapes[key] = list(shapes_in(found))
+    return compilation.output_shapes[key]
 
 
 # ---------------------------------------------------------------------------- structures of arrays

@@ -351,7 +351,7 @@ def joined(parts: Sequence[Any]) -> Any:
         parts: A structure of arrays a replica, of None where it had no examples.
 
     Raises:
-        ValueError: An output has no axis for the examples.
+        ValueError: An output has no axis for the examples, or its further axes differ.
     """
     given = [each for each in parts if _nest.flatten(each)[0] is not None]
 
@@ -361,6 +361,13 @@ def joined(parts: Sequence[Any]) -> Any:
                 "What a model predicts has a row an example. Received: a scalar output. Return "
                 "outputs of shape (batch, ...)."
             )
+        for each in arrays[1:]:
+            if each.shape[1:] != arrays[0].shape[1:]:
+                raise ValueError(
+                    "`predict` joins the outputs of all batches, which have one shape but for the "
+                    f"first axis. Received: outputs of shape {arrays[0].shape} and {each.shape}. "
+                    "Pad the inputs to one length, or call `predict_on_batch` for each batch."
+                )
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
     return _nest.map_structure(join, *given)

@@ -133,7 +133,9 @@ def test_a_subclass_takes_a_dict(how: str) -> None:
         model.build_for({"x": (None, 4), "ids": (None,)}, {"x": np.float32, "ids": np.int64})
         assert model.output_shapes == {"sum": (None, 3), "ids": (None,)}
         assert model.output_dtypes == {"sum": np.float32, "ids": np.int64}
-        model.check_runs_on({"x": (None, 4), "ids": (None,)}, {"x": np.float32, "ids": np.int32})
+        model.output_shapes_for(
+            {"x": (None, 4), "ids": (None,)}, {"x": np.float32, "ids": np.int32}
+        )
     extra = np.ones(3, np.float32) if how == "extra" else None
     outputs = model(inputs, extra=extra)
     kernel = model.dense.get_weights()[0]

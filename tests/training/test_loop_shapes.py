@@ -4,7 +4,7 @@ Numbers were printed by Keras 3.15 on TensorFlow 2.21 for the same model and dat
 any number of replicas is held to them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -237,6 +237,49 @@ def test_inputs_that_do_not_fit() -> None:
 
     with pytest.raises(ValueError, match="expected min_ndim=2, found ndim=1"):
         Line().predict(FLAT, verbose=0)
+
+
+class Folded(mr.Model):
+    """Makes one step of each two, with a `call` of its own."""
+
+    def __init__(self, layers: list[mr.layers.Layer]) -> None:
+        super().__init__()
+        self.steps = layers
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        """Return the outputs."""
+        for layer in self.steps:
+            inputs = layer(inputs)
+        return inputs
+
+
+def of_lengths(*lengths: int) -> Iterator[tuple[Any, Any]]:
+    """Yield batches of as many steps."""
+    for count in lengths:
+        x = np.linspace(-1, 1, 3 * count * 4, dtype=np.float32).reshape(3, count, 4)
+        yield x, np.cos(np.arange(3 * count / 2, dtype=np.float32)).reshape(3, count // 2, 1)
+
+
+@pytest.mark.parametrize("kind", [mr.Sequential, Folded])
+def test_further_axes_may_vary(kind: Any, strategy: mr.MirroredStrategy) -> None:
+    """The first batch says what the weights are, not how long the others are."""
+    with strategy.scope():
+        dense = mr.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+        model = kind([mr.layers.Reshape((-1, 8)), dense])
+        model.compile(mr.optim.SGD(0.01), "mse", metrics=["mae"])
+    validation = of_lengths(4, 12)
+    fitted = model.fit(of_lengths(12, 20, 6), validation_data=validation, verbose=0).history
+    found = [*[each[0] for each in fitted.values()], *model.train_on_batch(*next(of_lengths(16)))]
+    found += model.evaluate(of_lengths(8, 2), verbose=0)
+    expected = [20.5615616, 3.8565631, 17.9761219, 3.7200844]
+    expected += [16.7638092, 3.4343662, 16.8260059, 3.4498789]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(model.get_weights()[0].sum(), 6.3796668, rtol=1e-5)
+    x, y = next(of_lengths(10))
+    with pytest.raises(ValueError, match=r"output shape \(None, 5, 1\). .* shape \(3, 4, 1\)"):
+        model.train_on_batch(x, y[:, :4])
+    with pytest.raises(ValueError, match=r"`predict` joins .* \(3, 5, 1\) and \(3, 6, 1\)"):
+        model.predict(of_lengths(10, 12), verbose=0)
 
 
 def test_single_examples_are_still_no_batches(make_line: Line) -> None:

@@ -107,7 +107,7 @@ class Sum(Quotient):
             sample_weight = counted_weights(sample_weight, values, dtype)
         values = cast(values, dtype)
         values = ops.reshape(values, (1,)) if values.ndim == 0 else values
-        total, _ = weighted_sums(values, sample_weight)
+        total, _ = weighted_sums(values, sample_weight, by_example=False)
         return total, ops.zeros_like(total)
 
 

@@ -135,24 +135,40 @@ def float_dtype(x: Tensor) -> Any:
     return x.dtype if x.dtype in (ops.float32, ops.float64) else ops.as_dtype(ops.floatx())
 
 
-def weighted_sums(values: Tensor, sample_weight: Any, averaged: int = 0) -> Statistics:
-    """Return the sums of the values and of their weights, both in the values' dtype.
+def weighted_sums(
+    values: Tensor, sample_weight: Any, averaged: int = 0, *, by_example: bool = True
+) -> Statistics:
+    """Return the sum of the values and that of their weights, both in the values' dtype.
 
-    Elements are summed, not means of an example's elements: ones and zeros add up exactly.
+    Args:
+        values: Numbers of shape (batch, ...).
+        sample_weight: Weights that broadcast to the values or to their first axes, or None.
+        averaged: The number of last axes that weights cannot tell apart.
+        by_example: Whether an example has the mean of its values and of its weights, as in Keras.
 
     Raises:
         ValueError: The weights do not broadcast to the values.
     """
+    per_example = math.prod(values.shape[1:]) or 1 if by_example else 1
     if sample_weight is None:
-        return ops.reduce_sum(values), ops.constant(float(values.size), dtype=values.dtype)
-    # As in Keras, weights of fewer axes than the values are for their first ones.
-    weights = ops.convert_to_tensor(sample_weight)
-    weights = example_weights(weights, values, min(max(weights.ndim, 1), values.ndim - averaged))
-    first, rest = values.shape[: max(weights.ndim, 1)], values.shape[max(weights.ndim, 1) :]
-    weights = ops.broadcast_to(weights, first)
-    if rest:
-        values = ops.reduce_sum(values, axis=tuple(range(len(first), values.ndim)))
-    return ops.reduce_sum(values * weights), ops.reduce_sum(weights) * float(math.prod(rest))
+        count = ops.constant(float(values.size) / per_example, dtype=values.dtype)
+    else:
+        # As in Keras, weights of fewer axes than the values are for their first ones.
+        weights = ops.convert_to_tensor(sample_weight)
+        weights = example_weights(
+            weights, values, min(max(weights.ndim, 1), values.ndim - averaged)
+        )
+        first, rest = values.shape[: max(weights.ndim, 1)], values.shape[max(weights.ndim, 1) :]
+        weights = ops.broadcast_to(weights, first)
+        count = _divided(ops.reduce_sum(weights), per_example / (math.prod(rest) or 1))
+        if rest:
+            values = ops.reduce_sum(values, axis=tuple(range(len(first), values.ndim)))
+        values = values * weights
+    return _divided(ops.reduce_sum(values), per_example), count
+
+
+def _divided(total: Tensor, divisor: float) -> Tensor:
+    return total if divisor == 1 else total / divisor
 
 
 def counted_weights(sample_weight: Any, x: Any, dtype: Any) -> Any:
