@@ -32,6 +32,7 @@ def test_code_for_users_runs(tmp_path: Path) -> None:
     assert float(loss) < 0.5, "the loop goes on from where fit ended"
     predicted, expected = re.findall(r"\[(\d+ \d+ \d+)\]", done.stdout)[-2:]
     assert predicted == expected
+    assert [line.partition(" ")[0] for line in done.stderr.splitlines()] == ["Using", "Reduce"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -320,7 +320,7 @@ def _announce(device: Device, hardware: Hardware) -> None:
         total = backends.host_memory()
         host = "" if total is None else f" (the host has {total // MEGABYTE} MB)"
         memory = f"no memory limit{host}"
-    logger.info(
+    logger.debug(
         "Created logical device %s with %s -> physical device: %s, name: %s%s",
         device.full_name,
         memory,

@@ -96,14 +96,19 @@ class MirroredStrategy(Strategy):
             cross_device_ops.make_deterministic(self._devices)
         super().__init__(cross_device_ops, executor, communication_options, on_nccl_failure)
         self._deterministic = deterministic
-        self._tell_of_others()
-        logger.info(
-            "Using %s with devices %s",
-            type(self).__name__,
-            tuple(device.full_name for device in self._devices),
-        )
+        self._warn_of_other_processes()
+        self._log_devices()
 
-    def _tell_of_others(self) -> None:
+    def _log_devices(self, workers: str = "") -> None:
+        """Log the devices of this process.
+
+        Args:
+            workers: Further text, about the replicas of other processes.
+        """
+        names = tuple(device.full_name for device in self._devices)
+        logger.info("Using %s with devices %s%s", type(self).__name__, names, workers)
+
+    def _warn_of_other_processes(self) -> None:
         """Warn where a launcher started other processes too, which this strategy does not know."""
         if not any(name in os.environ for name in _LAUNCHED):
             return

@@ -101,9 +101,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             self._cross_device_ops = self._over_all(cards)
             keep_company(WorkerFiles(workers))
             draw_alike(workers.gather)
-            logger.info(
-                "%d replicas: %s.", self._replicas, described(self._replica_counts, workers.hosts)
-            )
+            replicas = described(self._replica_counts, workers.hosts)
+            super()._log_devices(f", and {self._replicas} replicas: {replicas}.")
 
     def _over_all(self, cards: Sequence[Cards]) -> AcrossWorkers:
         """Return the collectives over all workers, given what each says of its devices."""
@@ -115,8 +114,13 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
         return NcclAcrossWorkers(local, workers, self._replicas, connected, self._devices)
 
-    def _tell_of_others(self) -> None:
-        """Say nothing: it knows them."""
+    def _log_devices(self, workers: str = "") -> None:
+        """Log the devices of a single worker; those of several are logged with all replicas."""
+        if self._workers.count == 1:
+            super()._log_devices(workers)
+
+    def _warn_of_other_processes(self) -> None:
+        """Do nothing, since this strategy knows the other processes."""
 
     # ------------------------------------------------------------------ who there is
 

@@ -30,7 +30,7 @@ def tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
     work = sum(product_operations(node) for node in graph.nodes) / replicas
     if work < THREADS_FROM:
         _told.add(strategy)
-        logger.info(
+        logger.debug(
             "A step's matrix products take %s operations on each of %d replicas. Below %s replicas "
             "run one after another here, so that one device would be faster.",
             f"{work:,.0f}",

@@ -49,17 +49,17 @@ def connect() -> Workers:
 def _connect() -> Workers:
     launched = launch()
     if launched is None and not is_mpi_loaded():
-        logger.info("One worker: no launcher of MPI, such as `mpiexec`, started this program.")
+        logger.debug("One worker: no launcher of MPI, such as `mpiexec`, started this program.")
         return OneWorker()
     try:
         mpi = load_mpi(launched, DEADLINE)
     except ImportError:
         if launched is None or launched.processes != 1:
             raise
-        logger.info("One worker, and no mpi4py: to reach others, %s.", INSTALL)
+        logger.debug("One worker, and no mpi4py: to reach others, %s.", INSTALL)
         return OneWorker()
     if mpi.COMM_WORLD.Get_size() == 1:
-        logger.info("One worker: %s", _who_started_one(launched))
+        logger.debug("One worker: %s", _who_started_one(launched))
         return OneWorker()
     return _connect_by(mpi)
 
@@ -80,7 +80,7 @@ def _connect_by(mpi: object) -> Workers:
         raise
     if workers.is_chief:
         counts = Counter(layout.hosts)
-        logger.info(
+        logger.debug(
             "%d workers on %d host%s (%s), connected by %s%s.",
             *(workers.count, len(counts), "" if len(counts) == 1 else "s"),
             ", ".join(f"{host}: {count}" for host, count in counts.items()),

@@ -222,6 +222,7 @@ def test_each_logical_device_has_a_backend_of_its_own(card: list[Opened]) -> Non
 def test_a_real_card_is_announced_as_tensorflow_does(
     card: list[Opened], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG, "mirrored")
     devices.list_logical_devices()
     assert caplog.messages[1] == (
         "Created logical device /job:localhost/replica:0/task:0/device:GPU:0 with 4096 MB memory "
@@ -234,6 +235,7 @@ def test_a_real_card_is_announced_as_tensorflow_does(
 
 
 def test_initialisation_logs_a_line_a_device(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "mirrored")
     devices.set_simulated_gpus(2, memory_limit=4096)
     first, _ = devices.list_physical_devices("GPU")
     parts = [LogicalDeviceConfiguration(1024), LogicalDeviceConfiguration(0.5)]
@@ -252,12 +254,13 @@ def test_initialisation_logs_a_line_a_device(caplog: pytest.LogCaptureFixture) -
         "(the host has "
     )
     assert "-> physical device: /physical_device:CPU:0, name: host CPU (" in cpu
-    assert {record.levelno for record in caplog.records} == {logging.INFO}
+    assert {record.levelno for record in caplog.records} == {logging.DEBUG}
 
 
 def test_a_host_that_does_not_tell_its_memory(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG, "mirrored")
     monkeypatch.setattr(backends, "host_memory", lambda: None)
     devices.list_logical_devices()
     assert "device:CPU:0 with no memory limit -> physical device" in caplog.text
@@ -297,6 +300,7 @@ def test_threads_initialise_once(
     def look() -> None:
         seen.append(devices.logical_devices())
 
+    caplog.set_level(logging.DEBUG, "mirrored")
     monkeypatch.setattr(backends, "probe", probe_until_the_second_waits)
     monkeypatch.setattr(registry, "lock", lock)
     first = threading.Thread(target=look, name="first")

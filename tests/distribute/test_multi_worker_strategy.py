@@ -56,7 +56,7 @@ def test_a_card_sums_on_the_host(
 ) -> None:
     emulated_cuda()
     options = mr.distribute.experimental.CommunicationOptions(implementation="RING")
-    with caplog.at_level("INFO", "mirrored"):
+    with caplog.at_level("DEBUG", "mirrored"):
         strategy = MultiWorkerMirroredStrategy(communication_options=options)
     assert (
         "by MPI, on the host: on worker 0 (a) CommunicationOptions(implementation=" in caplog.text
@@ -78,6 +78,20 @@ def test_indexed_slices_are_reduced_over_workers(twin: Twin) -> None:
     assert total.indices.numpy().tolist() == [0, 3]
     assert total.values.numpy().tolist() == [[4.0], [2.0]]
     assert mean.values.numpy().tolist() == [[2.0], [1.0]]
+
+
+def test_the_line_in_the_log(
+    twin: Twin, simulated_gpus: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    simulated_gpus(1)
+    trained(MultiWorkerMirroredStrategy())
+    using, reduced = (each.getMessage() for each in caplog.records if each.levelname == "INFO")
+    device = "/job:localhost/replica:0/task:0/device:GPU:0"
+    assert using == (
+        f"Using MultiWorkerMirroredStrategy with devices ('{device}',), and 2 replicas: "
+        "0 on worker 0 (a), 1 on worker 1 (b)."
+    )
+    assert reduced.startswith("Reduce to ")
 
 
 def test_a_mean_counts_what_all_workers_have(twin: Twin, simulated_gpus: Any) -> None:

@@ -39,7 +39,8 @@ def run_program(tmp_path: Path) -> RunProgram:
         assert text.count("import mirrored as tf\n") == 1
         program = tmp_path / "program.py"
         program.write_text(text)
-        variables = os.environ | {"MIRRORED_SIMULATED_GPUS": str(gpus)} | environment
+        settings = {"MIRRORED_SIMULATED_GPUS": str(gpus), "MIRRORED_LOG_LEVEL": "DEBUG"}
+        variables = os.environ | settings | environment
         done = forked_programs.run_program(
             program,
             arguments,

@@ -14,6 +14,7 @@ import functools
 import gc
 import importlib
 import json
+import logging
 import os
 import runpy
 import subprocess
@@ -103,6 +104,8 @@ def _become(asked: dict[str, Any]) -> None:
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
+    if "mirrored" in sys.modules and "MIRRORED_LOG_LEVEL" in os.environ:  # Read by its import.
+        logging.getLogger("mirrored").setLevel(os.environ["MIRRORED_LOG_LEVEL"])
     if asked["strict"]:
         warnings.resetwarnings()
         warnings.simplefilter("error")

@@ -26,8 +26,7 @@ X, Y = np.ones((12, 3), np.float32), np.ones((12, 1), np.float32)
 COLUMNS = 400  # Wide enough for a line that is logged.
 # The lines that are to stand on the screen in the end, each of them whole.
 WHOLE = re.compile(
-    r"Created logical device .*|The GPUs in .*|Using MirroredStrategy .*\)"
-    r"|Reduce to /job:[^|]*\)\.|A step's matrix products take \d+ operations .*|said in the middle"
+    r"Using MirroredStrategy .*\)|Reduce to /job:[^|]*\)\.|said in the middle"
     r"|Epoch ./2 - \d+\.\ds - [\d,]+ examples/s \([\d,]+ a replica\) - loss: \d+\.\d{4}"
 )
 BAR = re.compile(r"Epoch \d/\d: \d+/\S+ \|.{12}\| ")
@@ -100,7 +99,7 @@ def test_lines_do_not_tear_the_bar(
     lines = screen(text)
     assert all(WHOLE.fullmatch(line) for line in lines), lines
     told = [line for line in lines if line.startswith("Reduce to /job:localhost/")]
-    assert len(told) > 2
+    assert len(told) == 1
     rest = [line.partition(" - ")[0] for line in lines if line.startswith(("said", "Epoch"))]
     assert rest == ["said in the middle", "Epoch 1/2", "said in the middle", "Epoch 2/2"]
     # After each line that came meanwhile the bar was there again.

@@ -291,7 +291,7 @@ class Connection:
         if self._prepare is not None and not self._prepared:
             self._prepare()
         self._prepared = True
-        logger.info("Connecting devices: %s.", ", ".join(self.names))
+        logger.debug("Connecting devices: %s.", ", ".join(self.names))
         try:
             link = Handle(self._connected())
         except BaseException as error:

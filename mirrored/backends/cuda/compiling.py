@@ -102,4 +102,4 @@ def _write(path: Path, code: bytes) -> None:
                 os.unlink(name)
             raise
     except OSError as error:
-        logger.info("A compiled kernel was not kept for the next process: %s", str(error))
+        logger.debug("A compiled kernel was not kept for the next process: %s", str(error))

@@ -78,7 +78,7 @@ def let_read(runtime: Any, reader: int, owner: int) -> None:
     except runtime.CUDARuntimeError as error:
         if error.status != _ALREADY_ON:
             # A card can have too many peers; one that is lost says so at the next call too.
-            logger.info(
+            logger.debug(
                 "Copies from card %d to card %d pass through the host. The reason: %s",
                 owner,
                 reader,

@@ -95,7 +95,7 @@ def capture(backend: Capturing, work: Callable[[], object], cupy: Any) -> Captur
         raise
     except (RuntimeError, NotImplementedError) as error:
         # What cannot be captured can still be launched.
-        logger.info(
+        logger.debug(
             "%s: a program could not be captured as a CUDA graph, and is replayed kernel by "
             "kernel. The reason: %s",
             backend.where,
@@ -122,4 +122,4 @@ def _captured(stream: Any, work: Callable[[], object], mode: int) -> Any:
 
 @cache
 def _say_that_graphs_are_off() -> None:
-    logger.info("MIRRORED_CUDA_GRAPHS=0: programs are replayed kernel by kernel.")
+    logger.debug("MIRRORED_CUDA_GRAPHS=0: programs are replayed kernel by kernel.")

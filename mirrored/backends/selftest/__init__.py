@@ -89,7 +89,7 @@ def require(
     with _lock:  # One at a time: two tests on one card would make each other late.
         if key in _passed:
             return
-        logger.info(
+        logger.debug(
             "Testing NCCL between %s, in a process of its own: this may take up to %g s.",
             ", ".join(names),
             start + timeout,
@@ -108,7 +108,7 @@ def require(
         if found:
             raise _failure(names, found, outcome)
         _passed.add(key)
-    logger.info("NCCL sums right between %s (%.1f s).", ", ".join(names), outcome.seconds)
+    logger.debug("NCCL sums right between %s (%.1f s).", ", ".join(names), outcome.seconds)
 
 
 def forget() -> None:

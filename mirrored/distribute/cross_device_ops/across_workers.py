@@ -45,6 +45,7 @@ class AcrossWorkers(CrossDeviceOps):
 
     def __init__(self, local: CrossDeviceOps, workers: Workers, replicas: int) -> None:
         self._local = local
+        self._lines = local._lines
         self._workers = workers
         self._replicas = replicas
         self.times = WorkerTimes(workers)

@@ -8,11 +8,10 @@ from typing import ClassVar
 
 from mirrored import _overrides
 from mirrored._arguments import explained
-from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops import buckets
-from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, FirstLines
+from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 from mirrored.ops.tensor import Tensor
@@ -41,7 +40,7 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
             raise ValueError(f"{self.title} requires num_packs >= 0, but {num_packs} is specified")
         self._num_packs = count
         self._reduction = ReductionToOneDevice()
-        self._lines = FirstLines()
+        self._reduction._lines = self._lines  # Together they log one line at INFO.
 
     def all_reduce_implementation(
         self,
@@ -79,8 +78,8 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         options: CommunicationOptions,
     ) -> Sequence[list[Tensor]]:
         """Compute `batch_all_reduce`; its arguments are checked."""
-        if batch and self._lines.take():
-            logger.info(
+        if batch:
+            self._lines.log(
                 "batch_all_reduce: %d all-reduces with algorithm = %s, num_packs = %d",
                 len(batch),
                 self.algorithm,

@@ -88,7 +88,7 @@ def choose_cross_device_ops(devices: Sequence[Device]) -> CrossDeviceOps:
     """
     chosen, reason = decide(_facts(devices))
     nccl = "" if chosen.__name__ == "NcclAllReduce" else ", not using nccl allreduce"
-    logger.info("%s%s: values are reduced by %s.", reason, nccl, chosen.__name__)
+    logger.debug("%s%s: values are reduced by %s.", reason, nccl, chosen.__name__)
     return chosen()
 
 

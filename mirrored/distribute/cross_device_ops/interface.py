@@ -3,12 +3,15 @@
 An algorithm is a subclass, which computes; tensors that do not go together never reach it.
 """
 
+import logging
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
+from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.indexed_slices import check_slices, reduce_slices
@@ -20,7 +23,7 @@ from mirrored.ops.tensor import Tensor
 
 Value = TypeVar("Value", bound=Tensor | IndexedSlices)
 
-_LINES = 10  # Of the log, which are the same for every collective.
+_LINES = 10  # As many as TensorFlow logs.
 
 
 @explained
@@ -42,6 +45,11 @@ class CrossDeviceOps(_overrides.Subclassable):
 
     _never_called = _overrides.CROSS_DEVICE_OPS
     _elsewhere = "TensorFlow"
+
+    @cached_property
+    def _lines(self) -> "FirstLines":
+        """The lines to log about reductions."""
+        return FirstLines()
 
     def check_devices(self, devices: Sequence[Device]) -> None:
         """Raise InvalidArgumentError where these collectives cannot reduce between devices.
@@ -298,26 +306,27 @@ class CrossDeviceOps(_overrides.Subclassable):
 
 
 class FirstLines:
-    """Counts lines of the log that are alike, from any thread: TensorFlow writes ten.
+    """Logs the first lines about reductions, from any thread: one at INFO, nine more at DEBUG.
 
     Args:
-        lines: How many may be written.
+        lines: The number of lines in all.
     """
 
     def __init__(self, lines: int = _LINES) -> None:
-        self._left = lines
+        self._lines = self._left = lines
         self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:
         return FirstLines, ()
 
-    def take(self) -> bool:
-        """Return whether one more line may be written, and count it."""
+    def log(self, text: str, *arguments: object) -> None:
+        """Log one more line, or nothing after the last one."""
         with self._lock:
+            level = logging.INFO if self._left == self._lines else logging.DEBUG
             if not self._left:
-                return False
+                return
             self._left -= 1
-            return True
+        logger.log(level, text, *arguments)
 
 
 def of_sum(reduce_op: ReduceOp, total: Tensor, count: int) -> Tensor:

@@ -125,6 +125,7 @@ class _BetweenCards(NcclAllReduce):
         self._cards = cards
         self._replicas = replicas
         self._others = rest
+        self._lines = rest._lines
 
     def sums(self, values: Sequence[Tensor]) -> bool:
         """Whether NCCL sums these."""

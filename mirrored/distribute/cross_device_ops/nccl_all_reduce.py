@@ -78,7 +78,7 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         self._used: WeakSet[Connection] = WeakSet()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_num_packs": self._num_packs, "_lines": self._lines}
+        return {name: vars(self)[name] for name in ("_num_packs", "_lines", "_reduction")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -193,7 +193,7 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         if names in self._told:
             return
         self._told.add(names)
-        logger.info(
+        logger.debug(
             "NCCL does not connect %s, %s: values are reduced by ReductionToOneDevice.",
             device.full_name,
             reason,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
-from mirrored._logging import logger
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.buckets import alike, reduced_as_vectors
 from mirrored.distribute.cross_device_ops.interface import (
@@ -64,7 +63,6 @@ class ReductionToOneDevice(CrossDeviceOps):
             )
         self._reduce_to = reduce_to_device
         self._accumulate = accumulation_fn or ops.add_n
-        self._lines = FirstLines()
 
     def reduce_implementation(
         self,
@@ -113,12 +111,11 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 
 def _log(lines: FirstLines, device: Device, destinations: Sequence[Device]) -> None:
-    if lines.take():
-        logger.info(
-            "Reduce to %s then broadcast to %s.",
-            device.full_name,
-            tuple(each.full_name for each in destinations),
-        )
+    lines.log(
+        "Reduce to %s then broadcast to %s.",
+        device.full_name,
+        tuple(each.full_name for each in destinations),
+    )
 
 
 def _recorded_all_reduce(

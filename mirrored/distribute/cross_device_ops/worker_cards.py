@@ -109,13 +109,13 @@ def agreed(workers: Workers, found: Sequence[Cards], replicas: int) -> WorkerCar
     why = why_no_nccl(found, workers.hosts)
     counts = [each.ranks for each in found]
     if why is None:
-        logger.info(
+        logger.debug(
             "All %d replicas are on %d cards: values of recorded steps, and gradients, are summed "
             "over %d workers by NCCL, and others by MPI.",
             *(replicas, sum(counts), workers.count),
         )
         return WorkerCards(workers, sum(counts[: workers.rank]), sum(counts))
-    logger.info("Values are summed over %d workers by MPI, on the host: %s.", workers.count, why)
+    logger.debug("Values are summed over %d workers by MPI, on the host: %s.", workers.count, why)
     return None
 
 

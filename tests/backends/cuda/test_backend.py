@@ -314,7 +314,7 @@ def test_a_capture_that_fails(
         if call.startswith("a "):
             device.backend.synchronize()
 
-    with caplog.at_level(logging.INFO, "mirrored"):
+    with caplog.at_level(logging.DEBUG, "mirrored"):
         assert device.backend.capture(work) is None
     assert "could not be captured as a CUDA graph" in caplog.text
     assert "kernel by kernel" in caplog.text
@@ -380,7 +380,7 @@ def test_captures_can_be_switched_off(
     emulated_cuda()
     graphs._say_that_graphs_are_off.cache_clear()  # It says so once.
     monkeypatch.setenv("MIRRORED_CUDA_GRAPHS", "0")
-    with caplog.at_level(logging.INFO, "mirrored"):
+    with caplog.at_level(logging.DEBUG, "mirrored"):
         assert Device().backend.capture(lambda: pytest.fail("It was run.")) is None
     assert "MIRRORED_CUDA_GRAPHS=0" in caplog.text
 

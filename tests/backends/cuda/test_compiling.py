@@ -140,7 +140,7 @@ def test_no_folder_is_needed(
     assert [kept.process(), kept.process()] == [1, 1]
     (tmp_path / "file").touch()
     monkeypatch.setenv(compiling.FOLDER, str(tmp_path / "file" / "kernels"))
-    with caplog.at_level("INFO", "mirrored"):
+    with caplog.at_level("DEBUG", "mirrored"):
         assert kept.process() == 1
     assert "was not kept for the next process" in caplog.text
 

@@ -98,7 +98,7 @@ def received(text: str) -> list[str]:
 def test_a_pass_is_told_and_remembered(child: Any, caplog: pytest.LogCaptureFixture) -> None:
     child()
     threads = threading.enumerate()
-    with caplog.at_level(logging.INFO, "mirrored"):
+    with caplog.at_level(logging.DEBUG, "mirrored"):
         selftest.require(RANKS, NAMES, LONG)
     before, after = caplog.messages
     assert before == (

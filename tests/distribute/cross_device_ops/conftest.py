@@ -30,11 +30,13 @@ def spread() -> Callable[..., list[ops.Tensor]]:
 
 
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[str]]:
-    """Return ``lines(start)``: the lines of the log, at INFO, that begin so."""
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[..., list[str]]:
+    """Return ``lines(start, level)``: the log's lines up to a level, without warnings."""
+    caplog.set_level("DEBUG", "mirrored")
 
-    def find(start: str) -> list[str]:
-        records = [each for each in caplog.records if each.levelname == "INFO"]
+    def find(start: str, level: str = "DEBUG") -> list[str]:
+        levels = {"INFO"} if level == "INFO" else {"INFO", "DEBUG"}
+        records = [each for each in caplog.records if each.levelname in levels]
         return [each.getMessage() for each in records if each.getMessage().startswith(start)]
 
     return find

@@ -14,7 +14,7 @@ from mirrored.distribute.experimental import CommunicationOptions
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 Spread = Callable[..., list[ops.Tensor]]
-Lines = Callable[[str], list[str]]
+Lines = Callable[..., list[str]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 
 
@@ -73,9 +73,12 @@ def test_the_line_in_the_log(simulate: Simulate, spread: Spread, lines: Lines) -
         collective.batch_all_reduce("sum", batch)
     text = "batch_all_reduce: 2 all-reduces with algorithm = hierarchical_copy, num_packs = 3"
     assert lines("batch_all_reduce") == [text] * 10
-    assert lines("Reduce to") == []
+    assert lines("", "INFO") == [text]
+    collective = HierarchicalCopyAllReduce()
     collective.reduce("sum", batch[0], "GPU:1")
-    assert lines("Reduce to") == [f"Reduce to {FULL}CPU:0 then broadcast to ('{FULL}GPU:1',)."]
+    collective.batch_all_reduce("sum", batch)
+    line = f"Reduce to {FULL}CPU:0 then broadcast to ('{FULL}GPU:1',)."
+    assert lines("", "INFO") == [text, line]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What is asked of NCCL between emulated cards; and what is done where there is no NCCL."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -79,6 +80,10 @@ def test_where_there_are_no_cards_it_is_the_reference(
     assert len(lines("NCCL")) == 1 + (len(names) > 1)
     NcclAllReduce().batch_all_reduce("sum", batch)
     assert lines("NCCL")[-1] == line
+    copied = pickle.loads(pickle.dumps(collective)).batch_all_reduce("mean", batch)
+    assert [each.numpy().tolist() for each in copied[0]] == [
+        each.numpy().tolist() for each in wanted[0]
+    ]
 
 
 def test_a_strategy_takes_it_where_there_are_no_cards(simulate: Callable[[int], Any]) -> None:

@@ -13,7 +13,7 @@ from mirrored.errors import InvalidArgumentError
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 Spread = Callable[..., list[ops.Tensor]]
-Lines = Callable[[str], list[str]]
+Lines = Callable[..., list[str]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 
 
@@ -105,6 +105,7 @@ def test_the_line_is_logged_ten_times(simulate: Simulate, spread: Spread, lines:
     for _ in range(7):
         collective.batch_all_reduce("sum", [values, values])
     assert len(lines("Reduce to")) == 10
+    assert len(lines("Reduce to", "INFO")) == 1
     ReductionToOneDevice().reduce("sum", values, "CPU:0")
     assert len(lines("Reduce to")) == 11
 

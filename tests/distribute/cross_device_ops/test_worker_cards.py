@@ -63,12 +63,12 @@ def test_what_a_worker_says(emulated_cuda: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_ranks_are_numbered_over_workers(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "mirrored"):
+    with caplog.at_level(logging.DEBUG, "mirrored"):
         made = agreed(Second(), [ONE, OTHER], 4)
     assert made is not None
     assert (made.first, made.count) == (1, 3)
     assert "All 4 replicas are on 3 cards" in caplog.text
-    with caplog.at_level(logging.INFO, "mirrored"):
+    with caplog.at_level(logging.DEBUG, "mirrored"):
         assert agreed(Second(), [ONE, Cards("CPU:0 is not a GPU")], 4) is None
     assert "by MPI, on the host: on worker 1 (b) CPU:0 is not a GPU." in caplog.text
 

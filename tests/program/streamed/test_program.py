@@ -90,6 +90,7 @@ def test_recorded_steps_have_the_bits_of_eager_ones(replicas: int, emulated_cuda
 def test_graphs_have_the_bits_of_kernels_one_by_one(
     emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("DEBUG", "mirrored")
     graphs._say_that_graphs_are_off.cache_clear()
     results, launched = [], []
     for setting in ("1", "0"):
@@ -106,6 +107,7 @@ def test_graphs_have_the_bits_of_kernels_one_by_one(
 def test_a_step_that_cannot_be_captured(
     emulated_cuda: Emulate, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("DEBUG", "mirrored")
     emulator = emulated_cuda()
     emulator.fail("streamBeginCapture", 900)
     train(["GPU:0"], epochs=2)

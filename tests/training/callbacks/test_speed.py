@@ -39,10 +39,11 @@ class _Still:
 def test_one_device_would_be_faster_is_said_once(
     strategy: Any, make_line: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG, "mirrored")
     for _ in range(2):
         make_line().fit(X, X, batch_size=12, epochs=2, verbose=0)
     (said,) = [each for each in caplog.records if "would be faster" in each.message]
-    assert said.levelno == logging.INFO
+    assert said.levelno == logging.DEBUG
     # Forward, and back to the kernel: two operations each for an example and a weight.
     assert said.message.startswith("A step's matrix products take 16 operations on each of 3 repl")
 
@@ -53,6 +54,7 @@ def test_one_device_would_be_faster_is_said_once(
 def test_what_is_large_or_alone_or_on_threads_is_left_in_peace(
     replicas: int, executor: str, units: int, simulate: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG, "mirrored")
     simulate(replicas)
     strategy = mr.MirroredStrategy(executor=executor)
     with strategy.scope():
