@@ -97,10 +97,10 @@ def undone_on_failure(root: WeightOwner) -> Iterator[None]:
             vars(owner).clear()
             for name, (value, content) in attributes.items():
                 if isinstance(value, list):
-                    value[:] = content
+                    list.__setitem__(value, slice(None), content)
                 elif isinstance(value, dict):
-                    value.clear()
-                    value.update(content)
+                    dict.clear(value)
+                    dict.update(value, content)
                 vars(owner)[name] = value
         raise
 

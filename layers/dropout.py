@@ -22,10 +22,11 @@ class Drawing(SameShape):
 
     _supports_masking = True
 
-    def __init__(self, seed: Any, **options: Unpack[LayerOptions]) -> None:
+    def __init__(self, amount: float, /, seed: Any, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.seed = seed
-        self.seed_generator = generator_of(self.name, seed)
+        if amount > 0:
+            self.seed_generator = generator_of(self.name, seed)
 
 
 def generator_of(owner: str, seed: Any) -> SeedGenerator:
@@ -99,7 +100,7 @@ class Dropout(Drawing):
         **options: Unpack[LayerOptions],
     ) -> None:
         fraction = from_0_to_1("rate", rate)
-        super().__init__(seed, **options)
+        super().__init__(fraction, seed, **options)
         self.rate = fraction
         self.noise_shape = only("noise_shape", noise_shape, None, OTHER_NOISE)
 

@@ -45,8 +45,9 @@ class GaussianNoise(Drawing):
     """
 
     def __init__(self, stddev: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
-        super().__init__(seed, **options)
-        self.stddev = from_0_to_1("stddev", stddev)
+        fraction = from_0_to_1("stddev", stddev)
+        super().__init__(fraction, seed, **options)
+        self.stddev = fraction
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with noise while training."""
@@ -75,8 +76,9 @@ class GaussianDropout(Drawing):
     """
 
     def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
-        super().__init__(seed, **options)
-        self.rate = from_0_to_1("rate", rate)
+        fraction = from_0_to_1("rate", rate)
+        super().__init__(fraction, seed, **options)
+        self.rate = fraction
         if self.rate == 1:
             raise ValueError(f"The noise of rate=1 would be infinite. Received: rate={rate!r}")
 
@@ -116,9 +118,10 @@ class AlphaDropout(Drawing):
         noise_shape: None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(seed, **options)
+        fraction = from_0_to_1("rate", rate)
+        super().__init__(fraction, seed, **options)
         self.noise_shape = only("noise_shape", noise_shape, None, OTHER_NOISE)
-        self.rate = from_0_to_1("rate", rate)
+        self.rate = fraction
         if self.rate == 1:
             raise ValueError(f"Nothing would be left of rate=1. Received: rate={rate!r}")
 
@@ -155,8 +158,9 @@ class SpatialDropout1D(Drawing):
     """
 
     def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
-        super().__init__(seed, **options)
-        self.rate = from_0_to_1("rate", rate)
+        fraction = from_0_to_1("rate", rate)
+        super().__init__(fraction, seed, **options)
+        self.rate = fraction
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it: those that Keras gives."""

@@ -22,17 +22,18 @@ from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Penalty
 from mirrored.layers.shapes import as_known_shape
-from mirrored.ops import Tensor
+from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import ALL_DTYPES, holds_numbers
 from mirrored.program.variable_creation import take_room
 from mirrored.variables import Module, Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.module import held_by
+from mirrored.variables.tracking import Seeds, Tracking
 
 _Found = TypeVar("_Found")
 
 
 @explained
-class WeightOwner(Subclassable):
+class WeightOwner(Tracking, Subclassable):
     """An object with a name, a dtype and weights: its own, and those of the owners it holds.
 
     Owners and variables that are assigned to attributes count as held, also in lists, tuples
@@ -169,14 +170,14 @@ class WeightOwner(Subclassable):
     @property
     def _sublayers(self) -> list["WeightOwner"]:
         """The layers in this layer's attributes, each once, in order of assignment."""
-        return find(vars(self).values(), WeightOwner)
+        return find(vars(self).values(), WeightOwner, self)
 
     def _walk(self) -> Iterator["WeightOwner"]:
         """Yield this layer and all inside it, each once, a layer before its sublayers."""
         return (layer for layer, _ in self._walk_with(()))
 
     def _walk_with(
-        self, kind: type[_Found] | tuple[()], seen: set[int] | None = None
+        self, kind: type[_Found] | tuple[Any, ...], seen: set[int] | None = None
     ) -> Iterator[tuple["WeightOwner", list[_Found]]]:
         """Yield the layers of `_walk`, each with what its own attributes hold of a kind."""
         seen = set() if seen is None else seen
@@ -184,7 +185,7 @@ class WeightOwner(Subclassable):
             return
         seen.add(id(self))
         # Looked through once for both.
-        held: list[Any] = find(vars(self).values(), (WeightOwner, kind))
+        held: list[Any] = find(vars(self).values(), (WeightOwner, kind), self)
         yield self, [each for each in held if isinstance(each, kind)]
         for each in held:
             if isinstance(each, WeightOwner):
@@ -202,7 +203,7 @@ class WeightOwner(Subclassable):
 
     def _own_weights(self) -> list[Variable]:
         """The variables in this layer's own attributes, trainable ones first, as Keras has it."""
-        return _in_order(find(vars(self).values(), Variable))
+        return _in_order(find(vars(self).values(), Variable, self))
 
     @property
     def weights(self) -> list[Variable]:
@@ -211,8 +212,13 @@ class WeightOwner(Subclassable):
 
     @property
     def variables(self) -> list[Variable]:
-        """The same as ``weights``."""
-        return self.weights
+        """The layer's weights, then its streams of random numbers, then those of its sublayers.
+
+        A stream's state is a variable of two integers, its seed and the number of its draws.
+        """
+        kinds = (Variable, SeedGenerator, Seeds)
+        walk: Iterator[tuple[WeightOwner, list[Any]]] = self._walk_with(kinds)
+        return find([_with_states(layer._name, own) for layer, own in walk], Variable)
 
     @property
     def trainable_weights(self) -> list[Variable]:
@@ -233,8 +239,9 @@ class WeightOwner(Subclassable):
 
     @property
     def non_trainable_variables(self) -> list[Variable]:
-        """The same as ``non_trainable_weights``."""
-        return self.non_trainable_weights
+        """Those of ``variables`` that training leaves alone."""
+        trained = {id(each) for each in self.trainable_weights}
+        return [each for each in self.variables if id(each) not in trained]
 
     @property
     def regularized_weights(self) -> list[tuple[Variable, Penalty]]:
@@ -345,6 +352,32 @@ class WeightOwner(Subclassable):
         load_into(self, store)
 
 
+def _with_states(owner: str, parts: list[Any]) -> list[Variable]:
+    """Return what an object holds as variables: its own in order, and the states of its streams."""
+    own = _in_order([each for each in parts if isinstance(each, Variable)])
+    for each in parts:
+        if isinstance(each, Seeds):
+            own.append(each.state)
+        elif isinstance(each, SeedGenerator):
+            own.append(state_variable(owner, each))
+    return own
+
+
+def state_variable(owner: str, stream: SeedGenerator) -> Variable:
+    """Return the state of a layer's stream as a variable, always the same one.
+
+    Args:
+        owner: The layer's name.
+        stream: The stream.
+    """
+    from mirrored.variables.stream_variable import StreamVariable  # Few programs look at it.
+
+    made: Variable = vars(stream).setdefault(
+        "state_variable", StreamVariable(stream, f"{owner}/seed_generator_state")
+    )
+    return made
+
+
 def _in_order(variables: list[Variable]) -> list[Variable]:
     return sorted(variables, key=lambda each: not each.trainable)
 
@@ -361,13 +394,18 @@ _CONTAINERS = (list, tuple, dict)
 _SETS = (set, frozenset)  # A union of them would be made anew for each value.
 
 
-def find(values: Iterable[object], kind: type[_Found] | tuple[Any, ...]) -> list[_Found]:
+def find(
+    values: Iterable[object],
+    kind: type[_Found] | tuple[Any, ...],
+    owner: Tracking | None = None,
+) -> list[_Found]:
     """Return the instances of ``kind`` among ``values``, each once, in order.
 
     Args:
         values: What to look through. Lists, tuples, the values of dicts and the attributes of
             modules are looked into at any depth; other objects are not.
         kind: The class to look for, or a tuple of such; of objects, not of numbers or strings.
+        owner: Whose attributes the values are: in the order in which it got them.
 
     Raises:
         ValueError: One of them is in a set.
@@ -378,7 +416,10 @@ def find(values: Iterable[object], kind: type[_Found] | tuple[Any, ...]) -> list
     """
     found: dict[int, _Found] = {}
     _find(values, kind, found, set())
-    return list(found.values())
+    instances = list(found.values())
+    if owner is not None and len(instances) > 1:
+        return owner._tracker.in_order(instances)
+    return instances
 
 
 def _find(

@@ -177,9 +177,10 @@ def _called(function: Any, args: tuple[Any, ...]) -> tuple[str, list[str]]:
 
 
 def _names_of(function: Any) -> list[str]:
-    """Return the names of a function's arguments, but for the object that it is a method of."""
+    """Return the names of arguments, without positional-only ones and the object of a method."""
     code = function.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    end = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames[code.co_posonlyargcount : end]
     return [each for each in names if each not in ("self", "cls", "_cls")]
 
 

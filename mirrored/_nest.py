@@ -86,7 +86,9 @@ def _kind(item: Any) -> Any:
     """Return what is the same of items that are alike; None of a leaf."""
     if isinstance(item, dict):
         return set(item)
-    return (type(item), len(item)) if isinstance(item, _SEQUENCES) else None
+    if isinstance(item, list):
+        return list, len(item)  # Lists of all classes are alike: one in an attribute has its own.
+    return (type(item), len(item)) if isinstance(item, tuple) else None
 
 
 def _difference(structures: tuple[Any, ...], index: int, path: str, each: str) -> str:

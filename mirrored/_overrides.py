@@ -112,6 +112,8 @@ OPTIMIZER_ITSELF = frozenset(
 LOSS_ITSELF = frozenset(("per_example", "shard"))
 METRIC_ITSELF: frozenset[str] = frozenset()
 
+_LEAVES = frozenset((str, int, float, bool, type(None)))  # Of which nothing is noted.
+
 
 class Subclassable:
     """Base of the classes that users subclass: refuses overrides of what is in `_never_called`.
@@ -127,6 +129,7 @@ class Subclassable:
     _called_beside: ClassVar[Mapping[str, str]] = {}
     _elsewhere: ClassVar[str] = "Keras"
     _declaring: ClassVar[type["Subclassable"]]  # Whose table it is; set below.
+    _tracker: Any = None  # What notes the order of attributes, where a subclass has one.
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Raise TypeError where the class overrides what nothing calls."""
@@ -142,6 +145,9 @@ class Subclassable:
                 _check_assignment(type(self), name)
             elif not callable(value) and _is_taken(name, self._declaring):
                 raise _taken(type(self), name, "an assignment to that of an instance")
+            tracker = self._tracker
+            if tracker is not None and type(value) not in _LEAVES:
+                value = tracker.track(value)
             try:
                 super().__setattr__(name, value)
             except AttributeError:
@@ -152,6 +158,8 @@ class Subclassable:
                     f"`{name}` of {type(self).__name__} is computed and cannot be set. Received: "
                     "an assignment to that of an instance. Give it another name."
                 ) from None
+            if tracker is not None and tracker.notify is not None:
+                tracker.notify()
 
 
 Subclassable._declaring = Subclassable

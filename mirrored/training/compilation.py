@@ -278,7 +278,7 @@ def check_steps_per_execution(steps: int | str) -> None:
 
 
 def _check_variables(model: Network, strategy: Strategy) -> None:
-    for variable in model.variables:
+    for variable in model.weights:
         if not strategy.owns(variable):
             raise ValueError(
                 f"Variable ({variable.name}) was not created in the distribution strategy scope "

@@ -180,7 +180,7 @@ class OwnStep(Step):
         """Take back what a step wrote before it failed, where Python runs it op by op."""
         optimizers = optimizers_of(self._model)
         slots = [each.slots() for each in optimizers]
-        variables = [*self._model.variables, *(v for each in optimizers for v in each.variables)]
+        variables = [*self._model.weights, *(v for each in optimizers for v in each.variables)]
         variables += [v for metric in self._model.metrics for v in metric.variables]
         try:
             with undone_on_failure(variables):

@@ -97,7 +97,7 @@ class Sequential(Model):
                 self._begin_at(begin)
             self._finish_at(end)
             self.built = True
-        self._chain = [*self._chain, layer]
+        self._chain.append(layer)
 
     def _check_name_is_new(self, layer: Layer) -> None:
         begin = [] if self._begin is None else [self._begin.node.callee]
@@ -116,7 +116,7 @@ class Sequential(Model):
         """
         if not self._chain:
             raise ValueError(f"Sequential model '{self.name}' has no layer to remove.")
-        *self._chain, last = self._chain
+        last = self._chain.pop()
         if self._end is not None:
             self._finish_at(self._end.node.inputs[0])
         if not self._chain:

@@ -77,7 +77,7 @@ class Step:
         self._variables: list[Variable] = self._model.trainable_variables
         trained = set(map(id, self._variables))
         # What only layers write, in their calls.
-        self._states = [each for each in self._model.variables if id(each) not in trained]
+        self._states = [each for each in self._model.weights if id(each) not in trained]
         self._regularized = self._model.regularized_weights
         self._unbuilt = [layer for layer in self._model._walk() if not layer.built]
 

@@ -15,11 +15,12 @@ from mirrored.ops.op import OPS
 from mirrored.ops.rng_state import new_seed
 from mirrored.ops.tensor import Tensor
 from mirrored.variables.generator import check_scope, state_variable
+from mirrored.variables.tracking import Seeds
 from mirrored.variables.variable import Variable
 
 
 @explained
-class SeedGenerator:
+class SeedGenerator(Seeds):
     """A stream of seeds for `keras.random`, each of which is taken once.
 
     Layers and models keep it in an attribute; a checkpoint has its state. Make it in the strategy's

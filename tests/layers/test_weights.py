@@ -1,6 +1,10 @@
 """Which weights a layer has, in which order, and how they are read and set."""
 
+import copy
+import gc
+import pickle
 import re
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored import ops
 from mirrored.distribute import MirroredStrategy
 from mirrored.layers import Dense, Layer
@@ -61,7 +66,7 @@ def test_attributes_lists_tuples_and_dicts_are_tracked_in_order() -> None:
     layer(X)
     assert names(layer.weights) == [
         *("scale", "count"),
-        *("a/kernel", "a/bias", "b/kernel", "b/bias", "p/kernel", "p/bias", "q/kernel", "q/bias"),
+        *("a/kernel", "a/bias", "p/kernel", "p/bias", "q/kernel", "q/bias", "b/kernel", "b/bias"),
     ]
     assert names(layer.non_trainable_weights) == ["count"]
     assert layer.non_trainable_variables == layer.non_trainable_weights
@@ -70,6 +75,146 @@ def test_attributes_lists_tuples_and_dicts_are_tracked_in_order() -> None:
     ]
     assert names(layer.variables) == names(layer.weights)
     assert names(layer.trainable_variables) == names(layer.trainable_weights)
+
+
+def _not_yet_there(owner: Any, part: Callable[[str], Any]) -> None:
+    owner.a = owner.b = None
+    owner.b = part("1")
+    owner.a = part("2")
+
+
+def _assigned_again(owner: Any, part: Callable[[str], Any]) -> None:
+    owner.a, owner.b = part("0"), part("1")
+    owner.a = part("2")
+
+
+def _deleted(owner: Any, part: Callable[[str], Any]) -> None:
+    owner.a, owner.b = part("0"), part("1")
+    del owner.a
+    owner.a = part("2")
+
+
+def _moved(owner: Any, part: Callable[[str], Any]) -> None:
+    owner.a, owner.b = part("1"), part("2")
+    moved, owner.a = owner.a, None
+    owner.c = moved
+
+
+def _swapped(owner: Any, part: Callable[[str], Any]) -> None:
+    owner.a, owner.b = part("1"), part("2")
+    owner.a, owner.b = owner.b, owner.a
+
+
+def _in_containers(owner: Any, part: Callable[[str], Any]) -> None:
+    owner.some, owner.named, owner.last = [], {}, part("1")
+    owner.some.append(part("2"))
+    owner.named["x"] = part("3")
+    owner.some.insert(0, part("4"))
+    owner.named |= {"y": part("5")}
+    owner.some += [part("6")]
+    owner.named.update(z=part("7"))
+    owner.some.extend((part("8"),))
+    owner.some[0:0] = [part("9")]
+
+
+def _taken_out(owner: Any, part: Callable[[str], Any]) -> None:
+    owner.some = [part("2"), part("1")]
+    owner.some.append(owner.some.pop(0))
+    owner.named = {"x": part("4"), "y": part("3")}
+    owner.named["z"] = owner.named.pop("x")
+
+
+ORDERS = [_not_yet_there, _assigned_again, _deleted, _moved, _swapped, _in_containers, _taken_out]
+
+
+@pytest.mark.parametrize("assign", ORDERS)
+def test_parts_come_in_the_order_of_their_assignments_as_in_keras(
+    assign: Callable[..., None],
+) -> None:
+    """Of attributes that are assigned again too, and in copies; not in that of their names."""
+    of_layers, of_variables = Layer(), Layer()
+    assign(of_layers, lambda name: Dense(1, name=name))
+    assign(of_variables, lambda name: Variable(1.0, name=name))
+    metric, model = mr.metrics.Metric(), mr.Model()
+    assign(metric, lambda name: mr.metrics.Mean(name=name))
+    assign(model, lambda name: mr.metrics.Mean(name=name))
+    layers = [each.name for each in of_layers._sublayers]
+    assert layers == sorted(layers)
+    assert len(layers) > 1
+    assert names(of_variables.weights) == layers
+    assert [each.name.partition("/")[0] for each in metric.variables[::2]] == layers
+    assert [each.name for each in model.metrics] == layers
+    assert names(copy.deepcopy(of_variables).weights) == layers
+    assert names(pickle.loads(pickle.dumps(of_variables)).weights) == layers
+
+
+def test_own_variables_of_a_layer_and_a_metric_come_in_order() -> None:
+    layer, metric = Layer(), mr.metrics.Metric()
+    for owner in (layer, metric):
+        owner.inner = mr.metrics.Mean() if owner is metric else Dense(1)
+        owner.a = None
+        owner.b = Variable(1.0, name="1")
+        owner.add_weight(shape=(), initializer="zeros", name="2")
+        owner.a = Variable(1.0, name="3")
+    assert [each.name[-3] for each in layer.weights] == ["1", "2", "3"]
+    assert [each.name[-3] for each in metric.variables[:3]] == ["1", "2", "3"]
+    assert len(metric.variables) == 5
+
+
+def test_a_replaced_layer_is_kept_by_nothing() -> None:
+    layer = Layer()
+    layer.a, layer.some = Dense(1), [Dense(2)]
+    gone = [weakref.ref(layer.a), weakref.ref(layer.some[0])]
+    layer.a = layer.some[0] = None
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+
+
+def test_states_of_random_streams_are_among_variables_as_in_keras() -> None:
+    class Drawing(Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dropped = mr.layers.Dropout(0.5, seed=3)
+            self.seeds = [mr.keras.random.SeedGenerator(2), mr.keras.random.SeedGenerator(1)]
+            self.frozen = Variable([1.0], name="frozen", trainable=False)
+            self.scale = Variable([1.0], name="scale")
+            self.kept = mr.layers.Dropout(0.0)
+
+        def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+            self.seeds[0].next()
+            return self.dropped(inputs)
+
+    layer = Drawing()
+    layer(X, training=True)
+    assert names(layer.weights) == ["scale", "frozen"]
+    assert names(layer.trainable_variables) == ["scale"]
+    assert [each.numpy().tolist() for each in layer.variables[2:]] == [[2, 1], [1, 0], [3, 1]]
+    assert layer.non_trainable_variables[1:] == layer.variables[2:]
+    assert len(layer.non_trainable_weights) == 1
+    assert layer.dropped.variables == layer.variables[-1:]
+    assert not layer.kept.variables
+
+
+def test_the_state_of_a_layer_s_stream_is_read_and_assigned() -> None:
+    layer = mr.layers.Dropout(0.5, seed=7)
+    (state,) = layer.variables
+    first = layer(X, training=True).numpy()
+    second = layer(X, training=True).numpy()
+    state.assign_sub([0, 1])
+    np.testing.assert_array_equal(layer(X, training=True), second)
+    state.assign([7, 0])
+    np.testing.assert_array_equal(layer(X, training=True), first)
+    assert (state.name, state.dtype, state.shape, state.trainable) == (
+        f"{layer.name}/seed_generator_state:0",
+        np.int64,
+        (2,),
+        False,
+    )
+    with pytest.raises(ValueError, match="Shape mismatch"):
+        state.assign([1])
+    with pytest.raises(RuntimeError, match="a function was being recorded"):
+        mr.function(lambda: state + 1)()
+    assert state.numpy().tolist() == [7, 1]
 
 
 def test_own_trainable_weights_come_before_others_as_in_keras() -> None:
@@ -263,12 +408,12 @@ def test_a_strategys_scope_mirrors_the_weights(simulate: Any) -> None:
     assert layer.count_params() == 13
     for weight, value in zip(layer.weights, layer.get_weights(), strict=True):
         assert strategy.owns(weight)
-        for copy in strategy.experimental_local_results(weight):
-            np.testing.assert_array_equal(copy.numpy(), value)
+        for each in strategy.experimental_local_results(weight):
+            np.testing.assert_array_equal(each.numpy(), value)
     layer.set_weights([np.full(each.shape, 2.0) for each in layer.weights])
     for weight in layer.weights:
-        for copy in strategy.experimental_local_results(weight):
-            np.testing.assert_array_equal(copy.numpy(), np.full(weight.shape, 2.0))
+        for each in strategy.experimental_local_results(weight):
+            np.testing.assert_array_equal(each.numpy(), np.full(weight.shape, 2.0))
     outputs = strategy.run(layer, args=(X,))
     assert [each.device[-5:] for each in outputs.values] == ["GPU:0", "GPU:1", "GPU:2"]
     assert [each.numpy().tolist() for each in outputs.values] == [[[38.0]] * 2] * 3

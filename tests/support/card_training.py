@@ -80,7 +80,7 @@ def train(
 
 def states(model: mr.Model) -> list[State]:
     """Return, for each replica, all that a step changes."""
-    variables = [*model.variables, *model.optimizer.variables]
+    variables = [*model.weights, *model.optimizer.variables]
     count = len(variables[0].copies)
     return [[variable.copies[i].numpy() for variable in variables] for i in range(count)]
 

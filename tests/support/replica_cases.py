@@ -117,7 +117,7 @@ def train(
         validation_data=(data["x"], data["y"]) if case.validate else None,
         verbose=0,
     )
-    for variable in [*model.variables, *model.optimizer.variables]:
+    for variable in [*model.weights, *model.optimizer.variables]:
         copies = [copy.numpy() for copy in variable.copies]
         for copy in copies[1:]:
             np.testing.assert_array_equal(copy, copies[0], err_msg="replicas have come apart")

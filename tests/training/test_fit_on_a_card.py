@@ -73,10 +73,10 @@ def test_the_cpu_among_the_replicas(names: list[str], emulated_cuda: Emulate) ->
     emulated_cuda(cards=2)
     model = make(names)
     np.testing.assert_allclose(one_epoch(model), expected, rtol=TOLERANCE, atol=TOLERANCE)
-    before = [[copy.numpy() for copy in variable.copies] for variable in model.variables]
+    before = [[copy.numpy() for copy in variable.copies] for variable in model.weights]
     with pytest.raises(NonFiniteLossError):
         model.fit(X * np.nan, Y, batch_size=37, verbose=0)
-    for variable, values in zip(model.variables, before, strict=True):
+    for variable, values in zip(model.weights, before, strict=True):
         for copy, value in zip(variable.copies, values, strict=True):
             np.testing.assert_array_equal(copy.numpy(), value)
 

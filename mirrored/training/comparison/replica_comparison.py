@@ -277,7 +277,7 @@ def _kinds(copy: ReplicaCopy) -> Iterator[tuple[str, Variable, Variable | None]]
     """Yield the variables, each with its kind, and the weight that it belongs to."""
     model = copy.model
     trained = {id(each) for each in model.trainable_variables}
-    for variable in model.variables:
+    for variable in model.weights:
         is_weight = id(variable) in trained
         yield "weight" if is_weight else "state", variable, variable if is_weight else None
     for optimizer in optimizers_of(model):

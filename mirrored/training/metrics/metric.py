@@ -17,11 +17,12 @@ from mirrored.layers import initializers
 from mirrored.layers.weights import find
 from mirrored.serialization.configured import Configured, arguments_of
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
+from mirrored.variables.tracking import Tracking
 
 
 @explained
 @absent_members("tf.keras.metrics.Metric")
-class Metric(_overrides.Subclassable, Configured):
+class Metric(Tracking, _overrides.Subclassable, Configured):
     """Base of the metrics: a subclass makes variables, adds to them, and says what they result in.
 
     It is made in the scope of the strategy whose replicas update it. They do so without waiting for
@@ -148,8 +149,8 @@ class Metric(_overrides.Subclassable, Configured):
     @property
     def variables(self) -> list[Variable]:
         """The metric's variables, and those of metrics in its attributes."""
-        held: list[Any] = find(vars(self).values(), (Variable, Metric))
-        parts = [each.variables if isinstance(each, Metric) else [each] for each in held]
+        own = find(vars(self).values(), Variable, self)
+        parts = [own, *(each.variables for each in find(vars(self).values(), Metric, self))]
         return list({id(each): each for part in parts for each in part}.values())
 
     def update_state(self, *args: Any, **kwargs: Any) -> Any:

@@ -368,7 +368,7 @@ def test_out_of_memory(simulate: Callable[..., Any], tmp_path: Path, bits: Bits)
         checkpoint.restore(path)
     assert bits(everything(model)) == before
     assert list(model.optimizer.slots()) == slots
-    for variable in model.variables:
+    for variable in model.weights:
         first, second = (copy.numpy() for copy in variable.copies)
         np.testing.assert_array_equal(first, second)
     del hog
