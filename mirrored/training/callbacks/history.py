@@ -48,9 +48,10 @@ class History(Callback):
             self.model.history = self
 
     def plot(self) -> "Figure":
-        """Return a figure of matplotlib's with a curve for each value over the epochs, from 1.
+        """Return a figure of pyplot's with a curve for each value over the epochs, from 1.
 
-        A value and its `val_` are in one plot. The figure's `savefig` writes it to a file.
+        A value and its `val_` are in one plot. A notebook displays the figure, `plt.show()` opens
+        its window elsewhere, and the figure's `savefig` writes it to a file.
 
         Raises:
             ImportError: matplotlib is not installed.
@@ -65,28 +66,16 @@ class History(Callback):
             ['loss']
         """
         try:
-            from matplotlib.figure import Figure
-            from matplotlib.ticker import MaxNLocator
+            from mirrored.training.callbacks.history_figure import draw
         except ImportError as error:
             raise ImportError(
                 "Plots are drawn by the package matplotlib, which is not installed: install "
                 "mirrored's extra `plot`, or run pip install matplotlib"
             ) from error
         curves = self._curves()
-        names = list(dict.fromkeys(name.removeprefix("val_") for name in curves))
-        if not names:
+        if not curves:
             raise ValueError("There is nothing to plot: the history has no values yet.")
-        figure = Figure(figsize=(4.5 * len(names), 3.5), layout="constrained")
-        for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-            for key, label in ((name, "training"), (f"val_{name}", "validation")):
-                if key in curves:
-                    places, values = curves[key]
-                    axes.plot(places, values, marker="." if len(values) == 1 else "", label=label)
-            axes.set(xlabel="epoch", ylabel=name)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            if f"val_{name}" in curves:
-                axes.legend()
-        return figure
+        return draw(curves)
 
     def _curves(self) -> dict[str, tuple[list[int], list[float]]]:
         """Return the values that are numbers, with their epochs, by name."""

@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import mirrored as mr
 
+DRAWING = "mirrored.training.callbacks.history_figure"
 X = np.arange(4.0, dtype=np.float32)[:, np.newaxis]
 
 
@@ -44,6 +46,29 @@ def curves(history: mr.callbacks.History) -> dict[str, dict[str, list[tuple[floa
     }
 
 
+@pytest.fixture
+def pyplot() -> Iterator[Any]:
+    from matplotlib import pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def test_pyplot_shows_a_plot(pyplot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = mr.callbacks.History()
+    history.on_epoch_end(0, {"loss": 0.5})
+    figure = history.plot()
+    assert pyplot.gcf() is figure
+    # IPython displays the last value of a cell in the formats that it was set to, since the value
+    # declines to do so itself. A notebook displays pyplot's figures after that, but not this one.
+    for backend, shown in (("agg", [figure.number]), ("module://a.backend_inline", [])):
+        monkeypatch.setattr(pyplot, "get_backend", lambda backend=backend: backend)
+        with pytest.raises(NotImplementedError):
+            figure._ipython_display_()
+        assert pyplot.get_fignums() == shown
+
+
+@pytest.mark.usefixtures("pyplot")
 def test_plots_of_epochs_of_which_some_are_validated() -> None:
     history = mr.callbacks.History()
     for epoch in range(3, 7):
@@ -58,6 +83,7 @@ def test_plots_of_epochs_of_which_some_are_validated() -> None:
     }
 
 
+@pytest.mark.usefixtures("pyplot")
 def test_plots_of_two_calls_and_of_values_that_were_put_there() -> None:
     history = mr.callbacks.History()
     for loss in (3.0, 2.0):  # Each call begins with epoch 0.
@@ -78,6 +104,7 @@ def test_plots_of_nothing_and_without_matplotlib(monkeypatch: pytest.MonkeyPatch
             raise ModuleNotFoundError(f"No module named {name!r}")
         return real(name, *args, **options)
 
+    monkeypatch.delitem(sys.modules, DRAWING, raising=False)
     for name in [each for each in sys.modules if each.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
