@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mirrored import _nest, graph, ops
+from mirrored._overrides import any_parameters
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers import added_losses
 from mirrored.layers.building import unbuilt, undone_on_failure
@@ -66,6 +67,7 @@ class Called(WeightOwner):
         """Return the outputs."""
         raise NotImplementedError
 
+    @any_parameters
     def compute_output_shape(self, input_shape: Shapes) -> Shapes:
         """Return the shape of the output."""
         raise NotImplementedError

@@ -112,9 +112,7 @@ class GroupedQueryAttention(AttentionHeads):
         self.use_bias = self._use_bias
         self.activity_regularizer = self._activity_regularizer
 
-    def build(  # type: ignore[override]
-        self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
-    ) -> None:
+    def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Create the projections."""
         heads, groups = self.num_query_heads, self.num_key_value_heads
         key_shape = value_shape if key_shape is None else key_shape
@@ -190,7 +188,7 @@ class GroupedQueryAttention(AttentionHeads):
         """Return heads of keys or values as often as heads of queries share them."""
         return heads if self.num_repeats == 1 else ops.repeat(heads, self.num_repeats, axis=2)
 
-    def compute_output_shape(  # type: ignore[override]
+    def compute_output_shape(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> Shape:
         """Return the query's shape."""

@@ -141,6 +141,7 @@ class Layer(ConfiguredLayer):
 
     # What a subclass defines.
 
+    @_overrides.any_parameters
     def build(self, input_shape: Shapes) -> None:
         """Create the weights. Called once, before the first ``call``; there are none by default.
 
@@ -176,6 +177,7 @@ class Layer(ConfiguredLayer):
                 None where a size is not known.
         """
 
+    @_overrides.any_parameters
     def compute_output_shape(self, input_shape: Shapes) -> Shapes:
         """Return the shape of the output; by default, from a run of which nothing is computed.
 

@@ -165,9 +165,7 @@ class MultiHeadAttention(AttentionHeads):
         """What puts the heads together."""
         return self._output_dense
 
-    def build(  # type: ignore[override]
-        self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
-    ) -> None:
+    def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Create the projections."""
         key_shape = checked_key_shape(value_shape, key_shape)
         rank = len(query_shape)
@@ -261,7 +259,7 @@ class MultiHeadAttention(AttentionHeads):
         outputs = self._output_dense(outputs if gate is None else outputs * gate)
         return (outputs, scores) if return_attention_scores else outputs
 
-    def compute_output_shape(  # type: ignore[override]
+    def compute_output_shape(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
     ) -> Shape:
         """Return the query's shape, its last axis replaced by ``output_shape`` if there is one."""

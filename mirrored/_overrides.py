@@ -5,7 +5,7 @@ becomes called leaves its table below.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 _STEPS = "Override `train_step`, `test_step` or `predict_step`."
@@ -113,6 +113,15 @@ LOSS_ITSELF = frozenset(("per_example", "shard"))
 METRIC_ITSELF: frozenset[str] = frozenset()
 
 _LEAVES = frozenset((str, int, float, bool, type(None)))  # Of which nothing is noted.
+
+
+def any_parameters(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method as it is; to type checkers, a subclass may define it with any parameters.
+
+    Args:
+        method: The method. A method of ``*args: Any, **kwargs: Any`` alone does not need this.
+    """
+    return method
 
 
 class Subclassable:

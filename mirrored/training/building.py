@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mirrored import _nest, ops
+from mirrored._overrides import any_parameters
 from mirrored.distribute import Strategy, get_strategy, has_strategy, in_cross_replica_context
 from mirrored.graph import drawn_anywhere
 from mirrored.layers import Layer
@@ -39,6 +40,7 @@ class BuiltOnZeros(Layer):
         """The strategy in whose scope the model was made."""
         return self._strategy
 
+    @any_parameters
     def build(self, input_shape: Shapes) -> None:
         """Make the weights, by running the model on one example of zeros.
 

@@ -10,6 +10,7 @@ import numpy as np
 from mirrored import _nest, graph, ops
 from mirrored._arguments import explained
 from mirrored._naming import unique_name
+from mirrored._overrides import any_parameters
 from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.layers import InputLayer, Layer
 from mirrored.layers.building import undone_on_failure
@@ -292,6 +293,7 @@ class Network(BuiltOnZeros):
             )
         super().add_loss(loss)
 
+    @any_parameters
     def call(self, inputs: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
         """Run the layers in order; subclasses define their own.
 
@@ -340,6 +342,7 @@ class Network(BuiltOnZeros):
             tensors.append(tensor if shape == tensor.shape else reshaped(tensor, shape))
         return tensors
 
+    @any_parameters
     def compute_output_shape(self, input_shape: Shapes) -> Shapes:
         """Return the shapes of the outputs, as a call returns them, for inputs of these shapes.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from mirrored._arguments import explained
+from mirrored._overrides import any_parameters
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer, Layer
 from mirrored.layers.shapes import (
@@ -204,6 +205,7 @@ class Sequential(Model):
         """Where it begins, once it is built."""
         return self.inputs[0] if self.inputs else super().input
 
+    @any_parameters
     def call(self, inputs: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
         """Run the layers in order.
 

@@ -22,8 +22,64 @@ class Scale(mr.layers.Layer):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.factor = self.add_weight(shape=(input_shape[-1],), initializer="ones", name="factor")
 
-    def call(self, inputs: mr.Tensor, *args: Any, **kwargs: Any) -> mr.Tensor:
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
         return inputs * self.factor
+
+
+class Noisy(mr.layers.Dense):
+    """A layer whose call has a further argument."""
+
+    def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
+        return super().call(inputs + 1.0 if training else inputs)
+
+
+class Weighted(mr.layers.Layer):
+    """A layer of two inputs."""
+
+    def build(self, x_shape: tuple[int | None, ...], y_shape: tuple[int | None, ...]) -> None:
+        self.built = x_shape == y_shape
+
+    def call(self, x: mr.Tensor, y: mr.Tensor, *, mask: Any = None) -> mr.Tensor:
+        return x * y
+
+    def compute_output_shape(
+        self, x_shape: tuple[int | None, ...], y_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
+        return x_shape
+
+
+class Classifier(mr.Model):
+    """A model with a call of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = Noisy(2)
+        self.weighted = Weighted()
+
+    def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
+        x = assert_type(self.dense(inputs, training=training), mr.Tensor)
+        product: mr.Tensor = self.weighted(x, x)
+        return product
+
+
+class Pair(mr.Model):
+    """A model of two inputs."""
+
+    def build(self, x_shape: tuple[int | None, ...], y_shape: tuple[int | None, ...]) -> None:
+        self.built = x_shape == y_shape
+
+    def call(
+        self, inputs: tuple[mr.Tensor, mr.Tensor], training: bool | None = None, mask: Any = None
+    ) -> mr.Tensor:
+        return inputs[0] + inputs[1]
+
+
+class Doubling(mr.Sequential):
+    """A sequential model with a call of its own."""
+
+    def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
+        outputs: mr.Tensor = super().call(inputs)
+        return outputs * 2.0
 
 
 class Training:
@@ -72,6 +128,8 @@ def main(folder: Path) -> float:
     x = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
     y = np.arange(16) % 2
     assert_type(mr.data.Dataset.range(3), mr.data.Dataset[mr.Tensor])
+    assert_type(Classifier()(x, training=True), mr.Tensor)
+    assert_type(Doubling([mr.layers.Dense(2)])(x), mr.Tensor)
     numbers = mr.data.Dataset.range(6).shuffle(6).take_while(lambda number: number >= 0)
     assert_type(numbers.flat_map(lambda each: mr.data.Dataset.range(3)), mr.data.Dataset[mr.Tensor])
     assert_type(
