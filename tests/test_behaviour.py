@@ -288,6 +288,10 @@ HELD: dict[str, dict[str, str]] = {
         "workers-files": "test_the_first_worker_writes_for_all",
     },
     "distribute/test_worker_agreement.py": {"workers-alike": "test_programs_that_differ"},
+    "distribute/test_graph_lines.py": {
+        "workers-alike": "test_a_difference_is_found "
+        "test_what_a_callback_changes_is_found_at_the_end_of_the_epoch",
+    },
     "distribute/test_worker_resolver.py": {
         "workers-resolver": "test_what_differs_is_refused test_a_cluster_is_asked_as_tensorflows"
     },

@@ -66,7 +66,7 @@ def backpropagate(
         for tensor, needed, result in zip(node.inputs, node.needed, results, strict=True):
             if needed and result is not None:
                 grads.setdefault(tensor._id, []).append(result)
-    for key in wanted & grads.keys():
+    for key in sorted(wanted & grads.keys()):  # In one order in all processes.
         with on_device_of(grads[key][0]):
             found[key] = _summed(grads[key])
     return found

@@ -23,6 +23,7 @@ from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.cross_device_ops.worker_cards import Cards, agreed, cards_of
 from mirrored.distribute.global_batch import global_batch
+from mirrored.distribute.graph_lines import GATHERED, OF_FIRST
 from mirrored.distribute.input import DistributedDataset, InputContext, distributed_from_function
 from mirrored.distribute.mirrored_strategy import MirroredStrategy
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
@@ -304,7 +305,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         """
         with only(), devices.device(value._device):
             own = value if self._workers.is_chief else ops.zeros_like(value)
-            return self._over_workers(own, "the first replica's value")
+            return self._over_workers(own, OF_FIRST)
 
     def of_each_worker(self, value: Any, what: str) -> list[Any]:
         """Return a small object of each worker, by rank; all workers call it.
@@ -376,7 +377,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             # Each adds its own to the others' zeros, which leaves them as they are.
             numbers = ops.cast(own, ops.int8) if own.dtype == bool_ else own
             placed = ops.concat([nothing(before), numbers, nothing(after)], axis=along)
-            return ops.cast(self._over_workers(placed, "gathered values"), own.dtype), before
+            return ops.cast(self._over_workers(placed, GATHERED), own.dtype), before
 
     def _sizes_along(self, parts: list[Tensor], own: Tensor, axis: int) -> list[int]:
         """Return how long each worker's part of what is gathered is."""

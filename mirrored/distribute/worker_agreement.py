@@ -4,20 +4,17 @@ Programs that differ would wait for each other's sums, or add up what does not b
 """
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 
+from mirrored.distribute.graph_lines import GraphLines, is_over_workers
 from mirrored.errors import WorkerError
 from mirrored.program import Graph
-from mirrored.program.graph import ALL_REDUCE, Node
 from mirrored.version import VERSION
 from mirrored.workers import Workers
-
-PLAIN = (bool, int, float, str, type(None))
 
 # By what errors call it: lines that say what a worker has.
 Facts = Mapping[str, Sequence[str]]
@@ -78,7 +75,8 @@ def _shown(line: str | None) -> str:
 def check_function(workers: Workers, graph: Graph, name: str) -> None:
     """Raise where workers have recorded other functions, of those that sum over workers.
 
-    Where a function asked for a replica's number, its operations may be others.
+    Where a function asked for a replica's number, its operations may be others. Arrays that it has
+    as constants may be a worker's own data.
 
     Args:
         workers: The workers.
@@ -88,58 +86,28 @@ def check_function(workers: Workers, graph: Graph, name: str) -> None:
     Raises:
         WorkerError: As `check_alike` raises it.
     """
-    if any(map(_is_over_workers, graph.nodes)):
+    if any(map(is_over_workers, graph.nodes)):
         shapes = [tuple(each.spec.shape) for each in graph.inputs if each.replica <= 0]
         inputs = None if graph.asks_number else f"inputs of shapes {shapes}"
-        check_alike(workers, facts_of_graph(graph, inputs), f"the function {name!r}")
+        check_alike(workers, facts_of_graph(graph, inputs, arrays=False), f"the function {name!r}")
 
 
-def facts_of_graph(graph: Graph, inputs: str | None) -> dict[str, list[str]]:
+def facts_of_graph(graph: Graph, inputs: str | None, *, arrays: bool = True) -> Facts:
     """Return what a recorded function is made of, as far as workers of one program have the same.
 
     Args:
         graph: The function.
-        inputs: What its first replica is given, in words. Workers are compared in their operations
-            where they say the same; None: in no operations.
+        inputs: What its first replica is given, in words. Workers are compared in the operations on
+            it where they say the same; None: in no operations.
+        arrays: Whether constants of several elements are compared by their values too.
     """
-    facts = {
-        "versions": [f"mirrored {VERSION}, NumPy {np.__version__}, {platform.python_version()}"],
-        "sums": [str(node.output.spec) for node in graph.nodes if _is_over_workers(node)],
+    lines = GraphLines(graph, arrays=arrays)
+    versions = f"mirrored {VERSION}, NumPy {np.__version__}, {platform.python_version()}"
+    facts = {"versions": [versions], "sums": lines.sums()}
+    if inputs is None:
+        return facts
+    return {
+        **facts,
+        f"operations on {inputs}": lines.operations(),
+        "updates of variables": lines.updates(),
     }
-    if inputs is not None:
-        facts[f"operations on {inputs}"] = list(_first_operations(graph))
-    return facts
-
-
-def _is_over_workers(node: Node) -> bool:
-    """Return whether a node is a sum that all workers take part in; of NCCL's ranks the first."""
-    return node.op.ordered or (node.op is ALL_REDUCE and node.attrs["rank"] == 0)
-
-
-def _first_operations(graph: Graph) -> Iterator[str]:
-    """Yield what the first replica computes, that is summed, before values are joined.
-
-    What they are joined with, and what is done then, hangs on which replicas are beside it; and one
-    worker alone may print or keep something.
-    """
-    needed = _summed(graph)
-    for node in graph.nodes:
-        if _is_over_workers(node) or node.op.name == "ConcatV2":
-            return
-        if node.replica == 0 and not node.op.random and (not needed or id(node) in needed):
-            attrs = {name: value for name, value in node.attrs.items() if _is_plain(value)}
-            yield f"{node.op.name} {node.output.spec} {sorted(attrs.items())}"
-
-
-def _summed(graph: Graph) -> set[int]:
-    """Return the ids of the nodes that sums over workers are made of, and of the sums."""
-    found: set[int] = set()
-    for node in reversed(graph.nodes):
-        if _is_over_workers(node) or id(node) in found:
-            makers = [value.node for value in node.inputs]
-            found.update(id(each) for each in (node, *makers) if each is not None)
-    return found
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(map(_is_plain, value)))

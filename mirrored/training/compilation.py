@@ -30,6 +30,9 @@ from mirrored.training.network import Network
 if TYPE_CHECKING:
     from mirrored.training.compiled_metrics import CompiledMetrics
 
+# The names of what `Compilation.given` has.
+COMPILED = ("loss", "loss_weights", "metrics", "weighted_metrics")
+
 
 @dataclass
 class Compilation:

@@ -13,10 +13,10 @@ from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored.layers import InputLayer
 from mirrored.serialization.configured import deserialized, serialized
+from mirrored.training.compilation import COMPILED
 from mirrored.training.on_batches import SteppedOnBatches
 
 _GRAPH_KEYS = ("name", "layers", "input_layers", "output_layers")
-_COMPILED = ("loss", "loss_weights", "metrics", "weighted_metrics")
 
 
 @explained
@@ -126,7 +126,7 @@ class ConfiguredModel(SteppedOnBatches):
         config: dict[str, Any] = serialized(
             {
                 "optimizer": compilation.optimizer,
-                **dict(zip(_COMPILED, compilation.given, strict=True)),
+                **dict(zip(COMPILED, compilation.given, strict=True)),
                 "run_eagerly": compilation.run_eagerly,
                 "steps_per_execution": steps,
                 "jit_compile": jit,

@@ -66,7 +66,6 @@ def fit(
         model.history, model.stop_training = history, False
         logs: dict[str, float] = {}
         told.on_train_begin()
-        _check_values(model)
         for epoch in range(told._first_epoch(initial_epoch), epochs):
             if not trained.begin():
                 break
@@ -93,15 +92,6 @@ def _draw_alike(model: SteppedNetwork) -> None:
         from mirrored.distribute.worker_setup import draw_alike
 
         draw_alike(strategy.of_each_worker)
-
-
-def _check_values(model: SteppedNetwork) -> None:
-    """Raise WorkerError where workers begin with other values, as one of them may have loaded."""
-    strategy = model.distribute_strategy
-    if strategy.is_shared:
-        from mirrored.training.step_facts import values_of
-
-        strategy.check_alike(values_of(model), "the beginning of `fit`")
 
 
 def _train_epoch(
@@ -275,14 +265,24 @@ def _spans(
             told = f"{span.size} examples"
             if span.sizes is None:  # Else each worker has other ones.
                 told += f" (check {span.check():08x})"
-            facts = {"batches": [told]}
+            facts = {"batches": [told], **_values(model)}
             strategy.check_alike(facts, f"the first batch of an epoch to {kind}")
         yield span, before
         before += span.count
         if getattr(model, stop):
             break
     # A worker with fewer batches would go on to other steps, and the others add theirs to those.
-    strategy.check_alike({"batches": [str(before)]}, f"the end of an epoch's steps to {kind}")
+    facts = {"batches": [str(before)]}
+    if shared and kind == "train":  # What callbacks have changed in between.
+        facts |= _values(model)
+    strategy.check_alike(facts, f"the end of an epoch's steps to {kind}")
+
+
+def _values(model: SteppedNetwork) -> dict[str, list[str]]:
+    """Return the values and settings that are the same on all workers wherever an epoch begins."""
+    from mirrored.training.step_facts import values_of  # Of several workers.
+
+    return values_of(model)
 
 
 def _most(model: SteppedNetwork, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:

@@ -1,18 +1,22 @@
 """What a step works on, in lines that are the same on all workers of one program."""
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from mirrored import _nest
 from mirrored.distribute.distributed_variables import MirroredVariable
-from mirrored.distribute.worker_agreement import PLAIN
 from mirrored.ops.spec import TensorSpec
+from mirrored.serialization.writing import serialize_keras_object
+from mirrored.training.compilation import COMPILED
 from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.network import Network
 from mirrored.training.own_steps import optimizers_of
 
-# So many elements of a variable are looked at, and up to twice as many: all take too long.
-_ELEMENTS = 4096
+# Parts of configurations that may differ: a worker may number layers without weights differently.
+_LEFT_OUT = ("name", "module", "registered_name", "build_config")
 
 
 def facts_of(model: SteppedNetwork, size: int, specs: Iterable[TensorSpec]) -> dict[str, list[str]]:
@@ -23,18 +27,28 @@ def facts_of(model: SteppedNetwork, size: int, specs: Iterable[TensorSpec]) -> d
         size: How many examples the global batch has.
         specs: The shapes and dtypes of an example's arrays.
     """
+    layers = (layer for layer, _ in model._walk_with(()) if not isinstance(layer, Network))
+    compilation = model._compilation
+    compiled = zip(COMPILED, () if compilation is None else compilation.given, strict=False)
     return {
         "batches": [f"{size} examples", *(f"{each.dtype.name} {each.shape}" for each in specs)],
         "variables": [
             f"{each.name} {tuple(each.shape)} {each.dtype.name} trainable={each.trainable}"
             for each in model.variables
         ],
-        "settings of optimizers": list(_settings(model)),
+        "settings of optimizers": _settings_of_optimizers(model),
+        "settings of layers": [line for each in layers for line in _settings(each)],
+        "settings of losses and metrics": [
+            line
+            for name, value in compiled
+            for each in _nest.flatten(value)
+            for line in _settings(each, name)
+        ],
     }
 
 
 def values_of(model: SteppedNetwork) -> dict[str, list[str]]:
-    """Return what the variables of a worker's replicas hold, in few words each.
+    """Return the settings of optimizers and what variables hold, in few words each.
 
     Slots are left out, which are as many again, but for the optimizers' own numbers.
 
@@ -44,17 +58,39 @@ def values_of(model: SteppedNetwork) -> dict[str, list[str]]:
     own = (each for optimizer in optimizers_of(model) for each in optimizer.variables)
     held = [*model.variables, *(each for each in own if each.shape == ())]
     mirrored = [each for each in held if isinstance(each, MirroredVariable)]
-    return {"values of variables": [f"{each.name} (check {_check(each):08x})" for each in mirrored]}
+    return {
+        "settings of optimizers": _settings_of_optimizers(model),
+        "values of variables": [f"{each.name} (check {_check(each):08x})" for each in mirrored],
+    }
 
 
 def _check(variable: MirroredVariable) -> int:
-    array = variable.copies[0].numpy().reshape(-1)
-    some = np.ascontiguousarray(array[:: max(1, len(array) // _ELEMENTS)])
-    return zlib.crc32(some.view(np.uint8).data)
+    array = np.ascontiguousarray(variable.copies[0].numpy()).reshape(-1)
+    return zlib.crc32(array.view(np.uint8).data)
 
 
-def _settings(model: SteppedNetwork) -> Iterator[str]:
-    for optimizer in optimizers_of(model):
-        for each in optimizer.within:
-            settings = {k: v for k, v in vars(each).items() if isinstance(v, PLAIN)}
-            yield f"{type(each).__name__} {sorted(settings.items(), key=repr)}"
+def _settings_of_optimizers(model: SteppedNetwork) -> list[str]:
+    optimizers = (each for optimizer in optimizers_of(model) for each in optimizer.within)
+    return [line for each in optimizers for line in _settings(each)]
+
+
+def _settings(thing: Any, place: str | None = None) -> Iterator[str]:
+    """Return a line per value in the configuration of an object; its type where it has none."""
+    name = type(thing).__name__ if place is None else place
+    try:
+        config = serialize_keras_object(thing)
+    except Exception:  # A lambda, for example, or whatever a user's `get_config` raises.
+        config = type(thing).__name__
+    return _leaves(name, config)
+
+
+def _leaves(place: str, config: Any) -> Iterator[str]:
+    if isinstance(config, Mapping):
+        for key, value in config.items():
+            if key not in _LEFT_OUT:
+                yield from _leaves(place if key == "config" else f"{place}.{key}", value)
+    elif isinstance(config, list | tuple):
+        for i, value in enumerate(config):
+            yield from _leaves(f"{place}[{i}]", value)
+    else:
+        yield f"{place} = {config!r}"

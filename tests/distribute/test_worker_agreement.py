@@ -6,12 +6,14 @@ import pytest
 from launching import launch, needs_mpi
 
 CASES = [
-    ({"momentum": 0.25}, "settings of optimizers differ", "0.25"),
-    ({"activation": "relu"}, "operations on 2 examples differ", "Relu"),
+    ({"momentum": 0.25}, "settings of optimizers differ", "SGD.momentum = 0.25 on worker 1"),
+    ({"activation": "relu"}, "settings of layers differ", "Dense.activation = 'relu' on worker 1"),
     ({"units": 5}, "variables differ", "(2, 5)"),
     ({"batch_size": 2}, "batches differ", "2 examples"),
     ({"momentum": 0.75, "eagerly": True}, "settings of optimizers differ", "0.75"),
-    ({"value": 0.5}, "values of variables differ", "bias"),
+    ({"value": 0.5}, "for the first batch of an epoch to train, values of variables", "bias"),
+    ({"rate": 0.5}, "for the first batch of an epoch to train, settings", "learning_rate = 0.5"),
+    ({"loss": 3.0}, "for the step that trains, operations on 2 examples", "float32(3.0)"),
     ({"function": "sin"}, "the function 'step', operations on inputs of shapes [(2,)]", "Sin"),
     ({"batches": 2}, "for the first batch of a dataset, batches differ", "4 examples (check"),
     ({"order": 3}, "nothing", "nothing"),

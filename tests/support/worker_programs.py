@@ -140,6 +140,16 @@ def small(momentum: float = 0.5, units: int = 3, activation: str = "tanh") -> mr
     return model
 
 
+def scheduler_of(rate: float) -> mr.callbacks.Callback:
+    """Return a callback that sets a learning rate."""
+    return mr.callbacks.LearningRateScheduler(lambda epoch: rate)
+
+
+def scaled_errors(scale: float) -> Callable[[Any, Any], Any]:
+    """Return a loss of one's own, with a constant in it that no setting tells of."""
+    return lambda y_true, y_pred: mr.square(y_true - y_pred) * scale
+
+
 def looping(strategy: mr.distribute.Strategy, function: str) -> Any:
     """Return a recorded step, which sums a function, or what the first replica has of one."""
 
@@ -166,6 +176,7 @@ def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
         how["shuffle"] = "rows" not in case
         rows, eager = options.pop("rows", 8), options.pop("eagerly", case.get("eagerly", False))
         value, order = options.pop("value", 0.0), options.pop("order", 1)
+        rate, scale = options.pop("rate", None), options.pop("loss", 1.0)
         try:
             if "function" in case:
                 looping(strategy, options.pop("function", "exp"))(mr.ones((2,)))
@@ -174,10 +185,14 @@ def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
             kept = {name: each for name, each in options.items() if name != "batches"}
             with strategy.scope():
                 model = small(**kept)
+                if "loss" in case:
+                    model.compile("sgd", scaled_errors(scale))
                 model.run_eagerly = eager
             model.layers[-1].bias.assign([value])
             if order > 1:
                 mr.random.normal((order,))  # Which the next `fit` makes up for.
+            if rate is not None:
+                how["callbacks"] = [scheduler_of(rate)]
             model.fit(np.ones((rows, 2)), np.arange(float(rows)), **how)
             if "batches" in case:
                 numbers = mr.data.Dataset.range(9).shuffle(9, seed=2).batch(4)
