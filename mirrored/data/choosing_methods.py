@@ -59,7 +59,6 @@ class ChoosingMethods(Pipeline[ElementT]):
 
         Raises:
             TypeError: `log_warning` is no bool.
-            NotImplementedError: The dataset is not one that `map` returned.
 
         Example:
             >>> import mirrored as mr
@@ -69,11 +68,9 @@ class ChoosingMethods(Pipeline[ElementT]):
             >>> [float(each) for each in dataset.map(inverse).ignore_errors()]
             [1.0, 0.25]
         """
-        from mirrored.data.ignoring import ignoring  # Few datasets have errors.
-
         if not isinstance(log_warning, bool):
             raise TypeError(f"Expected bool for argument 'log_warning' not {log_warning!r}.")
-        return self._of(ignoring(self._transform, logs=log_warning))
+        return self._of(transforms.Ignored(self._transform, logs=log_warning))
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Return the elements before the first one of which a predicate is not true.

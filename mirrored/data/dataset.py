@@ -53,7 +53,7 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
     cannot have are a TypeError. Tensors are on CPU:0. Functions that are given are called with
     tensors, outside of tapes and recordings, on CPU:0; they may return tensors, arrays or numbers.
     An exception in one of them reaches whoever iterates, with a note that names the method and the
-    element's number.
+    element's number; the iterator then goes on with the next element.
 
     Args:
         transform: What makes the elements.
@@ -294,7 +294,9 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
 
         Random numbers that the function draws follow from a seed that is taken from the global one
         here, the iteration and the draw's number in it, whatever a `prefetch` makes ahead. So do
-        those of `filter` and `from_generator`.
+        those of `filter` and `from_generator`. Draws with a seed of their own follow from the
+        global seed, that one and the number of the call: each iterator begins again, and draws
+        with one seed are alike in a call, as in TensorFlow.
 
         Args:
             map_func: Called with the element's tensor or dict, or with the parts of a tuple.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored.data.failures import Failure, attempt
 from mirrored.data.leaf_specs import LeafSpec, common_specs
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.sources import INFINITE_CARDINALITY, Transform
@@ -42,19 +43,31 @@ class Directed(Transform):
         choices, *opened = [each.open(iteration.source(i)) for i, each in enumerate(self.sources)]
         places: list[Elements | None] = [*opened]
         form: Form | None = None
+
+        def checked(place: int, element: Element) -> Element:
+            nonlocal form
+            if type(element) is not Failure:
+                form = form or Form(element)
+                form.leaves(element, f"An element of dataset {place}")
+            return element
+
         try:
             for choice in choices:
+                if type(choice) is Failure:
+                    yield choice
+                    continue
                 place = int(choice)
                 if not 0 <= place < len(places):
-                    raise InvalidArgumentError(
-                        f"Selector index out of range: {place} >= {len(places)}. Choose among the "
-                        f"datasets by numbers from 0 to {len(places) - 1}."
+                    yield Failure(
+                        InvalidArgumentError(
+                            f"Selector index out of range: {place} >= {len(places)}. Choose among "
+                            f"the datasets by numbers from 0 to {len(places) - 1}."
+                        )
                     )
+                    continue
                 chosen = places[place]
                 for element in () if chosen is None else chosen:
-                    form = form or Form(element)
-                    form.leaves(element, f"An element of dataset {place}")
-                    yield element
+                    yield attempt(checked, place, element)
                     break
                 else:
                     places[place] = None
@@ -121,6 +134,9 @@ class Picked(Transform):
         drawn, weights = [each.open(iteration.source(i)) for i, each in enumerate(self.sources)]
         with closing(drawn), closing(weights):
             for number, each in zip(drawn, weights, strict=False):
+                if type(each) is Failure:
+                    yield each
+                    continue
                 sums = np.cumsum(each, dtype=np.float64).ravel()
                 place = np.searchsorted(sums, (int(number) + 0.5) / 2**32 * sums[-1], "right")
                 yield np.asarray(place, np.int64)

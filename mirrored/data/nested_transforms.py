@@ -4,13 +4,14 @@ A dataset that a function makes draws from the iteration that calls it, so that 
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from mirrored import _nest
+from mirrored.data.failures import Failure, attempt
 from mirrored.data.leaf_specs import NestedSpec
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.sources import (
@@ -19,6 +20,7 @@ from mirrored.data.sources import (
     Transform,
     external_of,
     named,
+    results_of,
     size_of_first,
 )
 from mirrored.data.spec import Element, Elements, Form, Nested, call_with, specs_of, to_leaf
@@ -89,13 +91,21 @@ class Windowed(Following):
         met: list[Element] = []
         form: Form | None = None
         specs = self._source.specs() if self.known else None
+
+        def window(rows: list[Element]) -> Element:
+            nonlocal form
+            failed = next((row for row in rows if type(row) is Failure), None)
+            if failed is not None:
+                return failed
+            form = form or Form(rows[0])
+            return self._window(form, rows, specs)
+
         with closing(self._source.open(iteration.source())) as elements:
             while True:
                 met += itertools.islice(elements, self._span - len(met))
                 if not met or (self._drop and len(met) < self._span):
                     return
-                form = form or Form(met[0])
-                yield self._window(form, met[:: self._stride], specs)
+                yield attempt(window, met[:: self._stride])
                 for _ in itertools.islice(elements, max(self._shift - len(met), 0)):
                     pass
                 del met[: self._shift]
@@ -132,14 +142,13 @@ class FlatMapped(Following):
         super().__init__(source)
         self._function = function
         self.cardinality = UNKNOWN_CARDINALITY
-        self.rng = Rng()
+        self.rng = Rng(function=function)
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator over one dataset after another."""
-        calls = _Calls(self, iteration)
+        draws, made = self.rng.call_draws(iteration), _Made(self)
         with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                yield from calls.open(index, element)
+            yield from results_of(elements, made.open, self._method, draws)
 
     def first(self) -> Element:
         """Return an element of the first dataset."""
@@ -152,51 +161,48 @@ class FlatMapped(Following):
     def _inner(self) -> Transform:
         """Return what gives the elements of the first dataset."""
         element = self._source.first()
-        with drawing_from(self.rng.stream(Iteration())):
-            return self.made_of(0, element)
+        with named(self._method, 0), drawing_from(self.rng.call_draws(Iteration())):
+            return self.made_of(element)
 
-    def made_of(self, index: int, element: Element) -> Transform:
+    def made_of(self, element: Element) -> Transform:
         """Return what the function makes of an element."""
-        with named(self._method, index):
-            made = call_with(self._function, element)
-            if not isinstance(made, Nested):
-                raise TypeError(
-                    f"The `{self._argument}` argument must return a `Dataset` object. Got "
-                    f"{type(made)!r}. Make one of it, as with `Dataset.from_tensors`."
-                )
+        made = call_with(self._function, element)
+        if not isinstance(made, Nested):
+            raise TypeError(
+                f"The `{self._argument}` argument must return a `Dataset` object. Got "
+                f"{type(made)!r}. Make one of it, as with `Dataset.from_tensors`."
+            )
         transform: Transform = made._transform
         return transform
 
 
-class _Calls:
+class _Made:
     """Opens the datasets that the function of a transform makes in one iteration."""
 
-    def __init__(self, transform: FlatMapped, iteration: Iteration) -> None:
+    def __init__(self, transform: FlatMapped) -> None:
         self._transform = transform
-        self._stream = transform.rng.stream(iteration)
         self._form: Form | None = None
 
-    @contextmanager
-    def at(self, index: int) -> Iterator[None]:
-        """Within this context another function of the user's is called, with this element."""
-        with named(self._transform._method, index), drawing_from(self._stream):
-            yield
-
-    def open(self, index: int, element: Element) -> Elements:
+    def open(self, _: int, element: Element) -> Elements:
         """Return an iterator over what is made of an element; the others are of the same form."""
-        with drawing_from(self._stream):
-            made = self._transform.made_of(index, element)
-            iteration = made.begin()
+        made = self._transform.made_of(element)
+        iteration = made.begin()
         self._transform.external = self._transform.external or external_of(made)
         return self._opened(made.open(iteration))
 
     def _opened(self, opened: Elements) -> Elements:
         with closing(opened) as elements:
-            for first in elements:
-                self._form = self._form or Form(first)
-                self._form.leaves(first, "An element of a dataset that was made")
-                yield first
+            for element in elements:
+                if type(element) is Failure:
+                    yield element
+                    continue
+                yield attempt(self._checked, element)
                 yield from elements
+
+    def _checked(self, first: Element) -> Element:
+        self._form = self._form or Form(first)
+        self._form.leaves(first, "An element of a dataset that was made")
+        return first
 
 
 class Interleaved(FlatMapped):
@@ -219,12 +225,16 @@ class Interleaved(FlatMapped):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator that goes round."""
-        calls = _Calls(self, iteration)
+        draws, made = self.rng.call_draws(iteration), _Made(self)
+
+        def opened(index: int, element: Element) -> tuple[Elements]:
+            return (made.open(index, element),)
+
         # One place for each that takes turns; None where one has ended. A place is filled when its
         # turn comes, as in TensorFlow.
         places: list[Elements | None] = []
         with closing(self._source.open(iteration.source())) as elements:
-            numbered = enumerate(elements)
+            datasets = results_of(elements, opened, self._method, draws)
             is_over = False
             try:
                 while not is_over or any(places):
@@ -233,10 +243,13 @@ class Interleaved(FlatMapped):
                             break
                         if place == len(places):
                             places.append(None)
-                        if places[place] is None and not is_over:
-                            pair = next(numbered, None)
-                            is_over = pair is None
-                            places[place] = pair and calls.open(*pair)
+                        while places[place] is None and not is_over:
+                            dataset = next(datasets, None)
+                            if type(dataset) is Failure:
+                                yield dataset
+                                continue
+                            is_over = dataset is None
+                            places[place] = dataset
                         yield from self._turn(places, place)
             finally:
                 for each in places:
@@ -249,11 +262,12 @@ class Interleaved(FlatMapped):
         if opened is None:
             return
         given = 0
-        for element in itertools.islice(opened, self._block):
-            given += 1
+        for element in opened:
             yield element
-        if given < self._block:
-            places[place] = None
+            given += type(element) is not Failure
+            if given == self._block:
+                return
+        places[place] = None
 
 
 class Grouped(FlatMapped):
@@ -282,23 +296,25 @@ class Grouped(FlatMapped):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator over windows as they fill, then over those that are left by key."""
-        calls = _Calls(self, iteration)
+        draws, made = self.rng.call_draws(iteration), _Made(self)
         groups: dict[int, tuple[int, list[Element]]] = {}
         specs = self._source.specs() if self._source.known else None
-        index = 0
+
+        def step(index: int, element: Element) -> Iterable[Element]:
+            key = self._key_of(element)
+            if key not in groups:
+                groups[key] = self._size_of(key), []
+            size, group = groups[key]
+            group.append(element)
+            if len(group) < size:
+                return ()
+            del groups[key]
+            return made.open(index, self._pair(key, group, specs))
+
         with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                with calls.at(index):
-                    key = self._key_of(element)
-                    if key not in groups:
-                        groups[key] = self._size_of(key), []
-                size, group = groups[key]
-                group.append(element)
-                if len(group) == size:
-                    del groups[key]
-                    yield from calls.open(index, self._pair(key, group, specs))
-        for key in sorted(groups):
-            yield from calls.open(index, self._pair(key, groups.pop(key)[1], specs))
+            yield from results_of(elements, step, self._method, draws)
+        left = (self._pair(key, groups[key][1], specs) for key in sorted(groups))
+        yield from results_of(left, made.open, self._method, draws)
 
     def _pair(self, key: int, group: list[Element], specs: Any) -> Element:
         return np.array(key, np.int64), self._as_dataset(Listed(group, specs))
@@ -316,8 +332,8 @@ class Grouped(FlatMapped):
 
     def _inner(self) -> Transform:
         element = self._source.first()
-        with drawing_from(self.rng.stream(Iteration())):
-            return self.made_of(0, self._pair(self._key_of(element), [element], None))
+        with named(self._method, 0), drawing_from(self.rng.call_draws(Iteration())):
+            return self.made_of(self._pair(self._key_of(element), [element], None))
 
 
 def _whole_scalar(name: str, value: Any) -> int:

@@ -4,7 +4,6 @@ The shapes to pad to and the values to pad with are checked against an element's
 the method is called where that is known, else with the first element.
 """
 
-import itertools
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from mirrored import _nest
 from mirrored._numbers import as_integer
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Following, Transform, batches_of, size_of_first
+from mirrored.data.sources import Following, Transform, batches_of, joined_rows, size_of_first
 from mirrored.data.spec import Element, Elements, Form, specs_of, to_leaf
 from mirrored.errors import InvalidArgumentError
 
@@ -87,16 +86,19 @@ class PaddedBatched(Following):
         """Return an iterator of batches."""
         specs = self._source.specs() if self.known else None
         form: Form | None = None
+        paddings: list[_Padding] = []
+
+        def batch(rows: list[Element], _: int) -> Element:
+            nonlocal form, paddings
+            if form is None:
+                paddings = self._paddings(_ranks(rows[0]) if specs is None else specs)
+                form = Form(rows[0])
+            leaves = [form.leaves(row, "An element of `padded_batch`") for row in rows]
+            pairs = zip(paddings, zip(*leaves, strict=True), strict=True)
+            return form.pack([padding.joined(column) for padding, column in pairs])
+
         with closing(self._source.open(iteration.source())) as elements:
-            while rows := list(itertools.islice(elements, self._size)):
-                if len(rows) < self._size and self._drop:
-                    return
-                if form is None:
-                    form = Form(rows[0])
-                    paddings = self._paddings(_ranks(rows[0]) if specs is None else specs)
-                leaves = [form.leaves(row, "An element of `padded_batch`") for row in rows]
-                pairs = zip(paddings, zip(*leaves, strict=True), strict=True)
-                yield form.pack([padding.joined(column) for padding, column in pairs])
+            yield from joined_rows(elements, self._size, batch, self._drop)
 
     def _paddings(self, specs: Any) -> list[_Padding]:
         """Return how each part is padded; raises where that does not fit the elements."""

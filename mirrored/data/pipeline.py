@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored.data.failures import Succeeding, succeeded
 from mirrored.data.leaf_specs import public_specs
 from mirrored.data.positions import Position, elements_from, go_on_after, position_of, words_of
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
-from mirrored.data.spec import Elements, Nested, check_arrays, to_numpy, to_tensors
+from mirrored.data.spec import Nested, check_arrays, to_numpy, to_tensors
 from mirrored.data.states import States, reduced
 from mirrored.devices import get_device
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
@@ -143,9 +144,9 @@ class Pipeline(Nested, Generic[ElementT]):
         """Return the dataset that a transform makes."""
         raise NotImplementedError(f"{type(self).__name__} has no `_of`.")
 
-    def _host_elements(self) -> Elements:
-        """Yield the elements as read-only arrays, for our own use; to be closed."""
-        return elements_from(self._transform, Position())
+    def _host_elements(self) -> Succeeding:
+        """Return an iterator of the elements as read-only arrays, for our own use; to be closed."""
+        return Succeeding(elements_from(self._transform, Position()))
 
     def _known_spec(self) -> Any:
         """Return `element_spec` where no element has to be made for it, else None."""
@@ -234,9 +235,12 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
 
     def produce(self) -> list[Any]:
         """Return the next element."""
-        element = to_tensors(next(self._elements))
-        self._position.taken += 1
-        return [element]
+        return [to_tensors(succeeded(self._take()))]
+
+    def _take(self) -> Any:
+        item = next(self._elements)
+        self._position.taken += 1  # An element that could not be made counts.
+        return item
 
     @property
     def state(self) -> tuple[int, ...]:

@@ -64,9 +64,9 @@ def words_of(transform: Transform, position: Position) -> tuple[int, ...]:
             "arrays."
         )
     iteration = position.iteration
-    numbers = [0, 0] * sum(each.rng is not None for each in _all(transform))
+    numbers = [0, 0, 0] * sum(each.rng is not None for each in _all(transform))
     if iteration is not None:
-        numbers = [each for pair in _draws(transform, iteration) for each in pair]
+        numbers = [each for draws in _draws(transform, iteration) for each in draws]
     return (_kind(transform), position.taken, iteration is not None, *numbers)
 
 
@@ -106,18 +106,21 @@ def _all(transform: Transform) -> Iterator[Transform]:
 
 def _kind(transform: Transform) -> int:
     """Return a number that other pipelines hardly have."""
-    parts = [f"{type(each).__name__} {len(each.sources)}" for each in _all(transform)]
+    each_kind = [(type(each).__name__, len(each.sources), each.rng) for each in _all(transform)]
+    parts = [f"{name} {count} {rng is not None}" for name, count, rng in each_kind]
     return zlib.crc32(" ".join(parts).encode())
 
 
-def _draws(transform: Transform, iteration: Iteration) -> Iterator[tuple[int, int]]:
+def _draws(transform: Transform, iteration: Iteration) -> Iterator[tuple[int, int, int]]:
     if transform.rng is not None:
-        yield iteration.number, iteration.seed or 0
+        yield iteration.number, iteration.seed or 0, iteration.base or 0
     for source, inner in zip(transform.sources, iteration.sources, strict=True):
         yield from _draws(source, inner)
 
 
 def _iteration(transform: Transform, numbers: Iterator[int]) -> Iteration:
-    number, seed = (0, None) if transform.rng is None else (next(numbers), next(numbers))
+    number, seed, base = 0, None, None
+    if transform.rng is not None:
+        number, seed, base = next(numbers), next(numbers), next(numbers)
     sources = tuple([_iteration(source, numbers) for source in transform.sources])
-    return Iteration(number, sources, seed=seed)
+    return Iteration(number, sources, seed=seed, base=base)

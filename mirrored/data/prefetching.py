@@ -6,11 +6,11 @@ The thread ends with the iterator that it works for, however that ends.
 import os
 import threading
 import weakref
-from contextlib import closing
 from queue import SimpleQueue
 from typing import Any
 
 from mirrored._threads import new_thread, start
+from mirrored.data.failures import Failure
 from mirrored.data.rng import Iteration
 from mirrored.data.sources import Derived, Transform
 from mirrored.data.spec import Elements
@@ -59,15 +59,21 @@ class _Worker:
         self._process = os.getpid()
         self._items: Items = SimpleQueue()
         self._room = threading.Semaphore(most)
+        self._elements = transform.open(iteration)
+        self._start()
+        hold_devices(self)
+
+    def _start(self) -> None:
+        self._is_paused = False
         stopped = threading.Event()
         thread = new_thread(
-            "mirrored-prefetch", _work, transform, iteration, self._items, self._room, stopped
+            "mirrored-prefetch", _work, self._elements, self._items, self._room, stopped
         )
         # At exit too: a thread must not run Python code while the interpreter goes away. Before
         # the start, which an interrupt may end.
         self.stop = weakref.finalize(self, _stop, thread, self._room, stopped, self._process)
+        self._thread = thread
         start(thread)
-        hold_devices(self)
 
     def lose_devices(self) -> None:
         """End the thread, and say so to whoever waits for an element."""
@@ -82,29 +88,40 @@ class _Worker:
                 "process, which has not got its thread. Received: an iterator made before the "
                 "fork. Iterate over the dataset again."
             )
+        if self._is_paused:
+            self.stop.detach()
+            self._start()
         item = self._items.get()
         self._room.release()
+        self._is_paused = type(item[1]) is Failure
+        if self._is_paused:
+            self._thread.join()
         return item
 
 
 def _work(
-    transform: Transform,
-    iteration: Iteration,
+    elements: Elements,
     items: Items,
     room: threading.Semaphore,
     stopped: threading.Event,
 ) -> None:
-    """Make elements while there is room; what goes wrong reaches the consumer as an item."""
+    """Make elements while there is room, up to one that cannot be made.
+
+    What goes wrong reaches the consumer as an item; where that is a `Failure`, another thread goes
+    on if the consumer asks for more.
+    """
     try:
-        with closing(transform.open(iteration)) as elements:
-            while True:
-                room.acquire()
-                if stopped.is_set():
-                    return
-                element = next(elements, _END)
-                if element is _END:
-                    break
-                items.put(("element", element))
+        while True:
+            room.acquire()
+            if stopped.is_set():
+                elements.close()
+                return
+            element = next(elements, _END)
+            if element is _END:
+                break
+            items.put(("element", element))
+            if type(element) is Failure:
+                return
         items.put(("end", None))
     except BaseException as error:
         items.put(("error", error))

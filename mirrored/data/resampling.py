@@ -3,7 +3,7 @@
 An element is accepted with a probability that is its class's wanted part over its part so far.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Transform, named
+from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Transform, named, results_of
 from mirrored.data.spec import Element, Elements, call_with, to_leaf
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.rng_state import drawing_from
@@ -48,17 +48,19 @@ class Resampled(Following):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of the pairs whose elements are accepted."""
-        stream = self.rng.stream(iteration)
-        generator = stream.generator()
+        draws = self.rng.call_draws(iteration)
+        generator = draws.generator()
         seen = np.full(len(self._target), float(_SEEN_BEFORE))
+
+        def step(_: int, element: Element) -> Iterable[Element]:
+            label, pair = self._labelled(element)
+            seen[label] += 1
+            parts = seen / seen.sum() if self._initial is None else self._initial
+            is_accepted = generator.random() < _acceptance(self._target, parts)[label]
+            return (pair,) if is_accepted else ()
+
         with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                with named("rejection_resample", index), drawing_from(stream):
-                    label, pair = self._labelled(element)
-                seen[label] += 1
-                parts = seen / seen.sum() if self._initial is None else self._initial
-                if generator.random() < _acceptance(self._target, parts)[label]:
-                    yield pair
+            yield from results_of(elements, step, "rejection_resample", draws)
 
     def _labelled(self, element: Element) -> tuple[int, Element]:
         label = to_leaf(call_with(self._class_of, element))
@@ -77,7 +79,7 @@ class Resampled(Following):
     def first(self) -> Element:
         """Return a pair."""
         element = self._source.first()
-        with named("rejection_resample", 0), drawing_from(self.rng.stream(Iteration())):
+        with named("rejection_resample", 0), drawing_from(self.rng.call_draws(Iteration())):
             return self._labelled(element)[1]
 
 

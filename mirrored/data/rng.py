@@ -4,12 +4,15 @@ A thread that makes elements ahead is stopped at any time: nothing that it did m
 """
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.ops import SeedGenerator
+from mirrored.ops.philox import WORD, Key
 from mirrored.ops.rng_state import (
     RngState,
     as_seed,
@@ -20,7 +23,46 @@ from mirrored.ops.rng_state import (
 )
 
 
-class Iteration(NamedTuple):
+class Calls:
+    """The number of calls that a function of a dataset had in one iterator.
+
+    Attributes:
+        number: That number, over all passes of `repeat`.
+        inner: The calls of functions of the datasets that it made, by the functions' code.
+    """
+
+    __slots__ = ("inner", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.inner: dict[Any, Calls] = {}
+
+
+@dataclass
+class CallDraws(RngState):
+    """The draws of a function that a dataset calls for each element.
+
+    As in TensorFlow, where each op has a state of its own that begins with the iterator, draws
+    with a seed of their own follow from it and from the number of the call: draws with one seed
+    are alike in a call, and the next iterator begins again.
+
+    Attributes:
+        base: The global seed, which draws with a seed of their own follow from too.
+        calls: The calls in this iterator.
+    """
+
+    base: int = 0
+    calls: Calls = field(default_factory=Calls)
+
+    def next(self, seed: int | None = None) -> tuple[Key, int]:
+        """Return key and number of the next draw."""
+        if seed is None:
+            return super().next()
+        return (self.base, 1 + seed % (WORD - 1)), self.calls.number
+
+
+@dataclass(frozen=True)
+class Iteration:
     """Which of all iterations over a transform one is: what that draws in it follows from this.
 
     Without arguments it is the first one of a transform that has no source.
@@ -30,16 +72,20 @@ class Iteration(NamedTuple):
         sources: The iterations of the transforms that the transform takes elements from.
         passes: Where `repeat` is in it: the numbers of the passes, the outermost first.
         seed: What is drawn in it follows from; None: the seed that the transform has.
+        base: What draws with a seed of their own follow from; None: the transform's.
+        calls: The calls of the transform's function in it.
     """
 
     number: int = 0
     sources: "tuple[Iteration, ...]" = ()
     passes: tuple[int, ...] = ()
     seed: int | None = None
+    base: int | None = None
+    calls: Calls = field(default_factory=Calls, compare=False)
 
     def source(self, index: int = 0) -> "Iteration":
         """Return the iteration of a transform that elements are taken from, in the same pass."""
-        return self.sources[index]._replace(passes=self.passes)
+        return replace(self.sources[index], passes=self.passes)
 
     def first(self) -> "Iteration":
         """Return what stands for every iteration of a transform that draws the same in each."""
@@ -49,23 +95,47 @@ class Iteration(NamedTuple):
         """Return the iteration in a pass of `repeat`; the first is as if there was no `repeat`."""
         if index == 0 and not self.passes:
             return self
-        return self._replace(passes=(*self.passes, index))
+        return replace(self, passes=(*self.passes, index))
+
+    def again(self) -> "Iteration":
+        """Return the iteration for another iterator, in which functions have no calls yet."""
+        return replace(self, sources=tuple([each.again() for each in self.sources]), calls=Calls())
 
 
 class Rng:
     """The seed of a transform, and how many iterators there were.
 
     Without one it is taken from the global stream, now and in the caller's thread.
+
+    Args:
+        seed: The seed.
+        function: The user's function that draws.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | None = None, function: Callable[..., Any] | None = None) -> None:
+        state = current_rng_state()
+        self._base = state.base if isinstance(state, CallDraws) else state.seed
         self._seed = new_seed() if seed is None else as_seed(seed)
         self._numbers = itertools.count()
+        # A dataset that a function makes has the same functions each time.
+        self._key = getattr(function, "__code__", id(function))
 
     @property
     def seed(self) -> int | None:
         """The seed."""
         return self._seed
+
+    @property
+    def base(self) -> int | None:
+        """The global seed when this was made, or that of the function that made it."""
+        return self._base
+
+    def calls(self) -> Calls:
+        """Return the calls of the function in an iterator that begins."""
+        state = current_rng_state()
+        if isinstance(state, CallDraws):
+            return state.calls.inner.setdefault(self._key, Calls())
+        return Calls()
 
     def go_on_after(self, number: int) -> None:
         """Let the iterators that begin from now on have greater numbers."""
@@ -80,8 +150,16 @@ class Rng:
 
     def stream(self, iteration: Iteration) -> RngState:
         """Return what the transform draws from in an iteration, from the beginning on."""
+        return RngState(self._derived(iteration))
+
+    def call_draws(self, iteration: Iteration) -> CallDraws:
+        """Return what the transform's function draws from in an iteration."""
+        base = self._base if iteration.base is None else iteration.base
+        return CallDraws(self._derived(iteration), base=base, calls=iteration.calls)
+
+    def _derived(self, iteration: Iteration) -> int:
         seed = self._seed if iteration.seed is None else iteration.seed
-        return RngState(derived_seed(seed, iteration.number, *iteration.passes))
+        return derived_seed(seed, iteration.number, *iteration.passes)
 
     def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:
         """Return the numbers below `size` in the order that the transform draws in an iteration."""
@@ -102,6 +180,15 @@ class FitRng(Rng):
     def seed(self) -> None:
         """None: it is the generator's."""
         return None
+
+    @property
+    def base(self) -> None:
+        """None: no function draws."""
+        return None
+
+    def calls(self) -> Calls:
+        """Return none: there is no function."""
+        return Calls()
 
     def number(self) -> int:
         """Take the seed; there is one iteration."""

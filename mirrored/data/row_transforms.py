@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored.data.arrays import Rows, count_of, joined, rows_from, take
+from mirrored.data.failures import Failure
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.sources import (
     INFINITE_CARDINALITY,
@@ -22,6 +23,7 @@ from mirrored.data.sources import (
     Slices,
     Transform,
     batches_of,
+    joined_rows,
     size_of_first,
 )
 from mirrored.data.spec import Element, Elements, Form, spec_of
@@ -82,7 +84,12 @@ def _picked(
     items: Iterator[Any], buffer_size: int, generator: "np.random.Generator"
 ) -> Iterator[Any]:
     """Yield items in random order: one of a full buffer each time, whose place the next takes."""
-    buffer = list(itertools.islice(items, buffer_size))
+    buffer: list[Any] = []
+    while len(buffer) < buffer_size and (item := next(items, _OVER)) is not _OVER:
+        if type(item) is Failure:
+            yield item
+        else:
+            buffer.append(item)
     ahead = list(itertools.islice(items, 1))
     items = itertools.chain(ahead, items)
     while ahead:
@@ -90,12 +97,17 @@ def _picked(
         for place in generator.integers(len(buffer), size=_AT_ONCE).tolist():
             item = next(items, _OVER)
             if item is _OVER:
+                ahead = []
                 break
             yield buffer[place]
+            while type(item) is Failure:
+                yield item
+                item = next(items, _OVER)
+            if item is _OVER:
+                del buffer[place]
+                ahead = []
+                break
             buffer[place] = item
-        else:
-            continue
-        break
     for place in generator.permutation(len(buffer)).tolist():
         yield buffer[place]
 
@@ -137,14 +149,16 @@ class Batched(Following):
 
     def _joined(self, iteration: Iteration) -> Elements:
         form: Form | None = None
+
+        def stacked(rows: list[Element], first: int) -> Element:
+            nonlocal form
+            form = form or _form_of_arrays(rows[0])
+            return _stacked(form, rows, first)
+
         with closing(self._source.open(iteration.source())) as elements:
-            for first in itertools.count(step=self._size):
-                rows = list(itertools.islice(elements, self._size))
-                if len(rows) == self._size or (rows and not self._drop):
-                    form = form or _form_of_arrays(rows[0])
-                    yield _stacked(form, rows, first)
-                if len(rows) < self._size:
-                    return
+            yield from joined_rows(
+                elements, self._size, stacked, self._drop, self._source.drops_batches
+            )
 
     def first(self) -> Element:
         """Return a batch of one element, over and over."""

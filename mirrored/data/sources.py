@@ -5,7 +5,7 @@ Elements travel as NumPy arrays, and rows of arrays as chunks where nothing look
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored.data.arrays import Rows, take
+from mirrored.data.failures import Failure, attempt, succeeded
 from mirrored.data.leaf_specs import LeafSpec
-from mirrored.data.rng import Iteration, Rng
+from mirrored.data.rng import CallDraws, Iteration, Rng
 from mirrored.data.spec import (
     Element,
     Elements,
@@ -44,6 +45,8 @@ class Transform(ABC):
         rng: What it draws from, None where it draws nothing.
         batch_size: How many rows an element joins; None: each is a row.
         external: The method by which elements come from what only Python knows the state of.
+        drops_batches: Whether an element that cannot be made drops the whole batch that it is in:
+            TensorFlow computes `map` and `batch` as one.
     """
 
     cardinality: int = UNKNOWN_CARDINALITY
@@ -52,6 +55,7 @@ class Transform(ABC):
     rng: Rng | None = None
     batch_size: int | None = None
     external: str | None = None
+    drops_batches: bool = False
 
     @property
     def slices(self) -> "Slices | None":
@@ -66,13 +70,16 @@ class Transform(ABC):
     def begin(self) -> Iteration:
         """Return the iteration that begins: to be called by the thread that wants it."""
         sources = tuple([source.begin() for source in self.sources])
-        if self.rng is None:
+        rng = self.rng
+        if rng is None:
             return Iteration(0, sources)
-        return Iteration(self.rng.number(), sources, seed=self.rng.seed)
+        return Iteration(rng.number(), sources, seed=rng.seed, base=rng.base, calls=rng.calls())
 
     @abstractmethod
     def open(self, iteration: Iteration) -> Elements:
         """Return a new iterator, whose `close` ends all that works for it.
+
+        An element that cannot be made is a `Failure`, after which the others come.
 
         Args:
             iteration: What it draws follows from this, and from nothing else.
@@ -93,7 +100,7 @@ class Transform(ABC):
         """Return an element like the first one, which does not count as an iterator."""
         with closing(self.open(Iteration())) as elements:
             for element in elements:
-                return element
+                return succeeded(element)
         raise ValueError("The structure of the elements of an empty dataset is not known.")
 
     def specs(self) -> Any:
@@ -153,6 +160,69 @@ def named(method: str, index: int) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"In Dataset.{method}, at element {index} (counted from 0).")
         raise
+
+
+def results_of(
+    elements: Elements,
+    step: Callable[[int, Element], Iterable[Element] | None],
+    method: str = "",
+    draws: CallDraws | None = None,
+) -> Elements:
+    """Yield what a step makes of each element, and a `Failure` for those of which it raises.
+
+    Args:
+        elements: The elements; those that could not be made are handed on.
+        step: From an element's number and the element to what is yielded; None: all of it ends.
+        method: The dataset's method, where the step calls a user's function.
+        draws: What that function draws from.
+    """
+
+    def call(index: int, element: Element) -> Iterable[Element] | None:
+        if draws is None:
+            return step(index, element)
+        with named(method, index), drawing_from(draws):
+            return step(index, element)
+
+    for index, element in enumerate(elements):
+        made = (element,) if type(element) is Failure else attempt(call, index, element)
+        if made is None:
+            return
+        if draws is not None and type(element) is not Failure:
+            draws.calls.number += 1
+        if type(made) is Failure:
+            yield made
+        else:
+            yield from made
+
+
+def joined_rows(
+    elements: Elements,
+    size: int,
+    join: Callable[[list[Element], int], Element],
+    drop_remainder: bool,
+    drops_batches: bool = False,
+) -> Elements:
+    """Yield batches of elements; one that could not be made takes the place of its batch.
+
+    Args:
+        elements: The elements.
+        size: How many a batch has.
+        join: From the elements of a batch, and the number of the first, to the batch.
+        drop_remainder: Whether to leave out a last batch that has fewer.
+        drops_batches: Whether the rest of the batch is dropped too; else the next one begins.
+    """
+    rows: list[Element] = []
+    failed: Failure | None = None
+    index = -1
+    for index, element in enumerate(elements):
+        rows.append(element)
+        if type(element) is Failure:
+            failed = failed or element
+        if len(rows) == size or (failed and not drops_batches):
+            yield failed or attempt(join, rows, index + 1 - len(rows))
+            rows, failed = [], None
+    if rows and (failed or not drop_remainder):
+        yield failed or attempt(join, rows, index + 1 - len(rows))
 
 
 # ---------------------------------------------------------------------------- sources
@@ -231,19 +301,26 @@ class Generated(Transform):
         with named("from_generator", 0), host_scope(), drawing_from(stream):
             iterator = iter(self._generator(*self._args))
         form: Form | None = None
+
+        def following(index: int) -> Element:
+            nonlocal form
+            with named("from_generator", index):
+                with host_scope(), drawing_from(stream):
+                    value = next(iterator, _OVER)
+                if value is _OVER:
+                    return _OVER
+                if self._signature is not None:
+                    return conform(value, self._signature)
+                element = to_element(value, "What the generator yielded")
+                form = form or Form(element)
+                form.leaves(element, "What the generator yielded")
+                return element
+
         try:
             for index in itertools.count():
-                with named("from_generator", index):
-                    with host_scope(), drawing_from(stream):
-                        value = next(iterator, _OVER)
-                    if value is _OVER:
-                        return
-                    if self._signature is not None:
-                        element = conform(value, self._signature)
-                    else:
-                        element = to_element(value, "What the generator yielded")
-                        form = form or Form(element)
-                        form.leaves(element, "What the generator yielded")
+                element = attempt(following, index)
+                if element is _OVER:
+                    return
                 yield element
         finally:
             close = getattr(iterator, "close", None)
@@ -297,7 +374,8 @@ class Zipped(Transform):
         opened = [transform.open(iteration.source(i)) for i, transform in enumerate(self.sources)]
         try:
             for elements in zip(*opened, strict=False):
-                yield _nest.pack_like(self._structure, list(elements))
+                failed = next((each for each in elements if type(each) is Failure), None)
+                yield failed or _nest.pack_like(self._structure, list(elements))
         finally:
             for each in opened:
                 each.close()

@@ -3,13 +3,14 @@
 A state is made of arrays, as elements are, and keeps its structure and its dtypes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any
 
 from mirrored import _nest
+from mirrored.data.failures import Succeeding
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import Following, Transform, named
+from mirrored.data.sources import Following, Transform, named, results_of
 from mirrored.data.spec import (
     Element,
     Elements,
@@ -35,13 +36,13 @@ class States:
     def __init__(self, initial: Any, argument: str, function: Callable[..., Any]) -> None:
         check_callable(argument, function)
         self.initial = to_element(initial, "`initial_state`")
-        self._argument, self._function = argument, function
+        self._argument, self.function = argument, function
         self._form = Form(self.initial)
 
     def call(self, state: Element, element: Element) -> Any:
         """Return what the function makes of a state and an element."""
         with host_scope():
-            return self._function(to_tensors(state), to_tensors(element))
+            return self.function(to_tensors(state), to_tensors(element))
 
     def following(self, value: Any) -> Element:
         """Return a state that the function returned, if it is one like the first."""
@@ -63,7 +64,7 @@ class States:
         return self._form.pack(leaves)
 
 
-def reduced(elements: Elements, states: States) -> Element:
+def reduced(elements: Succeeding, states: States) -> Element:
     """Return the last state."""
     state = states.initial
     with closing(elements):
@@ -88,19 +89,22 @@ class Scanned(Following):
     def __init__(self, source: Transform, states: States) -> None:
         super().__init__(source)
         self._states = states
-        self.rng = Rng()
+        self.rng = Rng(function=states.function)
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
-        stream, state = self.rng.stream(iteration), self._states.initial
+        state = self._states.initial
         form: Form | None = None
+
+        def step(_: int, element: Element) -> Iterable[Element]:
+            nonlocal state, form
+            state, result = self._next(state, element)
+            form = form or Form(result)
+            form.leaves(result, "What `scan_func` returned")
+            return (result,)
+
         with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                with named("scan", index), drawing_from(stream):
-                    state, result = self._next(state, element)
-                    form = form or Form(result)
-                    form.leaves(result, "What `scan_func` returned")
-                yield result
+            yield from results_of(elements, step, "scan", self.rng.call_draws(iteration))
 
     def _next(self, state: Element, element: Element) -> tuple[Element, Element]:
         pair = self._states.call(state, element)
@@ -115,5 +119,5 @@ class Scanned(Following):
     def first(self) -> Element:
         """Return the result for an element."""
         element = self._source.first()
-        with named("scan", 0), drawing_from(self.rng.stream(Iteration())):
+        with named("scan", 0), drawing_from(self.rng.call_draws(Iteration())):
             return self._next(self._states.initial, element)[1]

@@ -3,14 +3,16 @@
 None of these transforms writes into an element: many may hold it, a cache among them.
 """
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mirrored import _nest
+from mirrored._logging import logger
+from mirrored.data.failures import Failure, succeeded
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec, common_specs
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.sources import (
@@ -20,6 +22,7 @@ from mirrored.data.sources import (
     Following,
     Transform,
     named,
+    results_of,
 )
 from mirrored.data.spec import Element, Elements, Form, call_with, specs_of, to_element
 from mirrored.errors import InvalidArgumentError
@@ -31,31 +34,29 @@ from mirrored.ops.rng_state import drawing_from
 class Mapped(Following):
     """What a function makes of each element."""
 
+    drops_batches = True
     rng: Rng
 
     def __init__(self, source: Transform, function: Callable[..., Any]) -> None:
         super().__init__(source)
         self._function = function
-        self.rng = Rng()
+        self.rng = Rng(function=function)
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
         form: Form | None = None
-        stream = self.rng.stream(iteration)
+
+        def step(_: int, element: Element) -> Iterable[Element]:
+            nonlocal form
+            result = self._result(element)
+            form = form or Form(result)
+            form.leaves(result, "What `map_func` returned")
+            return (result,)
+
         with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                with named("map", index), drawing_from(stream):
-                    result = self.result(element)
-                    form = form or Form(result)
-                    form.leaves(result, "What `map_func` returned")
-                yield result
+            yield from results_of(elements, step, "map", self.rng.call_draws(iteration))
 
-    def result(self, element: Element) -> Element:
-        """Return the result for an element, in a scope that says what it draws.
-
-        Args:
-            element: The element.
-        """
+    def _result(self, element: Element) -> Element:
         value = call_with(self._function, element)
         # A list is a tuple of results, as in TensorFlow.
         value = tuple(value) if isinstance(value, list) else value
@@ -64,8 +65,8 @@ class Mapped(Following):
     def first(self) -> Element:
         """Return the result for an element."""
         element = self._source.first()
-        with named("map", 0), drawing_from(self.rng.stream(Iteration())):
-            return self.result(element)
+        with named("map", 0), drawing_from(self.rng.call_draws(Iteration())):
+            return self._result(element)
 
 
 class Filtered(Derived):
@@ -77,21 +78,20 @@ class Filtered(Derived):
     def __init__(self, source: Transform, predicate: Callable[..., Any]) -> None:
         super().__init__(source)
         self._predicate = predicate
-        self.rng = Rng()
+        self.rng = Rng(function=predicate)
         if source.cardinality != 0:
             self.cardinality = UNKNOWN_CARDINALITY
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
-        stream = self.rng.stream(iteration)
+
+        def step(_: int, element: Element) -> Iterable[Element] | None:
+            if self._is_kept(element):
+                return (element,)
+            return None if self._ends else ()
+
         with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                with named(self._method, index), drawing_from(stream):
-                    kept = self._is_kept(element)
-                if kept:
-                    yield element
-                elif self._ends:
-                    return
+            yield from results_of(elements, step, self._method, self.rng.call_draws(iteration))
 
     def _is_kept(self, element: Element) -> bool:
         kept = np.asarray(call_with(self._predicate, element))
@@ -132,10 +132,67 @@ class Chosen(Derived):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
-        if self._which[1] == 0:
+        start, stop, step = self._which
+        left = None if stop is None else len(range(start, stop, step))
+        if left == 0:
             return
+        to_skip = between = start
         with closing(self._source.open(iteration.source())) as elements:
-            yield from itertools.islice(elements, *self._which)
+            for element in elements:
+                if type(element) is Failure:  # It has no number; skipping begins again after it.
+                    to_skip = between if to_skip else 0
+                    yield element
+                elif to_skip:
+                    to_skip -= 1
+                else:
+                    yield element
+                    to_skip = between = step - 1
+                    left = None if left is None else left - 1
+                    if left == 0:
+                        return
+
+
+class Ignored(Following):
+    """The elements that are made without an error.
+
+    Args:
+        source: What gives the elements.
+        logs: Whether each error is a warning of the log.
+    """
+
+    # What a program that is wrong raises: TensorFlow would when it builds the dataset.
+    _wrong = (NameError, AttributeError, TypeError, ImportError)
+
+    def __init__(self, source: Transform, *, logs: bool) -> None:
+        super().__init__(source)
+        self.cardinality = UNKNOWN_CARDINALITY
+        self.known = source.known
+        self._logs = logs
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of those elements."""
+        with closing(self._source.open(iteration.source())) as elements:
+            for element in elements:
+                if type(element) is not Failure or isinstance(element.error, self._wrong):
+                    yield element
+                elif self._logs:
+                    logger.warning("Error raised with error message %s", element.error)
+
+    def first(self) -> Element:
+        """Return the first of them; without any, raise the error of the first that was tried."""
+        with closing(self.open(_first_iteration(self))) as elements:
+            for element in elements:
+                return succeeded(element)
+        return self._source.first()
+
+    def specs(self) -> Any:
+        """Return those of the other transform, or the structure of the first of them."""
+        return self._source.specs() if self.known else super().specs()
+
+
+def _first_iteration(transform: Transform) -> Iteration:
+    """Return the first iteration over a transform, which counts as none."""
+    return Iteration(sources=tuple(map(_first_iteration, transform.sources)))
 
 
 class Unique(Derived):
@@ -150,15 +207,18 @@ class Unique(Derived):
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
         met: set[Any] = set()
+
+        def step(_: int, element: Element) -> Iterable[Element]:
+            _check_unique(specs_of(element))
+            (leaf,) = _nest.flatten(element)
+            key = leaf.shape, leaf.tobytes()
+            if key in met:
+                return ()
+            met.add(key)
+            return (element,)
+
         with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                if index == 0:
-                    _check_unique(specs_of(element))
-                (leaf,) = _nest.flatten(element)
-                key = leaf.shape, leaf.tobytes()
-                if key not in met:
-                    met.add(key)
-                    yield element
+            yield from results_of(elements, step)
 
 
 def _check_unique(specs: Any) -> None:
@@ -217,7 +277,8 @@ class Enumerated(Following):
         """Return an iterator of pairs."""
         with closing(self._source.open(iteration.source())) as elements:
             for number, element in enumerate(elements, self._start):
-                yield np.array(number, np.int64), element
+                failed = type(element) is Failure
+                yield element if failed else (np.array(number, np.int64), element)
 
     def first(self) -> Element:
         """Return a pair."""
@@ -240,9 +301,10 @@ class Asserted(Derived):
         said, count = self.cardinality, 0
         with closing(self._source.open(iteration.source())) as elements:
             for element in elements:
-                if count == said:
-                    raise _miscounted(said, f"at least {count + 1}")
-                count += 1
+                if type(element) is not Failure:
+                    if count == said:
+                        raise _miscounted(said, f"at least {count + 1}")
+                    count += 1
                 yield element
         if count != said:
             raise _miscounted(said, str(count))
@@ -275,15 +337,17 @@ class Cached(Derived):
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator; the first one that comes to the end keeps what it met."""
         # One that a checkpoint has brought may be another one, or be the first.
-        self._iteration = self._iteration or iteration._replace(passes=())
+        self._iteration = self._iteration or replace(iteration, passes=())
         is_kept = iteration.sources == self._iteration.sources
         if self._elements is not None and is_kept:
             yield from self._elements
             return
         met = []
-        with closing(self._source.open(iteration.sources[0])) as elements:  # In any pass the same.
+        # In any pass, and for any iterator, the same.
+        with closing(self._source.open(iteration.sources[0].again())) as elements:
             for element in elements:
-                met.append(element)
+                if type(element) is not Failure:
+                    met.append(element)
                 yield element
         if is_kept:
             self._elements = met

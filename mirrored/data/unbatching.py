@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
+from mirrored.data.failures import Failure, attempt
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Slices, Transform
+from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Slices, Transform, results_of
 from mirrored.data.spec import Element, Elements, Form, spec_of
 from mirrored.errors import InvalidArgumentError
 
@@ -30,13 +31,14 @@ class Unbatched(Following):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of rows."""
+
+        def rows(index: int, element: Element) -> Elements:
+            for leaf in _nest.flatten(element):
+                spec_of(leaf).row()
+            return Slices(element, _row_count(element, "unbatch", index)).open(Iteration())
+
         with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                if index == 0:
-                    for leaf in _nest.flatten(element):
-                        spec_of(leaf).row()
-                count = _row_count(element, "unbatch", index)
-                yield from Slices(element, count).open(Iteration())
+            yield from results_of(elements, rows)
 
     def first(self) -> Element:
         """Return a row."""
@@ -70,11 +72,21 @@ class Rebatched(Following):
         want, have = next(sizes), 0
         parts: list[list[NDArray[Any]]] = []
         form: Form | None = None
+
+        def leaves_of(index: int, element: Element) -> tuple[int, list[NDArray[Any]]]:
+            nonlocal form
+            count = _row_count(element, "rebatch", index)
+            form = form or Form(element)
+            return count, form.leaves(element, f"Element {index}")
+
         with closing(self._source.open(iteration.source())) as elements:
             for index, element in enumerate(elements):
-                count = _row_count(element, "rebatch", index)
-                form = form or Form(element)
-                leaves, begin = form.leaves(element, f"Element {index}"), 0
+                is_made = type(element) is not Failure
+                checked = attempt(leaves_of, index, element) if is_made else element
+                if type(checked) is Failure or form is None:
+                    yield checked
+                    continue
+                (count, leaves), begin = checked, 0
                 while have + count - begin >= want:
                     end = begin + want - have
                     yield form.pack(_ended(parts, [leaf[begin:end] for leaf in leaves]))

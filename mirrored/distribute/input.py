@@ -13,9 +13,10 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.data.arrays import Rows, rows_from
+from mirrored.data.failures import Failure, attempt, succeeded
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.row_transforms import open_batches
-from mirrored.data.spec import Elements, to_element
+from mirrored.data.spec import to_element
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.sharding import (
@@ -130,7 +131,7 @@ class DistributedDataset:
         count = self._strategy.num_replicas_in_sync
         with closing(self._steps((count, 0, count), _concatenated)) as steps:
             for each in steps:
-                yield from each
+                yield from map(succeeded, each)
 
     def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
         """Yield, in lists, what the next steps are given, of values that `join` makes."""
@@ -147,9 +148,8 @@ class DistributedDataset:
         with closing(host_elements(dataset)) as elements:
             looked_at = self._looked_at(elements)
             while True:
-                try:
-                    made = self._take(looked_at, sharing, join)
-                except StopIteration:
+                made = attempt(self._take, looked_at, sharing, join)
+                if type(made) is Failure and type(made.error) is StopIteration:
                     return
                 yield [made]
 
@@ -213,10 +213,10 @@ class DistributedIterator(PeekingIterator):
 
     def produce(self) -> list[Any]:
         """Return the next batches, on the replicas' devices."""
-        return next(self._lists)
+        return list(map(succeeded, next(self._lists)))
 
 
-def host_elements(dataset: Any) -> Elements:
+def host_elements(dataset: Any) -> Any:
     """Return an iterator, to be closed, over a dataset's elements as arrays."""
     if isinstance(dataset, Pipeline):
         return dataset._host_elements()

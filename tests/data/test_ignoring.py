@@ -37,6 +37,10 @@ CASES: dict[str, tuple[Callable[[], Any], list[Any]]] = {
         [2, 0.5],
     ),
     "twice": (lambda: numbers(1, 0).map(inverse).ignore_errors().repeat(2), [1, 1]),
+    "behind other methods": (
+        lambda: numbers(1, 2, 0, 4, 8).map(inverse).enumerate().batch(2).ignore_errors().unbatch(),
+        [[0, 1], [1, 0.5], [3, 0.25], [4, 0.125]],
+    ),
     "as a function": (
         lambda: numbers(1, 0).map(inverse).apply(mr.data.experimental.ignore_errors()),
         [1],
@@ -99,6 +103,3 @@ def test_each_error_is_told(caplog: pytest.LogCaptureFixture) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(TypeError, match="Expected bool for argument 'log_warning' not 3"):
         numbers(1).map(inverse).ignore_errors(3)
-    for dataset in (numbers(1), numbers(1).map(inverse).batch(1)):
-        with pytest.raises(NotImplementedError, match="right behind it"):
-            dataset.ignore_errors()

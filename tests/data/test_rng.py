@@ -251,3 +251,64 @@ def test_a_turn_is_drawn_from_its_beginning() -> None:
     assert [draws.stream(iteration).generator().random() for iteration in iterations] == first
     assert len(set(first)) == len(iterations)
     assert [draws.number() for _ in range(3)] == [0, 1, 2]
+
+
+def seeded(*_: Any) -> Any:
+    return mr.random.uniform([], seed=5)
+
+
+def over(function: Callable[..., Any]) -> Any:
+    return mr.data.Dataset.range(2).map(function)
+
+
+SEEDED: dict[str, Callable[[], Any]] = {
+    "map": lambda: mr.data.Dataset.range(4).map(seeded),
+    "a recorded function": lambda: mr.data.Dataset.range(4).map(mr.function(seeded)),
+    "passes": lambda: over(seeded).repeat(2),
+    "a pass after another": lambda: mr.data.Dataset.range(2).repeat(2).map(seeded),
+    "ahead": lambda: over(seeded).prefetch(1).repeat(2),
+    "datasets that are made": lambda: over(lambda x: x).flat_map(lambda _: over(seeded)),
+    "made again in each turn": lambda: (
+        mr.data.Dataset.range(1).repeat(2).flat_map(lambda _: over(seeded))
+    ),
+    "scan": lambda: mr.data.Dataset.range(4).scan(0, lambda state, _: (state, seeded())),
+    "flat_map": lambda: mr.data.Dataset.range(4).flat_map(
+        lambda _: mr.data.Dataset.from_tensors(seeded())
+    ),
+}
+
+
+@pytest.mark.parametrize("make", SEEDED.values(), ids=SEEDED)
+def test_draws_with_a_seed_begin_with_the_iterator(make: Any, listed: Listed) -> None:
+    """As in TensorFlow, where each op of the function has a state that is made with it."""
+    mr.random.set_seed(3)
+    expected = listed(mr.data.Dataset.range(4).map(seeded))
+    assert len(set(expected)) == 4
+    dataset = make()
+    first = iter(dataset)
+    next(first)
+    assert listed(dataset) == listed(dataset) == expected
+    assert [float(each) for each in first] == pytest.approx(expected[1:])
+
+
+def test_draws_with_one_seed_are_alike_in_a_call(listed: Listed) -> None:
+    """So that an image and its mask are flipped alike."""
+    pairs = listed(over(lambda x: (seeded(), mr.random.uniform([2], seed=5)[0], seeded())))
+    assert all(a == c for a, _, c in pairs)
+    assert pairs[0] != pairs[1]
+    both = mr.data.Dataset.zip((over(seeded), over(lambda x: x).map(seeded)))
+    assert all(a == b for a, b in listed(both))
+
+
+def test_draws_with_a_seed_go_on_where_an_iterator_was(tmp_path: Path) -> None:
+    def iterator(seed: int) -> Any:
+        mr.random.set_seed(seed)
+        return iter(over(seeded).repeat())
+
+    first = iterator(3)
+    for _ in range(3):
+        next(first)
+    mr.train.Checkpoint(iterator=first).write(str(tmp_path / "state"))
+    other = iterator(4)
+    mr.train.Checkpoint(iterator=other).read(str(tmp_path / "state"))
+    assert [float(next(other)) for _ in range(3)] == [float(next(first)) for _ in range(3)]

@@ -8,6 +8,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,10 +44,12 @@ def breaks_at(number: int) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("method", ["map", "filter"])
 def test_an_error_names_the_method_and_the_element(method: str, ahead: int) -> None:
     dataset = getattr(Dataset.range(9).prefetch(ahead), method)(breaks_at(3))
-    seen: list[Any] = []
-    with pytest.raises(Broken, match="at 3") as caught:
-        seen.extend(dataset.batch(1).prefetch(ahead))
-    assert len(seen) == 3
+    with closing(iter(dataset.prefetch(ahead))) as iterator:
+        seen: list[Any] = []
+        with pytest.raises(Broken, match="at 3") as caught:
+            seen.extend(iterator)
+        assert len(seen) == 3
+        assert len(list(iterator)) == 5
     assert caught.value.__notes__ == [f"In Dataset.{method}, at element 3 (counted from 0)."]
 
 
