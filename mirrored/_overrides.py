@@ -167,7 +167,7 @@ class Subclassable:
                     f"`{name}` of {type(self).__name__} is computed and cannot be set. Received: "
                     "an assignment to that of an instance. Give it another name."
                 ) from None
-            if tracker is not None and tracker.notify is not None:
+            if tracker is not None and tracker.notify is not None and name != "_has_run":
                 tracker.notify()
 
 

@@ -158,6 +158,9 @@ class Undone:
 _undone: ContextVar[Undone | None] = ContextVar("mirrored_undone", default=None)
 _stand_ins: ContextVar[StandIns | None] = ContextVar("mirrored_stand_ins", default=None)
 
+# Returns what takes back the writes of this context at its end; None: they stay.
+undone: Callable[[], Undone | None] = _undone.get
+
 # Returns what makes copies in this context; None: they are like what they are copies of.
 stand_ins: Callable[[], StandIns | None] = _stand_ins.get
 
@@ -337,9 +340,9 @@ class DeviceVariable(Variable):
         others = stand_ins()
         if others is not None:
             others.check_written(self)
-        undone = _undone.get()
-        if undone is not None and recorder is None:
-            undone.note(self)
+        back = undone()
+        if back is not None and recorder is None:
+            back.note(self)
         if recorder is None:
             Writes.count += 1
         if isinstance(value, np.ndarray):
@@ -361,9 +364,9 @@ class DeviceVariable(Variable):
         """
         if self._stays_in is None:
             self.pinned()
-        undone = _undone.get()
-        if undone is not None:
-            undone.note(self)
+        back = undone()
+        if back is not None:
+            back.note(self)
         Writes.count += 1
         copy_from_host(self._device, value, self._tensor._array)
         devices.log_placement("AssignVariableOp", self._device)

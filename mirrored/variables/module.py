@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from mirrored import _nest
 from mirrored._arguments import explained
 from mirrored._name_scope import name_scope
+from mirrored.variables.tracking import Watched
 from mirrored.variables.variable import Variable
 
 _Kind = TypeVar("_Kind")
@@ -18,7 +19,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @explained
-class Module:
+class Module(Watched):
     """An object with a name whose variables are found in its attributes.
 
     So are those of modules in them, and both also in lists, tuples and dicts at any depth. They

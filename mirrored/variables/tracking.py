@@ -6,7 +6,7 @@ Keras lists weights in this order. It is kept beside the attributes, which say w
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from mirrored.ops.random import SeedGenerator
 from mirrored.variables.variable import Variable
@@ -107,6 +107,23 @@ class Tracking(Part):
     @functools.cached_property
     def _tracker(self) -> Tracker:
         return Tracker()
+
+
+class Watched(Part):
+    """Base of classes whose instances notify somebody of new parts, once they have a tracker."""
+
+    _tracker: Tracker | None = None
+
+    if not TYPE_CHECKING:  # It would tell type checkers that every attribute can be set.
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            tracker = self._tracker
+            if tracker is None:
+                super().__setattr__(name, value)
+                return
+            super().__setattr__(name, tracker.track(value))
+            if tracker.notify is not None:
+                tracker.notify()
 
 
 class TrackedList(list[Any]):

@@ -5,53 +5,44 @@ A run that is restored from it goes on with the bits of one that never stopped.
 
 import json
 import os
-import weakref
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from mirrored import devices
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName, as_path, trains_together
-from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.distribute import has_strategy, in_cross_replica_context
 from mirrored.ops import int64
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.program.variable_access import variable_writes
 from mirrored.training.checkpoints.folder import SEQUENCE, saved_in
-from mirrored.training.checkpoints.restoring import match, restore
+from mirrored.training.checkpoints.restoration import ALIASES, Restoration, few
 from mirrored.training.checkpoints.state import (
     ROOT,
     AutoTrackable,
-    build_optimizers,
     check_kinds,
     collect,
     find_parts,
 )
-from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, read_table, save_tensors
+from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, save_tensors
 from mirrored.variables import DeviceVariable, Module
-
-_LISTED = 5
-_ALIASES = "aliases"  # In the metadata: the other names of values, each with the tensor's.
 
 
 class CheckpointStatus:
     """What a file had for the objects of a checkpoint.
 
     A file may have more than these objects need, or nothing of one of them, which then stays as
-    it was. Where nobody asks about it, a warning tells.
+    it was. Values that are left over are for variables that are still to be made: they get them
+    when they are made. Where nobody asks about the rest, a warning tells in the end.
 
     Args:
-        path: The file; None where nothing was restored.
-        missing: The places of the objects that it has nothing of.
-        unused: The names of the values in it that are no object's.
+        restoration: The restoration; None where nothing was restored.
     """
 
-    def __init__(self, path: str | None, missing: list[str], unused: list[str]) -> None:
-        self._path = path
-        self._missing = missing
-        self._unused = unused
-        self._warning = weakref.finalize(self, _warn_of_rest, path, missing, unused)
+    def __init__(self, restoration: Restoration | None) -> None:
+        self._restoration = restoration
 
     def assert_consumed(self) -> "CheckpointStatus":
         """Check that every object got its state, and that the file has nothing else.
@@ -60,11 +51,12 @@ class CheckpointStatus:
             AssertionError: It is not so, or there was no file.
         """
         self.assert_existing_objects_matched()
-        if self._unused:
+        restoration = self._of_file()
+        if restoration.unused:
             raise AssertionError(
-                f"Unresolved object in checkpoint {self._path!r}: {_few(self._unused)}. "
-                "Give the checkpoint the objects that it was saved with, or call "
-                "`assert_existing_objects_matched()`, which lets values be left over."
+                f"Unresolved object in checkpoint {restoration.name!r}: "
+                f"{few(restoration.unused)}. Give the checkpoint the objects that it was saved "
+                "with, or call `assert_existing_objects_matched()`, which lets values be left over."
             )
         return self
 
@@ -74,24 +66,47 @@ class CheckpointStatus:
         Raises:
             AssertionError: It is not so, or there was no file.
         """
-        if self._path is None:
+        restoration = self._of_file()
+        restoration.go_on()
+        missing = restoration.missing
+        if missing:
             raise AssertionError(
-                "No checkpoint specified (save_path=None); nothing is being restored."
-            )
-        if self._missing:
-            raise AssertionError(
-                f"Found {len(self._missing)} Python objects that were not bound to checkpointed "
+                f"Found {len(missing)} Python objects that were not bound to checkpointed "
                 "values, likely due to changes in the Python program. Received: the checkpoint "
-                f"{self._path!r}, which has nothing of {_few(self._missing)}. Give the checkpoint "
+                f"{restoration.name!r}, which has nothing of {few(missing)}. Give the checkpoint "
                 "the objects that it was saved with, or call `expect_partial()`."
             )
-        self._warning.detach()
+        restoration.silence()
+        return self
+
+    def assert_nontrivial_match(self) -> "CheckpointStatus":
+        """Check that an object got its state: the counter of saves, or another.
+
+        Raises:
+            AssertionError: None did, or there was no file.
+        """
+        restoration = self._of_file()
+        restoration.go_on()
+        if not restoration.objects:
+            raise AssertionError(
+                "Nothing except the root object matched a checkpointed value. Typically this means "
+                "that the checkpoint does not match the Python program. Received: the checkpoint "
+                f"{restoration.name!r}, which has {few(restoration.unused)}."
+            )
         return self
 
     def expect_partial(self) -> "CheckpointStatus":
         """Give no warning of what the file lacks or has beside."""
-        self._warning.detach()
+        if self._restoration is not None:
+            self._restoration.silence()
         return self
+
+    def _of_file(self) -> Restoration:
+        if self._restoration is None:
+            raise AssertionError(
+                "No checkpoint specified (save_path=None); nothing is being restored."
+            )
+        return self._restoration
 
 
 @explained
@@ -214,7 +229,8 @@ class Checkpoint(AutoTrackable):
         """Set all state from a file that `save` or `write` wrote, on every replica.
 
         All of it is checked before anything changes. The global seed, too, goes on from where it
-        was.
+        was. Values of variables that are not there yet, such as those of attributes that a module
+        gets later or of a model that is not built, are restored when the variables are made.
 
         Args:
             save_path: The file; None, as of a folder without checkpoints, changes nothing.
@@ -225,7 +241,7 @@ class Checkpoint(AutoTrackable):
         Raises:
             TypeError: `save_path` is no path.
             FileNotFoundError: There is no such file.
-            ValueError: A model is not built, or an optimizer belongs to another strategy.
+            ValueError: An optimizer belongs to another strategy.
             WeightsFileError: The file is truncated, corrupt, no checkpoint, or of a model of
                 other layers.
             ResourceExhaustedError: A device has no room for the new values beside the old ones.
@@ -237,16 +253,14 @@ class Checkpoint(AutoTrackable):
 
             check_same_file(save_path, self.held().values(), "restoring a checkpoint")
         if save_path is None:
-            return CheckpointStatus(None, [], [])
+            return CheckpointStatus(None)
         _check_context("restored")
-        build_optimizers(self.held())
-        parts = find_parts(self.held())
-        with open_tensors(save_path, CHECKPOINT) as file:
-            aliases = read_table(file.name, file.texts.get(_ALIASES, "{}"), CHECKPOINT, "names")
-            matches = match(file.name, parts, file.specs, aliases)
-            tensors = dict(file.read(matches.used))
-        restore(matches, parts, tensors)
-        return CheckpointStatus(file.name, matches.missing, matches.unused)
+        check_kinds(self.held())
+        with ExitStack() as opened:
+            file = opened.enter_context(open_tensors(save_path, CHECKPOINT))
+            restoration = Restoration(self, file, opened.pop_all())
+        restoration.go_on()
+        return CheckpointStatus(restoration)
 
     def read(self, save_path: PathName) -> CheckpointStatus:
         """Do as `restore` does.
@@ -262,7 +276,7 @@ class Checkpoint(AutoTrackable):
         with only(), variable_writes:
             tensors, aliases = collect(find_parts(self.held()))
             if aliases:
-                metadata = {**metadata, _ALIASES: json.dumps(aliases)}
+                metadata = {**metadata, ALIASES: json.dumps(aliases)}
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             save_tensors(path, tensors, metadata, kind=CHECKPOINT)
 
@@ -298,25 +312,3 @@ def _check_context(done: str) -> None:
             f"A checkpoint is {done} by Python, which a recorded function does not run. Received: "
             "a call while a function was being recorded. Make the call outside mr.function."
         )
-
-
-def _warn_of_rest(path: str | None, missing: list[str], unused: list[str]) -> None:
-    if missing:
-        logger.warning(
-            "The checkpoint %r has nothing of %s: they stay as they are. Call `expect_partial()` "
-            "on what `restore` returns if it is meant to be so.",
-            path,
-            _few(missing),
-        )
-    if unused:
-        logger.warning(
-            "The checkpoint %r has values that nothing was restored from: %s. Call "
-            "`expect_partial()` on what `restore` returns if it is meant to be so.",
-            path,
-            _few(unused),
-        )
-
-
-def _few(names: list[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{', '.join(names[:_LISTED])}{more}"

@@ -27,9 +27,24 @@ from mirrored.variables import Variable
 from mirrored.variables.together import assigned_together
 
 
+@dataclass(slots=True)
+class Restored:
+    """What has been restored from a file so far.
+
+    Attributes:
+        objects: Variables, streams and optimizers, by identity.
+        tensors: The names of the file's tensors.
+        names: All names of these that an object has, of which it was restored by one.
+    """
+
+    objects: dict[int, Any] = field(default_factory=dict)
+    tensors: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+
+
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Which objects and which values of a file belong together.
+    """Which objects and which values of a file belong together, beside those restored already.
 
     Attributes:
         places: The names of the file's tensors by all names that the values have.
@@ -38,6 +53,7 @@ class Matches:
             are for.
         slots: The names of the optimizers' slots that the file has.
         used: The names of the tensors that the objects are restored from.
+        names: All names in the file that the objects have.
         missing: The places of objects that the file has nothing of.
         unused: The names of values in the file that no object has.
     """
@@ -46,7 +62,8 @@ class Matches:
     sources: dict[int, str]
     parts: list[tuple[Part, list[Variable]]] = field(default_factory=list)
     slots: set[str] = field(default_factory=set)
-    used: set[str] = field(default_factory=lambda: {GLOBAL_STATE})
+    used: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
 
@@ -55,58 +72,99 @@ class Matches:
         return self.places[self.sources[id(each)]]
 
 
-def match(name: str, parts: list[Part], specs: Specs, aliases: Mapping[str, Any]) -> Matches:
-    """Find out which objects a file has a state of; nothing is changed, and no tensor is read."""
+def match(
+    name: str,
+    parts: list[Part],
+    specs: Specs,
+    aliases: Mapping[str, Any],
+    restored: Restored | None = None,
+) -> Matches:
+    """Find out which objects a file has a state of; nothing is changed, and no tensor is read.
+
+    Args:
+        name: What messages call the file.
+        parts: The objects.
+        specs: Shapes and dtypes of the file's tensors.
+        aliases: The other names of these.
+        restored: What was restored before, which stays as it is.
+    """
+    before = Restored() if restored is None else restored
     problems = _problems_of_file(specs, aliases)
     raise_differences(name, problems, CHECKPOINT)
     places = {key: key for key in specs if key != GLOBAL_STATE} | dict(aliases)
-    matches = Matches(places, _sources(parts, places))
+    matches = Matches(places, _sources(parts, places, before))
     matches.used.update(places[key] for key in matches.sources.values())
-    left = specs.keys() - {GLOBAL_STATE}
+    left = specs.keys() - {GLOBAL_STATE} - before.names
     for part in parts:
         found, own = {}, {}
         for key, each in part.objects.items():
+            if id(each) in before.objects:
+                continue
             has_source = id(each) in matches.sources
             if key in places and has_source:
                 found[key] = specs[places[key]]
-            if key in places or not has_source:  # Otherwise the file has it under another name.
+            if has_source <= (key in places):  # Otherwise the file has it under another name.
                 own[key] = _spec_of(each)
-        slots, variables = _slots_in_file(part, parts, matches)
-        matches.slots.update(key for key in slots if key in places)
-        matches.used.update(places[key] for key in slots if key in places)
-        found |= {key: specs[places[key]] for key in slots if key in places}
-        found |= {key: specs[key] for key in left - matches.used if part.claims(key)}
+        slots, in_file, variables = _slots_in_file(part, parts, matches, before)
+        matches.slots.update(in_file)
+        matches.used.update(places[key] for key in in_file)
+        found |= {key: specs[places[key]] for key in in_file}
+        if part.is_whole:
+            found |= {key: specs[key] for key in left - matches.used if part.claims(key)}
         if own and not found:
             matches.missing.append(part.name)
             continue
+        if not part.is_whole:
+            own = {key: spec for key, spec in own.items() if key in found}
         problems += differences(found, {**own, **slots}, CHECKPOINT)
         matches.parts.append((part, variables))
         left = left - found.keys()
+        matches.names.update(found)
     raise_differences(name, problems, CHECKPOINT)
-    matches.unused.extend(sorted(specs.keys() - matches.used))
+    unused = specs.keys() - matches.used - before.tensors - {GLOBAL_STATE}
+    matches.unused.extend(sorted(unused))
     return matches
 
 
-def restore(matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray]) -> None:
+def restore(
+    matches: Matches,
+    parts: list[Part],
+    tensors: Mapping[str, np.ndarray],
+    restored: Restored | None = None,
+) -> None:
     """Give objects their state from a file, on every replica; all of them or none.
 
     Slots that the file has none of are as they were before the first step.
+
+    Args:
+        matches: What `match` returned.
+        parts: The objects.
+        tensors: The values by name, with those of the global random streams where these are set.
+        restored: What was restored before; what is restored now is added.
     """
+    done = Restored() if restored is None else restored
     optimizers = [each.optimizer for each, _ in matches.parts if each.optimizer is not None]
     with variable_writes, _slots_undone_on_failure(optimizers):
         for part, variables in matches.parts:
             if part.optimizer is not None:
                 part.optimizer.build(variables)
-        values = [*_values(matches, parts, tensors)]
+        values = [*_values(matches, parts, tensors, done)]
         states = [(each, _as_words(array)) for each, array in _states(matches, parts, tensors)]
         for each, words in states:
             _check_position(each, words)
         with assigned_together(values):
             for each, words in states:
                 each.restore(words)
-            seed, draws, *pairs = _as_words(tensors[GLOBAL_STATE])
-            by_seed = tuple(zip(pairs[::2], pairs[1::2], strict=True))
-            restore_global_state(GlobalState(seed, draws, by_seed))
+            if GLOBAL_STATE in tensors:
+                seed, draws, *pairs = _as_words(tensors[GLOBAL_STATE])
+                by_seed = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+                restore_global_state(GlobalState(seed, draws, by_seed))
+    done.tensors |= matches.used
+    done.names |= matches.names
+    known = [
+        each for part in parts for each in part.objects.values() if id(each) in matches.sources
+    ]
+    done.objects.update((id(each), each) for each in (*known, *optimizers))
 
 
 def _check_position(each: Stateful, words: list[int]) -> None:
@@ -119,7 +177,7 @@ def _check_position(each: Stateful, words: list[int]) -> None:
 
 
 def _values(
-    matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray]
+    matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray], before: Restored
 ) -> Iterable[tuple[Variable, np.ndarray]]:
     """Return what variables and slots get."""
     values: dict[int, tuple[Variable, np.ndarray]] = {}
@@ -131,7 +189,7 @@ def _values(
         for key, slot in named_slots(part, parts).items():
             if key in matches.slots:
                 values[id(slot)] = slot, tensors[matches.places[key]]
-            else:  # Unless it has another name.
+            elif id(part.optimizer) not in before.objects:  # Unless it has another name.
                 values.setdefault(id(slot), (slot, np.zeros(slot.shape, slot.dtype)))
     return values.values()
 
@@ -158,16 +216,18 @@ def _problems_of_file(specs: Specs, aliases: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _sources(parts: Iterable[Part], places: Mapping[str, str]) -> dict[int, str]:
+def _sources(parts: Iterable[Part], places: Mapping[str, str], before: Restored) -> dict[int, str]:
     """Return the name that each object is restored by: the first of its names in the file.
 
     As in TensorFlow, a value of the file is one object's: that which has it first.
     """
     sources: dict[int, str] = {}
-    owners: set[str] = set()
+    owners = set(before.tensors)
     for part in parts:
         for key, each in part.objects.items():
-            if key in places and id(each) not in sources and places[key] not in owners:
+            if key not in places or places[key] in owners:
+                continue
+            if id(each) not in sources and id(each) not in before.objects:
                 owners.add(places[key])
                 sources[id(each)] = key
     return sources
@@ -180,23 +240,32 @@ def _spec_of(each: Variable | Stateful) -> Spec:
 
 
 def _slots_in_file(
-    part: Part, parts: Iterable[Part], matches: Matches
-) -> tuple[Specs, list[Variable]]:
-    """Return shapes and dtypes of the slots that a file has, and the variables they are for."""
+    part: Part, parts: Iterable[Part], matches: Matches, before: Restored
+) -> tuple[Specs, set[str], list[Variable]]:
+    """Return the slots that an optimizer is to have, those in the file, and their variables.
+
+    They are those of variables that have their value from the file.
+    """
     specs: Specs = {}
+    in_file: set[str] = set()
     variables: dict[int, Variable] = {}
     if part.optimizer is not None:
         start = slot_key(part, "", "").removesuffix("/")
-        there = {key.rpartition("/")[0] for key in matches.places if key.startswith(start)}
+        there: dict[str, set[str]] = {}
+        for key, tensor in matches.places.items():
+            if key.startswith(start) and tensor not in before.tensors:
+                there.setdefault(key.rpartition("/")[0], set()).add(key)
         for other in parts:
             for key, variable in other.variables.items():
-                if f"{start}{key}" not in there or id(variable) not in matches.sources:
+                has_value = id(variable) in matches.sources or id(variable) in before.objects
+                if f"{start}{key}" not in there or not has_value:
                     continue
+                in_file |= there[f"{start}{key}"]
                 for name in part.optimizer.kept_names(variable):
                     shape = part.optimizer.kept_shape(variable, name)
                     specs[slot_key(part, key, name)] = shape, variable.dtype.name
                 variables[id(variable)] = variable
-    return specs, list(variables.values())
+    return specs, in_file, list(variables.values())
 
 
 @contextmanager

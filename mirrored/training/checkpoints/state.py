@@ -3,6 +3,7 @@
 Names follow from where an object is, never from what it is called, nor from the number of replicas.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from mirrored.training.files.named_weights import leaf_name, named_by_place, nam
 from mirrored.training.metrics import Metric
 from mirrored.variables import Generator, Module, Variable
 from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
+from mirrored.variables.tracking import Tracker, Watched
 
 GLOBAL_STATE = "global_random_state"  # The name in the file.
 ROOT = "root"  # Whose attributes are named as if they were the checkpoint's own.
@@ -30,7 +32,7 @@ _KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, *_STATES, DatasetIt
 Stateful = SeedGenerator | DatasetIterator[Any]
 
 
-class AutoTrackable:
+class AutoTrackable(Watched):
     """An object whose public attributes are in a checkpoint."""
 
     def held(self) -> dict[str, Any]:
@@ -51,12 +53,14 @@ class Part:
         variables: Its variables by name in the file, but for an optimizer's slots.
         generators: Its streams of random numbers, and iterators, by name in the file.
         optimizer: The optimizer that it is; None for other objects.
+        is_whole: Whether it has all that it is to have; else layers in it are still to be built.
     """
 
     name: str
     variables: dict[str, Variable]
     generators: dict[str, Stateful]
     optimizer: Optimizer | None = None
+    is_whole: bool = True
 
     @property
     def objects(self) -> dict[str, Variable | Stateful]:
@@ -64,7 +68,9 @@ class Part:
         return {**self.variables, **self.generators}
 
     def claims(self, key: str) -> bool:
-        """Return whether a name in a file is one of this part's."""
+        """Return whether a name in a file is one of this part's; slots are their variables'."""
+        if self.optimizer is not None and key.startswith(slot_key(self, "", "").rstrip("/")):
+            return False
         return key == self.name or key.startswith(f"{self.name}/")
 
 
@@ -96,12 +102,20 @@ def build_optimizers(values: Mapping[str, Any]) -> None:
             optimizer.build_for((), own)
 
 
-def find_parts(values: Mapping[str, Any]) -> list[Part]:
-    """Return the parts of a checkpoint; what is there more than once has a name in each place."""
+def find_parts(values: Mapping[str, Any], *, some: bool = False) -> list[Part]:
+    """Return the parts of a checkpoint; what is there more than once has a name in each place.
+
+    Args:
+        values: The objects by name.
+        some: Whether layers that are not built yet have the variables that are there already.
+
+    Raises:
+        ValueError: A layer is not built, and all variables are needed.
+    """
     check_kinds(values)
     objects = list(_objects(values))
     given = {id(value) for _, value in objects if isinstance(value, Optimizer)}
-    parts = [part for name, value in objects for part in _parts_of(name, value, given)]
+    parts = [part for name, value in objects for part in _parts_of(name, value, given, some)]
     _check_names_differ(parts)
     return parts
 
@@ -132,6 +146,37 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
             for slot_name, slot in zip(names, slots, strict=True):
                 named[slot_key(part, key, slot_name)] = slot
     return named
+
+
+def trackers(value: Any, seen: set[int] | None = None) -> Iterator[Tracker]:
+    """Yield what notes that objects of a checkpoint get more parts.
+
+    Args:
+        value: An object of the checkpoint, or the checkpoint.
+        seen: The identities of objects that were looked at.
+    """
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Layer):
+        yield from (layer._tracker for layer in value._walk())
+    elif isinstance(value, Metric):
+        yield value._tracker
+    elif isinstance(value, Watched):
+        attributes = vars(value)
+        if value._tracker is None:
+            tracker = attributes["_tracker"] = Tracker()
+            if isinstance(value, Module):  # A checkpoint is given lists that others keep.
+                attributes.update(
+                    (name, tracker.track(each)) for name, each in [*attributes.items()]
+                )
+        yield attributes["_tracker"]
+        for each in [*attributes.values()]:
+            yield from trackers(each, seen)
+    elif isinstance(value, list | tuple | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from trackers(each, seen)
 
 
 class Collected(NamedTuple):
@@ -215,7 +260,7 @@ def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _parts_of(name: str, value: Any, given: set[int]) -> list[Part]:
+def _parts_of(name: str, value: Any, given: set[int], some: bool) -> list[Part]:
     """Return an object's part, and a model's optimizer's unless it is given by itself."""
     if isinstance(value, Variable):
         return [Part(name, {name: value}, {})]
@@ -227,7 +272,7 @@ def _parts_of(name: str, value: Any, given: set[int]) -> list[Part]:
         return [_of_optimizer(name, value)]
     if isinstance(value, Metric):
         return [Part(name, _named(name, value.variables), {})]
-    parts = [_of_layer(name, value)]
+    parts = [_of_layer(name, value, some)]
     optimizer = value.optimizer if isinstance(value, CompiledNetwork) else None
     # As in TensorFlow, a model that is compiled brings its optimizer with it.
     if optimizer is not None and id(optimizer) not in given:
@@ -241,25 +286,29 @@ def _of_optimizer(name: str, optimizer: Optimizer) -> Part:
     return Part(name, _named(name, own), {}, optimizer)
 
 
-def _of_layer(name: str, layer: Layer) -> Part:
-    if unbuilt(layer):
+def _of_layer(name: str, layer: Layer, some: bool) -> Part:
+    is_whole = not unbuilt(layer)
+    if not (is_whole or some):
         raise ValueError(
             f"The checkpoint's {name} is a model that has not yet been built, {layer.name!r}, so "
-            "it has no weights to save or restore. Build the model first, by calling it on some "
-            "data or by using `build()`."
+            "it has no weights to save. Build the model first, by calling it on some data or by "
+            "using `build()`."
         )
+    walk = list(layer._walk())
+    if not is_whole:  # Names of later layers are not known: an unbuilt one may make some.
+        walk = list(itertools.takewhile(lambda inner: inner.built, walk))
     generators: dict[str, Stateful] = named_by_place(
         (f"{name}/{place(index, inner)}.seed_generator", generator)
-        for index, inner in enumerate(layer._walk())
+        for index, inner in enumerate(walk)
         for generator in find(vars(inner).values(), SeedGenerator)
     )
     states = named_by_place(
         (f"{name}/{place(index, inner)}.generator", generator.state)
-        for index, inner in enumerate(layer._walk())
+        for index, inner in enumerate(walk)
         for generator in _moving(inner)
     )
-    weights = {f"{name}/{key}": each for key, each in named_weights(layer).items()}
-    return Part(name, {**weights, **states}, generators)
+    weights = {f"{name}/{key}": each for key, each in named_weights(walk).items()}
+    return Part(name, {**weights, **states}, generators, is_whole=is_whole)
 
 
 def _moving(owner: object) -> list[Generator | SeedVariable]:

@@ -6,17 +6,21 @@ They are places in the model and kinds of layers, so any model of the same layer
 from collections.abc import Iterable
 from typing import TypeVar
 
-from mirrored.layers import Layer
+from mirrored.layers.weights import WeightOwner
 from mirrored.variables import Variable
 
 Item = TypeVar("Item")
 
 
-def named_weights(layer: Layer) -> dict[str, Variable]:
-    """Return the weights, each once, under names that another layer of the same parts gives."""
+def named_weights(layers: Iterable[WeightOwner]) -> dict[str, Variable]:
+    """Return the weights, each once, under names that another layer of the same parts gives.
+
+    Args:
+        layers: The layer and all inside it, as its `_walk` yields them.
+    """
     return named_by_place(
         (f"{place(index, inner)}.{leaf_name(variable)}", variable)
-        for index, inner in enumerate(layer._walk())
+        for index, inner in enumerate(layers)
         for variable in inner._own_weights()
     )
 

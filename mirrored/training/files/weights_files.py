@@ -76,7 +76,7 @@ def save_weights(
     with alone_unless(model.distribute_strategy.is_shared):
         check_overwrite(path, overwrite)
         if not path.endswith(KERAS_ENDING):
-            save_tensors(path, named_weights(model))
+            save_tensors(path, named_weights(model._walk()))
             return
         hdf5()  # Before there is a file.
         with saving(path, "weights file") as file, writing(file) as writer:
@@ -153,7 +153,7 @@ def _state_in(path: str) -> Iterator[Hdf5Reader]:
 
 
 def _load_tensors(model: Network, path: str) -> None:
-    named = named_weights(model)
+    named = named_weights(model._walk())
     expected = {key: (each.shape, each.dtype) for key, each in named.items()}
     try:
         with contextlib.closing(load_tensors(path, expected)) as loaded:
