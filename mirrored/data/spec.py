@@ -16,7 +16,7 @@ from mirrored.devices import device, get_device
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor, transfer
 from mirrored.ops.conversion import adopt, is_tensor, to_array
-from mirrored.ops.hooks import only, recorded_by
+from mirrored.ops.hooks import graph_scope, only, recorded_by
 
 Element = Any  # An array, a dataset, or a tuple or dict of elements.
 Elements = Generator[Element, None, None]  # `close` ends what works for it, threads included.
@@ -137,7 +137,7 @@ def call_with(function: Any, element: Element) -> Any:
     The parts of a tuple are its arguments, but a named tuple is one.
     """
     tensors = to_tensors(element)
-    with host_scope():
+    with host_scope(), graph_scope():
         return function(*tensors) if type(tensors) is tuple else function(tensors)
 
 

@@ -21,6 +21,7 @@ from mirrored.data.spec import (
     to_tensors,
 )
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.hooks import graph_scope
 from mirrored.ops.rng_state import drawing_from
 
 
@@ -41,7 +42,7 @@ class States:
 
     def call(self, state: Element, element: Element) -> Any:
         """Return what the function makes of a state and an element."""
-        with host_scope():
+        with host_scope(), graph_scope():
             return self.function(to_tensors(state), to_tensors(element))
 
     def following(self, value: Any) -> Element:

@@ -73,6 +73,17 @@ def only(*listeners: Listener) -> Within:
     return Within(_listeners, listeners)
 
 
+_in_graph: ContextVar[bool] = ContextVar("mirrored_in_graph", default=False)
+
+# Returns whether Python runs here, op by op, what is a graph in TensorFlow.
+in_graph: Callable[[], bool] = _in_graph.get
+
+
+def graph_scope() -> Within:
+    """Within this context run what is a graph in TensorFlow, as a function of a dataset is."""
+    return Within(_in_graph, True)
+
+
 class Recorder(Protocol):
     """Something that notes what would be computed, and computes nothing.
 

@@ -15,7 +15,7 @@ from mirrored.devices import log_placement, place
 from mirrored.devices.timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, convert_to_tensor, from_host, to_array
-from mirrored.ops.hooks import active_recorder
+from mirrored.ops.hooks import active_recorder, in_graph
 from mirrored.ops.host_tensor import transfer
 from mirrored.ops.recorded_host_function import recorded_call
 from mirrored.ops.spec import DType, TensorSpec, as_dtype
@@ -33,7 +33,8 @@ def numpy_function(
     checks it before anything is written. One replica calls it after the other.
 
     Args:
-        func: Takes one array an input and returns an array, or a sequence of them.
+        func: Takes one array per input and returns an array, or a sequence of them. In recorded
+            functions and functions of datasets inputs of rank 0 are NumPy's scalars.
         inp: The inputs.
         Tout: The dtype of the result, or a list of dtypes for a sequence of results.
         name: Accepted for compatibility; eager ops have no name.
@@ -52,8 +53,10 @@ def numpy_function(
     dtypes = [as_dtype(each) for each in (Tout if several else [Tout])]
     device = place("PyFunc", ("CPU",))
 
+    is_eager = active_recorder() is None and not in_graph()
+
     def run(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        results = func(*arrays)
+        results = func(*(arrays if is_eager else [each[()] for each in arrays]))
         nothing = results is None and not dtypes
         values = [] if nothing else list(results) if several else [results]
         if len(values) != len(dtypes):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError
@@ -151,3 +152,24 @@ def test_what_is_refused_of_a_function_on_tensors(function: Any, tout: Any, erro
     with pytest.raises(error) as caught:
         ops.py_function(function, [3], tout)
     assert type(caught.value) is error
+
+
+def test_inputs_of_rank_0_are_scalars_in_graphs() -> None:
+    """As in TensorFlow: NumPy's scalars there, arrays where ops run one by one."""
+    seen: list[type] = []
+
+    def note(x: Any, y: Any) -> Any:
+        seen.extend([type(x), type(y)])
+        return x
+
+    def call(x: Any) -> Any:
+        return ops.numpy_function(note, [x, mr.stack([x])], ops.float32)
+
+    call(ops.constant(1.0))
+    mr.function(call)(ops.constant(1.0))
+    dataset = mr.data.Dataset.from_tensors(1.0)
+    list(dataset.map(call))
+    list(dataset.scan(0, lambda state, x: (state, call(x))))
+    mr.data.Dataset.from_tensors(1.0).reduce(0.0, lambda state, x: call(x))
+    assert seen[:2] == [np.ndarray, np.ndarray]
+    assert seen[2:] == [np.float32, np.ndarray] * 4

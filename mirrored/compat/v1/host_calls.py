@@ -11,7 +11,7 @@ from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted
-from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.hooks import active_recorder, graph_scope, only
 from mirrored.ops.host_function import numpy_function
 from mirrored.ops.printing import PRINT
 from mirrored.ops.printing import summary as number_text
@@ -55,7 +55,8 @@ def py_func(
         given = [converted(each, name=f"{name}/input_{i}") for i, each in enumerate(inp)]
 
     def call(*values: Any) -> Any:
-        return numpy_function(func, values, dtypes if several else dtypes[0])
+        with graph_scope():
+            return numpy_function(func, values, dtypes if several else dtypes[0])
 
     results = [Tensor(None, dtype, "") for dtype in dtypes]
     operation = graph.draw(
