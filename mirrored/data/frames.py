@@ -35,14 +35,13 @@ def array_of(value: Any, name: str) -> NDArray[Any]:
         ImportError: narwhals is not installed.
         ValueError: A column does not hold numbers, or lacks some, or the frame is not computed yet.
     """
-    try:
-        import narwhals.stable.v2 as nw
-    except ImportError as error:
-        raise ImportError(
-            "Frames are read by the package narwhals, which is not installed: install mirrored's "
-            f"extra `frames`, or run pip install narwhals. Received: {type(value).__name__} as "
-            f"`{name}`. An array needs none of it, as of `.to_numpy()`"
-        ) from error
+    from mirrored._extras import package  # Most programs have no frames.
+
+    nw = package(
+        *("narwhals.stable.v2", "frames", "Frames are read by"),
+        f" Received: {type(value).__name__} as `{name}`. An array needs none of it, as of "
+        "`.to_numpy()`.",
+    )
     try:
         given: Any = nw.from_native(_by_position(value), eager_only=True, allow_series=True)
     except TypeError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored._extras import package
 from mirrored.export.recording import Owner
 from mirrored.export.sizes import Dim, Size
 from mirrored.ops.spec import DType, as_dtype, bool_, int64
@@ -35,16 +36,9 @@ def onnx_module() -> Any:
     """Return the package `onnx`.
 
     Raises:
-        ImportError: It is not installed.
+        ImportError: The package is not installed.
     """
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            "To export a model needs the package onnx: install mirrored's extra `onnx`, or run pip "
-            "install onnx"
-        ) from error
-    return onnx
+    return package("onnx", "onnx", "Models are exported by")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored import ops
+from mirrored._extras import package
 from mirrored._logging import logger
 from mirrored.compat.v1.elements import Operation, Tensor, TextTensor
 from mirrored.compat.v1.graph import Graph, get_default_graph, graph_of
@@ -208,14 +209,9 @@ def _clean(name: str) -> str:
 
 def _messages() -> Any:
     """Return the module of the messages that summaries are written as."""
-    try:
-        from tensorboardX.proto import summary_pb2
-    except ImportError as error:
-        raise ImportError(
-            "Summaries are written by the package tensorboardX, which is not installed: install "
-            "mirrored's extra `tensorboard`, or run pip install tensorboardX"
-        ) from error
-    return summary_pb2
+    return package(
+        "tensorboardX.proto.summary_pb2", "tensorboard", "Files of events are written by"
+    )
 
 
 def _value(part: _Part, value: Any) -> Any:

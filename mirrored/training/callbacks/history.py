@@ -65,13 +65,11 @@ class History(Callback):
             >>> [axes.get_ylabel() for axes in history.plot().axes]
             ['loss']
         """
-        try:
-            from mirrored.training.callbacks.history_figure import draw
-        except ImportError as error:
-            raise ImportError(
-                "Plots are drawn by the package matplotlib, which is not installed: install "
-                "mirrored's extra `plot`, or run pip install matplotlib"
-            ) from error
+        from mirrored._extras import package  # Most programs draw nothing.
+
+        package("matplotlib", "plot", "Plots are drawn by")
+        from mirrored.training.callbacks.history_figure import draw
+
         curves = self._curves()
         if not curves:
             raise ValueError("There is nothing to plot: the history has no values yet.")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored import _extras
 from mirrored._arguments import explained
 from mirrored._files import PathName, as_path
 from mirrored.training.callbacks.callback import Logs
@@ -42,6 +43,7 @@ class ModelCheckpoint(MonitorCallback):
 
     Raises:
         TypeError: `filepath` is no path.
+        ImportError: The package h5py, which the format needs, is not installed.
         ValueError: The name is another one or has a field without a name, or `save_freq` is no
             number of batches; or, at the start of training, the mode is
             "auto", and nothing says which values of this name are better.
@@ -89,6 +91,8 @@ class ModelCheckpoint(MonitorCallback):
                 "values of 1 or more."
             )
         _check_name(self.filepath, save_weights_only)
+        if not self.filepath.endswith(".safetensors"):
+            _extras.h5py()  # Before there is something to save.
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two looks at whether to save."""

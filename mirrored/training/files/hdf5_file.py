@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored import _extras
 from mirrored.errors import WeightsFileError
 from mirrored.ops.spec import as_dtype, holds_numbers
 from mirrored.training.files.tensor_file import Spec
@@ -23,22 +24,6 @@ _VARS = "vars"
 _OLD = "_layer_checkpoint_dependencies"
 _WHAT_HDF5_RAISES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ArithmeticError)
 _NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute that says so.
-
-
-def hdf5() -> Any:
-    """Return the package that reads and writes HDF5.
-
-    Raises:
-        ImportError: It is missing.
-    """
-    try:
-        import h5py  # Slow, and for these files only.
-    except ImportError as error:
-        raise ImportError(
-            "Files of Keras' formats need h5py, which is not installed. Install it with: pip "
-            "install 'mirrored[hdf5]'"
-        ) from error
-    return h5py
 
 
 # ---------------------------------------------------------------------------- writing
@@ -124,7 +109,7 @@ def writing(file: IO[bytes]) -> Iterator[Hdf5Writer]:
         OSError: The file cannot be written.
     """
     watched = WatchedFile(file)
-    with hdf5().File(watched, "w") as opened:
+    with _extras.h5py().File(watched, "w") as opened:
         yield Hdf5Writer(opened, watched)
     watched.check()
 
@@ -223,7 +208,7 @@ class Hdf5Reader:
         group = self._at(path)
         if group is None and "layers" in path:  # As Keras 2.13 called them.
             group = self._at(path.replace("layers", _OLD))
-        if group is not None and not isinstance(group, hdf5().Group):
+        if group is not None and not isinstance(group, _extras.h5py().Group):
             raise WeightsFileError(f"{self.noun} has {path!r} as something else than a group.")
         return ReadGroup(group, path, self)
 
@@ -239,7 +224,7 @@ class Hdf5Reader:
         Raises:
             WeightsFileError: It is a link to another place or file.
         """
-        h5py = hdf5()
+        h5py = _extras.h5py()
         with self.understood():
             link = group.get(name, getlink=True) if name and isinstance(group, h5py.Group) else None
             if link is None:
@@ -289,7 +274,7 @@ def _opened(watched: WatchedFile, noun: str) -> Any:
     these would let go of our file when it is too late, and the program would crash.
     """
     try:
-        return hdf5().File(watched, "r")
+        return _extras.h5py().File(watched, "r")
     except _WHAT_HDF5_RAISES as raised:
         error = raised.with_traceback(None)
     _check(watched, noun)
@@ -323,7 +308,7 @@ def _not_understood(noun: str, error: Exception) -> WeightsFileError:
 
 def _problem_of(dataset: Any) -> str | None:
     """Return why something in a file is not read; None where it is a whole array of numbers."""
-    if not isinstance(dataset, hdf5().Dataset):
+    if not isinstance(dataset, _extras.h5py().Dataset):
         return "a group, where an array was expected."
     dtype = dataset.dtype
     if not (dtype.kind in "biuf" and dtype.subdtype is None) and not _is_narrow(dataset):

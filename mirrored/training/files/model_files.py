@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Mapping
 from typing import IO, Any
 
+from mirrored import _extras
 from mirrored._arguments import explained_only
 from mirrored._files import PathName, agree, alone_unless, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
@@ -22,7 +23,7 @@ from mirrored.program.variable_creation import within_room
 from mirrored.serialization.reading import deserialize_keras_object, sharing_what_is_read
 from mirrored.serialization.writing import serialize_keras_object, sharing_what_is_written
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.files.hdf5_file import Hdf5Reader, hdf5, reading, writing
+from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
 from mirrored.training.files.keras_assets import keeps_assets, load_assets, save_assets
 from mirrored.training.files.keras_weights import load_state, save_state
 from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, opened, state_of
@@ -76,9 +77,9 @@ def save_model(
         (None, 2)
     """
     path = _checked_name(filepath, zipped, kwargs)
+    _extras.h5py()  # Before there is a file.
     with alone_unless(model.distribute_strategy.is_shared):
         check_overwrite(path, overwrite)
-    hdf5()  # Before there is a file.
     if not model.built:
         warn_caller(
             "You are saving a model that has not yet been built. It might not contain any weights "
@@ -127,7 +128,7 @@ def load_model(
         'adam'
     """
     path = _existing(filepath)
-    hdf5()
+    _extras.h5py()
     noun = f"The model file {path!r}"
     options = {"custom_objects": custom_objects, "safe_mode": safe_mode}
     if os.path.isdir(path):

@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterator
 from typing import IO, Any
 
+from mirrored import _extras
 from mirrored._arguments import explained_only
 from mirrored._files import (
     PathName,
@@ -21,7 +22,7 @@ from mirrored._files import (
 )
 from mirrored.errors import WeightsFileError
 from mirrored.layers.building import unbuilt
-from mirrored.training.files.hdf5_file import Hdf5Reader, hdf5, reading, writing
+from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
 from mirrored.training.files.keras_weights import load_state, save_state
 from mirrored.training.files.named_weights import named_weights
 from mirrored.training.files.tensor_file import load_tensors, save_tensors
@@ -67,6 +68,8 @@ def save_weights(
         ...     mr.keras.saving.load_weights(model, path)
     """
     path = _checked_path(filepath, "written to")
+    if path.endswith(KERAS_ENDING):
+        _extras.h5py()  # Before there is a file.
     if max_shard_size is not None:
         raise ValueError(
             "Weights are written to one file, however large. Received: max_shard_size="
@@ -78,7 +81,6 @@ def save_weights(
         if not path.endswith(KERAS_ENDING):
             save_tensors(path, named_weights(model._walk()))
             return
-        hdf5()  # Before there is a file.
         with saving(path, "weights file") as file, writing(file) as writer:
             save_state(model, writer, with_streams=False)
 
@@ -123,7 +125,7 @@ def load_weights(
 
         check_same_file(path, [model], "loading weights")
     if path.endswith((KERAS_ENDING, MODEL_ENDING)):
-        hdf5()
+        _extras.h5py()
         with _state_in(path) as reader:
             load_state(
                 model,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mirrored._arguments import explained
 from mirrored._contexts import Within
+from mirrored._extras import package
 from mirrored._files import PathName, as_path
 
 if TYPE_CHECKING:
@@ -164,13 +165,9 @@ def create_file_writer(
         True
     """
     del name
-    try:
-        from mirrored.training.summaries.event_file import EventFile
-    except ImportError as error:
-        raise ImportError(
-            "Files of events are written by the package tensorboardX, which is not installed: "
-            "install mirrored's extra `tensorboard`, or run pip install tensorboardX"
-        ) from error
+    package("tensorboardX", "tensorboard", "Files of events are written by")
+    from mirrored.training.summaries.event_file import EventFile
+
     seconds = _SECONDS if flush_millis is None else flush_millis / 1000.0
     most = _QUEUE if max_queue is None else max_queue
     suffix = ".v2" if filename_suffix is None else filename_suffix

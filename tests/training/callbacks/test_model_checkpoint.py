@@ -1,5 +1,7 @@
 """Which files `ModelCheckpoint` takes, before anything is trained."""
 
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +95,13 @@ def test_steps_are_cut_where_it_may_save_alone(frequency: Any, steps: int) -> No
     assert both.steps_between("train", 12) == steps
     save.set_params({"steps": None})
     assert save.steps_between("train", 12) == (12 if frequency == "epoch" else 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "weights"), [("m.keras", False), ("m.weights.h5", True), ("m.safetensors", True)]
+)
+def test_without_h5py(path: str, weights: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    needed = nullcontext() if path == "m.safetensors" else pytest.raises(ImportError, match="h5py")
+    with needed:
+        mr.callbacks.ModelCheckpoint(path, save_weights_only=weights)
