@@ -139,8 +139,9 @@ class Called(WeightOwner):
         """Add to the loss that training minimises; to be called in `call`.
 
         It is there, as one of `losses`, until the layer is called anew. `fit`, `evaluate` and
-        `Model.compute_loss` add it to the loss of `compile`, if there is one. A replica's counts
-        by its part of the examples: so it is a mean over them, as `mr.reduce_mean` gives.
+        `Model.compute_loss` add it to the loss of `compile`, if there is one. It is the mean over
+        the examples of the shard, as `mr.reduce_mean` gives, or their sum divided by the size of
+        the global batch.
 
         Args:
             loss: A tensor, or several in lists, tuples and dicts; of one that is no scalar

@@ -35,6 +35,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops import check_numerics as check_numerics
     from mirrored.ops import is_numeric_tensor as is_numeric_tensor
     from mirrored.training.comparison.replica_comparison import compare_replicas as compare_replicas
+    from mirrored.training.mixing_operations import mixing_operations as mixing_operations
 
 _LATE = {
     "mirrored.ops": (
@@ -45,5 +46,6 @@ _LATE = {
         "assert_type check_numerics is_numeric_tensor"
     ),
     "mirrored.training.comparison.replica_comparison": "compare_replicas",
+    "mirrored.training.mixing_operations": "mixing_operations",
 }
 _public_module("tf.debugging", __name__, _LATE)

@@ -372,13 +372,13 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
 
 def _by_examples(gradients: list[Any], batch: GlobalBatch, replica: int) -> list[Any]:
     """Return a shard's gradients as they count in the sum: nothing where it has no examples."""
-    share = batch.share(replica)
-    if share == 1.0:
+    weights = batch.weights("gradients", replica, gradients)
+    if all(weight == 1.0 for weight in weights):
         return gradients
     with only():  # The sum is that of the optimizer, and nothing to be differentiated.
         if batch.is_empty(replica):
             return [ops.zeros(each.shape, each.dtype) for each in gradients]
-        return [each * share for each in gradients]
+        return [each * weight for each, weight in zip(gradients, weights, strict=True)]
 
 
 def _check_variables(variables: Sequence[Any]) -> None:

@@ -560,11 +560,21 @@ HELD: dict[str, dict[str, str]] = {
         "layer-metrics": "test_metrics_in_layers_are_reported",
     },
     "training/test_own_steps.py": {
-        "own-steps": "test_what_a_step_may_not_do test_replicas_train_as_one_device"
+        "own-steps": "test_what_a_step_may_not_do test_replicas_train_as_one_device",
+        "scalar-loss": "test_losses_of_shards_add_up "
+        "test_numbers_that_shards_do_not_add_up_to_are_reported",
+    },
+    "training/shard_analysis/test_rules.py": {
+        "scalar-loss": "test_sums_and_means test_what_is_neither"
+    },
+    "training/test_mixing_operations.py": {
+        "mixing": "test_what_mixes_is_listed test_what_does_not_mix_is_not "
+        "test_training_logs_it_once test_a_loss_that_looks_at_the_whole_shard "
+        "test_what_is_no_model_or_no_input_of_it",
     },
     "training/comparison/test_replica_comparison.py": {
         "compare-replicas": "test_right_steps_pass test_wrong_steps_are_found_by_name "
-        "test_under_any_strategy_nothing_changes"
+        "test_under_any_strategy_nothing_changes",
     },
     "training/test_loop.py": {
         "loss-shown": "test_logs_of_a_batch_are_the_means_so_far",

@@ -38,8 +38,10 @@ class UnconnectedGradients(enum.Enum):
     ZERO = "zero"
 
 
-# Given the targets, the sources and the gradients; None where there is none.
-Told = Callable[[list[Any], list[Any], list[Tensor | None]], None]
+# Called with the targets and sources before a gradient is computed; what it returns, with the
+# gradients, None where there is none.
+GradientsMade = Callable[[list[Tensor | None]], None]
+Told = Callable[[list[Any], list[Any]], GradientsMade]
 _told: ContextVar[Told | None] = ContextVar("mirrored_gradients_told", default=None)
 
 
@@ -49,15 +51,21 @@ def telling_of_gradients(told: Told) -> Within:
     Those that are told outside of it are told before.
 
     Args:
-        told: Called as `told(targets, sources, gradients)`. What it raises the tape's user gets.
+        told: Called as `told(targets, sources)` before they are computed. What it returns is called
+            with the gradients. What either raises the tape's user gets.
     """
     outer = _told.get()
     if outer is None:
         return Within(_told, told)
 
-    def both(targets: list[Any], sources: list[Any], gradients: list[Tensor | None]) -> None:
-        outer(targets, sources, gradients)
-        told(targets, sources, gradients)
+    def both(targets: list[Any], sources: list[Any]) -> GradientsMade:
+        of_both = outer(targets, sources), told(targets, sources)
+
+        def made(gradients: list[Tensor | None]) -> None:
+            for each in of_both:
+                each(gradients)
+
+        return made
 
     return Within(_told, both)
 
@@ -165,12 +173,13 @@ class GradientTape(Recording):
         mode = _as_mode(unconnected_gradients)
         leaves = _checked_sources(sources)
         wanted = {each._id for each in leaves}
+        told = _told.get()
+        made = None if told is None else told(_nest.flatten(target), leaves)
         grads = self._seed_gradients(target, output_gradients, wanted)
         found = backpropagate(self._taken_nodes(), grads, wanted)
         results = [found.get(each._id) for each in leaves]
-        told = _told.get()
-        if told is not None:
-            told(_nest.flatten(target), leaves, results)
+        if made is not None:
+            made(results)
         if mode is UnconnectedGradients.ZERO:
             results = [
                 zeros_for(each) if result is None else result

@@ -257,9 +257,9 @@ def _summed_gradient(context: Any, op: ReduceOp, g: Tensor) -> Tensor:
         return reduced
     # The optimizer weighs by the shard what this replica makes of it; the others' parts have to be
     # weighed by theirs.
-    share = batch.share(context.replica_id_in_sync_group)
-    total: Tensor = context.all_reduce(op, g * share)
-    return total / share if share else total
+    weight = batch.loss_weight(context.replica_id_in_sync_group)
+    total: Tensor = context.all_reduce(op, g * weight)
+    return total / weight if weight else total
 
 
 # What tapes see of a collective. It is not in the table of ops: the strategy computes it.

@@ -4,11 +4,16 @@ Such a step is given a shard of the batch. What it makes of that counts by the s
 batch's examples, so that the replicas together make what one device makes of the whole batch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from typing import Any
 
 from mirrored._contexts import Within
 from mirrored.ops.tensor import Tensor
+
+# By the use of a value, the powers of the numbers of examples and of replicas in it.
+Scales = Mapping[Any, tuple[int, int]]
 
 
 class GlobalBatch:
@@ -16,8 +21,10 @@ class GlobalBatch:
 
     Args:
         sizes: The number of examples of each replica's shard.
-        of_means: Whether each replica differentiates the mean over its shard, which then counts by
-            the shard's examples; else its part of the mean over the batch.
+        of_means: Whether each replica differentiates a loss of its shard alone; else its part of
+            the mean over the batch.
+        scales: By the use of a value the powers of the number of examples and of the number of
+            replicas that it is scaled with. Values without an entry are means over a shard.
 
     Example:
         >>> batch = GlobalBatch([2, 1, 0])
@@ -25,9 +32,18 @@ class GlobalBatch:
         (3, True, True)
     """
 
-    def __init__(self, sizes: Sequence[int], *, of_means: bool = False) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        *,
+        of_means: bool = False,
+        scales: Scales | None = None,
+    ) -> None:
         self.sizes = tuple(sizes)
         self.of_means = of_means
+        self._scales = {} if scales is None else scales
+        self._loss_weights: dict[int, float] = {}
+        self._uses: Counter[tuple[str, int]] = Counter()
         self._gradients: set[int] = set()
         self._totals: set[int] = set()
 
@@ -44,6 +60,56 @@ class GlobalBatch:
         """
         return self.sizes[replica] / max(self.examples, 1)
 
+    def weights(
+        self, use: str, replica: int, values: Sequence[Any], names: Sequence[str] = ()
+    ) -> list[float]:
+        """Return the weights with which a replica's values are added to those of the others.
+
+        A mean over a shard counts by the shard's part of the examples, a sum with weight 1.
+
+        Args:
+            use: What the values are, such as "loss" or "gradients".
+            replica: The replica's number.
+            values: The values.
+            names: Their names; none: they are known by how often this use came before.
+        """
+        keys: Sequence[Any] = names
+        if not names:
+            self._uses[use, replica] += 1
+            keys = [(self._uses[use, replica], i) for i in range(len(values))]
+        return [self._weight((use, key), replica) for key in keys]
+
+    def note_means(self, values: Iterable[Tensor]) -> None:
+        """Take values as means over a shard, whatever they were computed from.
+
+        Args:
+            values: The values.
+        """
+
+    def note_losses(self, losses: Sequence[Any], replica: int) -> None:
+        """Take note of the losses that a replica differentiates next.
+
+        Args:
+            losses: The losses.
+            replica: The replica's number.
+        """
+        self._loss_weights[replica] = self.weights("differentiated loss", replica, losses)[0]
+
+    def loss_weight(self, replica: int) -> float:
+        """Return the weight of the loss that a replica differentiates.
+
+        Args:
+            replica: The replica's number.
+        """
+        return self._loss_weights.get(replica, self.share(replica))
+
+    def _weight(self, use: Any, replica: int) -> float:
+        if self.is_empty(replica):
+            return 0.0
+        examples, replicas = self._scales.get(use, _MEAN)
+        share = 1.0 if examples == 0 else self.share(replica)
+        return share * float(len(self.sizes)) ** -replicas
+
     def is_empty(self, replica: int) -> bool:
         """Return whether a replica has no examples: nothing that it computes counts.
 
@@ -51,6 +117,22 @@ class GlobalBatch:
             replica: The replica's number.
         """
         return self.sizes[replica] == 0
+
+    def as_mean(self, use: str, replica: int, value: Tensor) -> Tensor:
+        """Return a replica's value as the mean over its shard that adds up to the same whole.
+
+        Args:
+            use: What it is; see `weights`.
+            replica: The replica's number.
+            value: The value.
+        """
+        (weight,) = self.weights(use, replica, [value])
+        share = self.share(replica)
+        if weight == share:
+            return value
+        mean = value * (weight / share)
+        self.note_means([mean])
+        return mean
 
     def in_force(self) -> Within:
         """Return the context in which replicas take this step."""
@@ -99,7 +181,22 @@ class GlobalBatch:
             )
 
 
+_MEAN = (-1, 0)
 _batch: ContextVar[GlobalBatch | None] = ContextVar("mirrored_global_batch", default=None)
+
+
+_assumed: ContextVar[int | None] = ContextVar("mirrored_assumed_replicas", default=None)
+# Returns the number of replicas that strategies say there are; None: as many as there are.
+assumed_replicas: Callable[[], int | None] = _assumed.get
+
+
+def assuming_replicas(count: int) -> Within:
+    """Return the context in which strategies say that they have another number of replicas.
+
+    Args:
+        count: The number, for a step that is analysed and not run.
+    """
+    return Within(_assumed, count)
 
 
 def global_batch() -> GlobalBatch | None:

@@ -18,6 +18,7 @@ from mirrored.distribute.cross_device_ops import (
     choose_cross_device_ops,
 )
 from mirrored.distribute.distributed_variables import DistributedVariable, MirroredVariable
+from mirrored.distribute.global_batch import assumed_replicas
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.replica_variables import replica_variables
 from mirrored.distribute.strategy import Strategy
@@ -132,7 +133,7 @@ class MirroredStrategy(Strategy):
     @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas gradients are summed over."""
-        return len(self._devices)
+        return assumed_replicas() or len(self._devices)
 
     @property
     def local_replicas(self) -> int:

@@ -22,7 +22,7 @@ from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.cross_device_ops.worker_cards import Cards, agreed, cards_of
-from mirrored.distribute.global_batch import global_batch
+from mirrored.distribute.global_batch import assumed_replicas, global_batch
 from mirrored.distribute.graph_lines import GATHERED, OF_FIRST
 from mirrored.distribute.input import DistributedDataset, InputContext, distributed_from_function
 from mirrored.distribute.mirrored_strategy import MirroredStrategy
@@ -129,7 +129,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def num_replicas_in_sync(self) -> int:
         """How many replicas gradients are summed over: those of all workers."""
         count: int = self._replicas
-        return count
+        return assumed_replicas() or count
 
     @property
     def sharing(self) -> tuple[int, int, int]:

@@ -22,6 +22,7 @@ from mirrored.distribute.cross_device_ops.choice import choose_without_nccl
 from mirrored.distribute.cross_device_ops.interface import checked_axis, joining_device
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable
+from mirrored.distribute.global_batch import assumed_replicas
 from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, check_parts, select
 from mirrored.errors import CollectiveError, DeviceUnavailableError
 from mirrored.ops.conversion import adopt
@@ -72,7 +73,7 @@ class StrategyBase:
     @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas gradients are summed over."""
-        return 1
+        return assumed_replicas() or 1
 
     @property
     def local_replicas(self) -> int:

@@ -33,12 +33,17 @@ Take = Callable[[list[Any], int], None]
 
 
 class EagerSteps:
-    """Runs Python for every op of every step."""
+    """Runs Python for every op of every step.
 
-    def __init__(self, model: SteppedNetwork) -> None:
+    Args:
+        model: The model.
+        refuses: As for `Step`.
+    """
+
+    def __init__(self, model: SteppedNetwork, *, refuses: bool = True) -> None:
         self._model = model
         self._strategy = model.distribute_strategy
-        self._step = step_of(model)
+        self._step = step_of(model, refuses=refuses)
         self._generators = find(
             (each for layer in model._walk() for each in vars(layer).values()), SeedGenerator
         )

@@ -12,6 +12,8 @@ from mirrored import _nest, _overrides, ops
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
+from mirrored.distribute import get_replica_context
+from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype
@@ -32,15 +34,15 @@ class SteppedNetwork(CompiledNetwork):
         """Take a step of training on a replica's shard of a batch, and return what logs show.
 
         A subclass's own is called by `fit` on every replica, with the shard's examples. The loss
-        is to be one number, the mean over these examples; `optimizer.apply_gradients` then puts
-        the replicas' gradients together, each by its part of the examples, before it clips and
-        updates. Returned floats are put together likewise, integers have to be the same on all
-        replicas, and metrics add up. Where the step fails, or its loss is not finite, nothing is
-        written.
+        is to be one number: the mean over these examples, or their sum divided by the size of the
+        global batch. `optimizer.apply_gradients` then adds up the replicas' gradients, those of
+        means by their parts of the examples, before it clips and updates. Returned floats are
+        added up in the same way, integers have to be the same on all replicas, and metrics add up.
+        Where the step fails, or its loss is not finite, nothing is written.
 
-        What goes on across shards is not seen: a sum over examples in place of a mean, pairs
-        within a batch, clipping of a shard's own gradient. `mr.debugging.compare_replicas` finds
-        it.
+        A loss that is neither, as one of pairs of examples, and a gradient that was clipped for
+        the shard alone raise ValueError on several replicas, before anything changes.
+        `mr.debugging.compare_replicas` takes a step on one device and on several replicas.
 
         Args:
             data: The shard's inputs, or a tuple of inputs, targets and weights of examples, as
@@ -111,8 +113,8 @@ class SteppedNetwork(CompiledNetwork):
     ) -> Tensor:
         """Return the loss of a shard: that of `compile`, and what layers add.
 
-        A subclass's own is called by `fit` and `evaluate`, and returns the mean over the shard's
-        examples; penalties are added whole, on every replica.
+        A subclass's own is called by `fit` and `evaluate`, and returns one number, as the loss of
+        `train_step` is; beside a mean penalties are added whole, on every replica.
 
         Args:
             x: The inputs.
@@ -137,7 +139,8 @@ class SteppedNetwork(CompiledNetwork):
                 if output.tracker is not None:
                     output.tracker.update_state(loss, sample_weight=_examples(prediction))
                 losses.append(loss if output.weight is None else loss * output.weight)
-        losses += [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in self.losses]
+        added = [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in self.losses]
+        losses += map(_as_mean, added)
         if not losses:
             raise ValueError(
                 "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
@@ -196,6 +199,14 @@ class SteppedNetwork(CompiledNetwork):
         if compilation.outputs is None:
             shapes = _nest.map_structure(lambda each: (None, *each.shape[1:]), y_pred)
             compilation.resolve(shapes, None)
+
+
+def _as_mean(loss: Tensor) -> Tensor:
+    """Return a loss that a layer added as one that counts by the shard's examples."""
+    batch, context = global_batch(), get_replica_context()
+    if batch is None or context is None:
+        return loss
+    return batch.as_mean("added loss", context.replica_id_in_sync_group, loss)
 
 
 def _examples(batch: Tensor) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mirrored import _nest, ops
 from mirrored._contexts import Within
-from mirrored.autodiff.tape import telling_of_gradients
+from mirrored.autodiff.tape import GradientsMade, telling_of_gradients
 from mirrored.distribute import Strategy, get_replica_context
 from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.layers.weights import find
@@ -88,13 +88,14 @@ def _looks_own(model: SteppedNetwork, kind: str) -> bool:
     return not all(map(is_mean, given))
 
 
-def step_of(model: SteppedNetwork) -> Step:
+def step_of(model: SteppedNetwork, *, refuses: bool = True) -> Step:
     """Return what computes a model's steps.
 
     Args:
         model: A model that is compiled, but for prediction.
+        refuses: As for `Step`.
     """
-    return OwnStep(model)
+    return OwnStep(model, refuses=refuses)
 
 
 def means_of(
@@ -146,17 +147,14 @@ class OwnStep(Step):
         """Run a step on all replicas, and put together what it returns."""
         strategy = self._strategy
         across = strategy.local_replicas < strategy.num_replicas_in_sync
-        batch = GlobalBatch(sizes, of_means=True)
+        kind = "train" if method == self._model.train_step else "test"
+        batch = GlobalBatch(sizes, of_means=True, scales=self._scales(kind, shards))
         logs: list[_Logs] = []
         spare: list[_Logs] = []  # Of a replica without examples, where no other is here.
-        skips = any(each.skips_non_finite for each in optimizers_of(self._model))
 
         def on_replica(x: Any, y: Any, sample_weight: Any) -> dict[str, Tensor]:
             replica = _replica()
-            notes = _Notes(batch, replica, skips)
-            with telling_of_gradients(notes.note):
-                returned = method(pack_x_y_sample_weight(x, y, sample_weight))
-            made = _Logs(returned, batch, replica)
+            made, notes = self._noted(method, batch, (x, y, sample_weight))
             if batch.is_empty(replica):
                 spare.append(made)
             else:
@@ -174,6 +172,29 @@ class OwnStep(Step):
             with strategy.replica_scope(0):
                 values = _with_integers(values, parts)
         return Totals(values, None, losses, first.names, first.specs)
+
+    def _noted(
+        self, method: Callable[[Any], Any], batch: GlobalBatch, data: Sequence[Any]
+    ) -> "tuple[_Logs, _Notes]":
+        """Run a step on a replica's shard; return what it returned and what it differentiated."""
+        replica = _replica()
+        skips = any(each.skips_non_finite for each in optimizers_of(self._model))
+        notes = _Notes(batch, replica, skips)
+        with telling_of_gradients(notes.note):
+            returned = method(pack_x_y_sample_weight(*data))
+        return _Logs(returned, batch, replica), notes
+
+    def _analysed(self, kind: str, batch: GlobalBatch) -> Callable[..., Any]:
+        """Return what a replica computes in a step of a kind, to be analysed."""
+        if kind == "predict" or not is_own(self._model, kind):
+            return super()._analysed(kind, batch)
+        method = self._model.train_step if kind == "train" else self._model.test_step
+
+        def step(*data: Any) -> None:
+            made, notes = self._noted(method, batch, data)
+            made.as_vectors(notes.loss(), 1.0, squares=False)
+
+        return step
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -239,11 +260,11 @@ class _Notes:
         self._batch, self._replica, self._skips = batch, replica, skips
         self._losses: list[Tensor] = []
 
-    def note(self, targets: list[Any], sources: list[Any], gradients: list[Tensor | None]) -> None:
-        """Take what a tape was asked for."""
+    def note(self, targets: list[Any], sources: list[Any]) -> GradientsMade:
+        """Take what a tape is asked for."""
         trained = [isinstance(each, Variable) and each.trainable for each in sources]
         if not any(trained):
-            return
+            return lambda gradients: None
         for target in targets:
             if target.shape != ():
                 raise ValueError(
@@ -251,10 +272,11 @@ class _Notes:
                     "shards can be put together by their examples. Received: a loss of shape "
                     f"{target.shape}. Take `mr.reduce_mean` of it."
                 )
-        self._batch.note_gradients(gradients)
+        self._batch.note_losses(targets, self._replica)
         if not (self._skips or self._batch.is_empty(self._replica)):
             with only():  # No tape that is open has anything to learn from it.
                 self._losses += [ops.cast(each, ops.float64) for each in targets]
+        return self._batch.note_gradients
 
     def loss(self) -> Tensor:
         """Return the sum of the losses: finite where all of them are."""
@@ -326,13 +348,23 @@ class _Logs:
         With `squares`, those of the integers too.
         """
         with only():
-            numbers = _joined([loss, *self._floats.values()], ops.float64)
+            floats = self._weighted(share) if share else self._floats.values()
+            numbers = _joined([loss, *floats], ops.float64)
             found = {"loss": loss, "values": numbers if share == 1.0 else numbers * share}
             if self._integers:
                 found["integers"] = _joined(self._integers.values(), ops.int64)
                 if squares:
                     found["squares"] = ops.square(found["integers"])
         return found
+
+    def _weighted(self, share: float) -> list[Tensor]:
+        """Return the floats so that each counts by the shard's part of the examples."""
+        values, names = list(self._floats.values()), list(self._floats)
+        weights = self._batch.weights("logs", self._replica, values, names) if names else []
+        return [
+            each if weight == share else each * (weight / share)
+            for each, weight in zip(values, weights, strict=True)
+        ]
 
 
 def _joined(numbers: Iterable[Tensor], dtype: DType) -> Tensor:

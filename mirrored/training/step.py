@@ -6,6 +6,7 @@ one place, and the replicas' gradients are summed. The same code is run eagerly 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +14,10 @@ import numpy as np
 from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
-from mirrored.distribute import DistributedValues, PerReplica, Strategy
+from mirrored.distribute import DistributedValues, PerReplica, Strategy, get_replica_context
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copies_of
-from mirrored.distribute.global_batch import GlobalBatch
+from mirrored.distribute.global_batch import GlobalBatch, Scales, global_batch
 from mirrored.layers.added_losses import forget
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
@@ -64,12 +65,15 @@ class Step:
 
     Args:
         model: A model that is built and, but for prediction, compiled with a loss.
+        refuses: Whether what shards do not add up to is an error.
     """
 
-    def __init__(self, model: CompiledNetwork) -> None:
+    def __init__(self, model: CompiledNetwork, *, refuses: bool = True) -> None:
         self._model = model
+        self._refuses = refuses
         self._strategy: Strategy = model.distribute_strategy
         self._warned = False
+        self._findings: dict[Any, Scales] = {}
         self._look_up()
 
     def _look_up(self) -> None:
@@ -105,7 +109,8 @@ class Step:
     def _train(
         self, shards: Shards, sizes: Sequence[int], check: Callable[[Totals], None]
     ) -> Totals:
-        with GlobalBatch(sizes).in_force():
+        scales = self._scales("train", shards)
+        with GlobalBatch(sizes, scales=scales).in_force():
             given = (*shards, sum(sizes))
             outcome = self._with_zeros(self._run(self._train_replica, given))
         # The loss is among the statistics.
@@ -139,7 +144,8 @@ class Step:
             shards: The global batch.
             sizes: How many of its examples each replica has.
         """
-        with GlobalBatch(sizes).in_force():
+        scales = self._scales("test", shards)
+        with GlobalBatch(sizes, scales=scales).in_force():
             given = (*shards, sum(sizes))
             outcome = self._with_zeros(self._run(self._test_replica, given, _uncounted))
         statistics = self._strategy.reduce("sum", outcome["statistics"])
@@ -152,6 +158,7 @@ class Step:
             shards: The global batch; only its inputs are used.
             sizes: How many of its examples each replica has.
         """
+        self._scales("predict", shards)
         with GlobalBatch(sizes).in_force():
             outputs = self._run(self._outputs, (shards.x,), _as_it_is)
         return self._strategy.experimental_local_results(outputs)
@@ -159,6 +166,40 @@ class Step:
     def _outputs(self, x: Any) -> Any:
         """Return what is predicted for a replica's inputs."""
         return self._model(x, training=False)
+
+    # ------------------------------------------------------------------ what shards add up to
+
+    def _scales(self, kind: str, shards: Shards) -> Scales | None:
+        """Return how what replicas compute adds up, as `GlobalBatch` takes it.
+
+        Logs what depends on the number of replicas.
+
+        Raises:
+            NotAdditive: A loss or gradient of shards does not add up to that of the batch.
+        """
+        if self._strategy.num_replicas_in_sync == 1:
+            return None
+        key = kind, repr(_nest.map_structure(_described, tuple(shards)))
+        if key not in self._findings:
+            from mirrored.training.shard_analysis.step_analysis import scales_of  # For several.
+
+            given = (shards.x,) if kind == "predict" else tuple(shards)
+            step = partial(self._analysed, kind)
+            self._findings[key] = scales_of(
+                self._model, step, given, rows=kind == "predict", refuses=self._refuses
+            )
+        return self._findings[key]
+
+    def _analysed(self, kind: str, batch: GlobalBatch) -> Callable[..., Any]:
+        """Return what a replica computes in a step of a kind, to be analysed."""
+        if kind == "predict":
+            return self._outputs
+
+        def losses(x: Any, y: Any, sample_weight: Any) -> Any:
+            training = kind == "train"
+            return self._forward(x, y, sample_weight, batch.examples, training=training)[0]
+
+        return losses
 
     # ------------------------------------------------------------------ on one replica
 
@@ -196,7 +237,7 @@ class Step:
                 loss = output.loss.shard(target, prediction, weights, examples)
                 losses.append(loss)
                 terms.append(loss if output.weight is None else loss * output.weight)
-        total = _sum(terms, self._model._added_losses(), _rows(x) / examples)
+        total = _sum(terms, self._model._added_losses())
         return [total, *losses] if len(losses) > 1 else [total], parts
 
     def _penalty(self) -> Tensor | None:
@@ -303,6 +344,12 @@ def undone_on_failure(variables: Sequence[Variable]) -> Iterator[None]:
         raise
 
 
+def _described(leaf: Any) -> Any:
+    """Return the shape of an example and the dtype of a column, which steps are analysed for."""
+    first = leaf.values[0] if isinstance(leaf, PerReplica) else leaf
+    return None if first is None else (first.shape[1:], first.dtype.name)
+
+
 def _zeros_like(results: Any) -> Any:
     """Return zeros in the place of what a replica computed, which are to add nothing."""
     return _nest.map_structure(
@@ -320,12 +367,16 @@ def _as_it_is(outputs: Any) -> Any:
     return outputs
 
 
-def _sum(terms: list[Tensor], added: list[Tensor], share: float) -> Tensor:
-    """Return the sum of parts of a loss, and of means of a shard, which count by its examples."""
+def _sum(terms: list[Tensor], added: list[Tensor]) -> Tensor:
+    """Return the sum of parts of a loss, and of losses that layers added, as these count."""
     count = len(terms)
     sums = [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in added]
     terms = in_one_dtype([*terms, *sums])
-    terms[count:] = [each * share for each in terms[count:]]
+    batch, context = global_batch(), get_replica_context()
+    if sums and batch is not None and context is not None:
+        weights = batch.weights("added loss", context.replica_id_in_sync_group, terms[count:])
+        for i, weight in enumerate(weights, count):
+            terms[i] = terms[i] if weight == 1.0 else terms[i] * weight
     return terms[0] if len(terms) == 1 else ops.add_n(terms)
 
 

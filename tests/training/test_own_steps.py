@@ -67,7 +67,13 @@ class Own(mr.Model):
 
 
 def trained(
-    replicas: int, kind: type[mr.Model], batch: int, *, eager: bool = False, **options: Any
+    replicas: int,
+    kind: Callable[..., mr.Model],
+    batch: int,
+    *,
+    eager: bool = False,
+    weights: Any = W,
+    **options: Any,
 ) -> tuple[dict[str, list[float]], list[np.ndarray[Any, Any]]]:
     """Return the history and the weights of two epochs."""
     with on(replicas).scope():
@@ -78,7 +84,7 @@ def trained(
         )
         model = kind(inputs, mr.layers.Dense(1)(hidden))
         model.compile(mr.optim.Adam(0.05), run_eagerly=eager, **options)
-    history = model.fit(X, Y, batch, epochs=2, sample_weight=W, verbose=0).history
+    history = model.fit(X, Y, batch, epochs=2, sample_weight=weights, verbose=0).history
     return history, model.get_weights()
 
 
@@ -153,8 +159,83 @@ def test_a_shard_counts_by_its_examples() -> None:
         logs = model.train_on_batch(x, x * 0.0, return_dict=True)
         results.append((logs["loss"], logs["examples"], model.get_weights()[0].item()))
     assert results[0] == (11.0, 5.0, 1.0 - 22.0)
-    # A count of a shard is not one of the batch: its mean by examples is (3 * 3 + 2 * 2) / 5.
-    assert results[1] == pytest.approx((11.0, 2.6, 1.0 - 22.0))
+    assert results[1] == pytest.approx(results[0])
+
+
+def _squares(y: Any, predictions: Any) -> Any:
+    return mr.reduce_sum((predictions - y) ** 2, axis=1)
+
+
+def _replicas() -> Any:
+    return mr.distribute.get_strategy().num_replicas_in_sync
+
+
+# Losses as loops of TensorFlow have them, for batches of 4.
+PARTS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum by the batch": lambda y, p: mr.reduce_sum(_squares(y, p)) / 4.0,
+    "average": lambda y, p: mr.nn.compute_average_loss(_squares(y, p), global_batch_size=4),
+    "average by size": lambda y, p: mr.nn.compute_average_loss(_squares(y, p)),
+    "sum by the shard": lambda y, p: mr.reduce_sum(_squares(y, p)) / y.shape[0],
+    "mean by replicas": lambda y, p: mr.reduce_mean(_squares(y, p)) / _replicas(),
+    "sum and a penalty": lambda y, p: (
+        mr.reduce_sum(_squares(y, p)) / 4.0
+        + mr.nn.scale_regularization_loss(mr.constant(0.5, "float64"))
+    ),
+    "mean and a penalty": lambda y, p: mr.reduce_mean(_squares(y, p)) + 0.5,
+}
+
+
+# These ask for a replica, of which there is none while a functional model is drawn.
+IN_REPLICAS = ("average", "average by size", "sum and a penalty")
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_losses_of_shards_add_up(name: str) -> None:
+    """In a step, as a loss of `compile`, and as what a layer adds."""
+    loss = PARTS[name]
+
+    class Step(mr.Model):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            x, y = data
+            with mr.GradientTape() as tape:
+                found = loss(y, self(x, training=True))
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(found, weights), weights)
+            return {"loss": found, "half": found / 2.0}
+
+    class Adds(mr.layers.Layer):
+        def call(self, inputs: Any) -> Any:
+            self.add_loss(loss(mr.ones_like(inputs), inputs))
+            return inputs
+
+    def adding(inputs: Any, outputs: Any) -> mr.Model:
+        return mr.Model(inputs, Adds()(outputs))
+
+    for kind, compiled in ((Step, None), (WithLoss, loss), (mr.Model, loss), (adding, "mse")):
+        if kind is adding and name in IN_REPLICAS:
+            continue
+        options: dict[str, Any] = {"loss": compiled, "weights": None}
+        same(trained(1, kind, 4, **options), trained(3, kind, 4, eager=kind is Step, **options))
+
+
+def test_numbers_that_shards_do_not_add_up_to_are_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Largest(mr.Model):
+        def test_step(self, data: Any) -> dict[str, Any]:
+            return {"largest": mr.reduce_max(data), "mean": mr.reduce_mean(data)}
+
+    with on(3).scope():
+        model = Largest()
+        model.compile()
+    for _ in range(2):
+        model.evaluate(X, batch_size=4, verbose=0)
+    warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(warned) == 1
+    assert (
+        "The number 'largest' that a step of 'largest' returns depends on the number" in warned[0]
+    )
+    assert "made by Max in the step" in warned[0]
 
 
 # ------------------------------------------------------------------------------ two optimizers
@@ -309,15 +390,19 @@ REFUSED: dict[str, tuple[Callable[[mr.Model, Any], Any], type[Exception], str]] 
         ValueError,
         "A loss is one number: the mean over a shard's examples",
     ),
-    "average": (
-        lambda model, loss: mr.nn.compute_average_loss(loss[1]),
-        RuntimeError,
-        "Received: a call of `compute_average_loss` in it",
+    "the root of a mean": (
+        lambda model, loss: {} if loss[0].gradient(loss[3], model.weights) else None,
+        ValueError,
+        "The loss is neither a mean nor a sum over a shard's examples, so the replicas' values "
+        "cannot be added up to that of the batch. Received: a value made by Sqrt in the step.",
     ),
-    "penalties": (
-        lambda model, loss: mr.nn.scale_regularization_loss(loss[1]),
-        RuntimeError,
-        "Received: a call of `scale_regularization_loss` in it",
+    "clipped gradients": (
+        lambda model, loss: model.optimizer.apply(
+            mr.clip_by_global_norm(loss[0].gradient(loss[2], model.weights), 0.1)[0], model.weights
+        ),
+        ValueError,
+        "A gradient that `apply_gradients` was given is neither a mean nor a sum over a shard's "
+        "examples, so the replicas' values",
     ),
     "all-reduce": (
         lambda model, loss: mr.distribute.get_replica_context().all_reduce(
@@ -361,11 +446,12 @@ def test_what_a_step_may_not_do(act: Any, error: Any, message: str, eager: bool)
             with mr.GradientTape(persistent=True) as tape:
                 losses = mr.reduce_mean((self(x) - y) ** 2, axis=1)
                 loss = mr.reduce_mean(losses)
+                root = mr.sqrt(loss)
             self.optimizer.apply(tape.gradient(loss, self.weights), self.weights)
-            return act(self, (tape, losses, loss))
+            return act(self, (tape, losses, loss, root))
 
     for replicas in (1, 3):
-        if replicas == 1 and ("integer" in message or "replicas." in message):
+        if replicas == 1 and ("integer" in message or "replicas" in message):
             continue
         with on(replicas).scope():
             inputs = mr.layers.Input((3,))

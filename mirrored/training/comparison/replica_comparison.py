@@ -244,7 +244,7 @@ def _step(copy: ReplicaCopy, arrays: Given, examples: int) -> dict[Event, Value]
         means = means_of(model, "train")
         notes = StepNotes(model, tuple(split_sizes(examples, copy.strategy.num_replicas_in_sync)))
         stack.enter_context(notes.taken())
-        steps = EagerSteps(model)
+        steps = EagerSteps(model, refuses=False)
         for span in epochs.spans(1):
             steps.train(span, lambda _: "the step that is compared", means.add, lambda: True)
         found = {event: Value(value) for event, value in notes.values().items()}

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored import _nest
-from mirrored.autodiff.tape import telling_of_gradients
+from mirrored.autodiff.tape import GradientsMade, telling_of_gradients
 from mirrored.distribute import get_replica_context
+from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import active_recorder
@@ -92,8 +93,7 @@ class StepNotes:
             return parts[0]
         shards = {replica: part for replica, part in parts.items() if self._sizes[replica]}
         if event.kind == "loss":
-            share = [each / sum(self._sizes) if self._weighs else 1.0 for each in self._sizes]
-            return np.asarray(sum(part * share[replica] for replica, part in shards.items()))
+            return np.asarray(sum(shards.values()))
         if any(part.shape[:1] != (self._sizes[replica],) for replica, part in shards.items()):
             return None  # It has no row an example, or rows of several batches.
         rows = [shards[replica] for replica in sorted(shards)]
@@ -107,15 +107,20 @@ class StepNotes:
         self._counts[kind, name, replica] += 1
         self._parts.setdefault(Event(kind, name, number), {})[replica] = np.asarray(value.numpy())
 
-    def _note_losses(self, targets: list[Any], sources: list[Any], gradients: list[Any]) -> None:
-        del gradients
+    def _note_losses(self, targets: list[Any], sources: list[Any]) -> GradientsMade:
         replica = _replica()
-        if not self._weighs and self._counts["loss", "", replica]:
-            return  # That of the penalties, which `fit` takes once for all replicas.
-        if any(isinstance(each, Variable) and each.trainable for each in sources):
-            for target in targets:
+        # The loss of the penalties is not noted: `fit` takes it once for all replicas.
+        is_noted = self._weighs or not self._counts["loss", "", replica]
+        trains = any(isinstance(each, Variable) and each.trainable for each in sources)
+
+        def note(gradients: list[Any]) -> None:
+            batch = global_batch()
+            weight = batch.loss_weight(replica) if self._weighs and batch is not None else 1.0
+            for target in targets if is_noted and trains else ():
                 if is_tensor(target) and target.shape == ():
-                    self._note("loss", "", replica, target)
+                    self._note("loss", "", replica, target * weight)
+
+        return note
 
     def _listen_to_layer(self, layer: Any) -> None:
         call = layer.call

@@ -130,9 +130,10 @@ class Loss(_overrides.Subclassable, Configured):
     def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
         """Return the loss of each example, or of each of its elements, to be averaged.
 
-        One number for the whole batch will do too. In `fit` the batch is a replica's shard, whose
-        number counts by its part of the examples: the number of replicas changes nothing where it
-        is the mean over the examples.
+        One number for the whole batch is accepted too. In `fit` the batch is a replica's shard,
+        and the number of replicas changes nothing where it is the mean over the examples, or their
+        sum divided by the global batch size. On several replicas another number, such as the root
+        of a mean, raises ValueError before anything changes.
 
         Args:
             y_true: Targets of shape (batch, ...).
@@ -171,8 +172,8 @@ class Loss(_overrides.Subclassable, Configured):
     def shard(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any, examples: int) -> Tensor:
         """Return a shard's part of the loss of its global batch: the parts add up to the loss.
 
-        Where `call` returns one number for a shard, it counts by the shard's part of the examples,
-        or with the reduction "sum" as it is.
+        Where `call` returns one number for a shard, a mean counts by the shard's part of the
+        examples, and a sum, or a number with the reduction "sum", as it is.
 
         Args:
             y_true: The shard's targets.
@@ -189,7 +190,9 @@ class Loss(_overrides.Subclassable, Configured):
             return self._sum(values, mask, sample_weight)
         if self._has_divisor(mask, sample_weight):
             mean, is_whole = self._divided(values, mask, sample_weight)
-            return mean * (y_pred.shape[0] / examples) if is_whole else mean
+            return _weighted_by_shard(mean) if is_whole else mean
+        if not values.shape:
+            return _weighted_by_shard(_weighed(values, None, sample_weight))
         return ops.reduce_sum(of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
 
     def _mask(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
@@ -292,9 +295,15 @@ class Loss(_overrides.Subclassable, Configured):
             return _by_share(self._sum(values, mask, sample_weight), share)
         if self._has_divisor(mask, sample_weight):
             mean, is_whole = self._divided(values, mask, sample_weight)
-            return mean if is_whole else _by_share(mean, share)
+            return _as_mean(mean) if is_whole else _by_share(mean, share)
+        if not values.shape:
+            return _as_mean(_weighed(values, None, sample_weight))
         values = of_examples(values, y_pred, sample_weight)
-        return ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
+        mean = ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
+        batch = global_batch()
+        if batch is not None:
+            batch.note_means([mean])
+        return mean
 
     def _share(self) -> float | None:
         """Return what part of the batch is here in a step that `fit` runs; None in other loops.
@@ -359,7 +368,30 @@ def _weighed(values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
 
 def _by_share(part: Tensor, share: float | None) -> Tensor:
     """Return what, counted by a replica's share of the batch, is the replica's part of it."""
-    return part if share is None or share == 1.0 else part * (1.0 / share)
+    if share is None or share == 1.0:
+        return part
+    mean = part * (1.0 / share)
+    batch = global_batch()
+    if batch is not None:
+        batch.note_means([mean])
+    return mean
+
+
+def _weighted_by_shard(value: Tensor) -> Tensor:
+    """Return a replica's one number for its shard as it counts in the sum over the replicas."""
+    batch, context = global_batch(), get_replica_context()
+    if batch is None or context is None:
+        return value
+    (weight,) = batch.weights("loss", context.replica_id_in_sync_group, [value])
+    return value if weight == 1.0 else value * weight
+
+
+def _as_mean(value: Tensor) -> Tensor:
+    """Return a replica's one number for its shard as one that counts by the shard's examples."""
+    batch, context = global_batch(), get_replica_context()
+    if batch is None or context is None:
+        return value
+    return batch.as_mean("loss", context.replica_id_in_sync_group, value)
 
 
 class LossByLastAxis(Loss):

@@ -9,7 +9,6 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.distribute import ReplicaContext, get_replica_context
-from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.training.losses.values import weighted
 
@@ -34,7 +33,7 @@ def compute_average_loss(
     Raises:
         ValueError: `per_example_loss` is a scalar, or the global batch size is not positive.
         TypeError: The global batch size is no integer.
-        RuntimeError: The call is made in the cross-replica context, or in a step that `fit` runs.
+        RuntimeError: The call is made in the cross-replica context.
 
     Example:
         >>> import mirrored as mr
@@ -66,7 +65,7 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
         regularization_loss: A penalty, or a list of them, of any shape.
 
     Raises:
-        RuntimeError: The call is made in the cross-replica context, or in a step that `fit` runs.
+        RuntimeError: The call is made in the cross-replica context.
 
     Example:
         >>> import mirrored as mr
@@ -80,12 +79,6 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
 
 def _replica_context(function: str) -> ReplicaContext:
     context = get_replica_context()
-    if global_batch() is not None:
-        raise RuntimeError(
-            f"A step that `fit` runs returns the mean over its shard's examples. Received: a call "
-            f"of `{function}` in it, which divides by those of all replicas too. Use "
-            "`mr.reduce_mean`, and add penalties as they are."
-        )
     if context is None:
         raise RuntimeError(
             f"You are calling `{function}` in cross replica context, while it was expected to be "

@@ -1,0 +1,541 @@
+"""What each operation does along the axis of examples: a table with a rule per operation.
+
+An operation that is not in it, and that is not computed element by element, counts as one that
+mixes examples.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from mirrored.ops.op import Op
+from mirrored.ops.spec import Shape
+from mirrored.training.shard_analysis.shard_values import (
+    SAME,
+    UNIT,
+    Kind,
+    Operation,
+    Scale,
+    ShardValue,
+)
+
+_ROWS, _SUM, _OTHER, _SAME = Kind.ROWS, Kind.SUM, Kind.OTHER, Kind.SAME
+
+
+class Call(NamedTuple):
+    """One call of an operation.
+
+    Attributes:
+        operation: Which one, and in which layer.
+        inputs: What is known of its inputs.
+        shapes: Their shapes.
+        attrs: Its attributes.
+        shape: The shape of its result.
+        examples: The number of examples of the shard, which divides no other size.
+    """
+
+    operation: Operation
+    inputs: tuple[ShardValue, ...]
+    shapes: tuple[Shape, ...]
+    attrs: Mapping[str, Any]
+    shape: Shape
+    examples: int
+
+    @property
+    def mixing(self) -> frozenset[Operation]:
+        """The operations that mixed rows of its inputs."""
+        return frozenset().union(*(each.mixing for each in self.inputs))
+
+    def other(self) -> ShardValue:
+        """Return a result that is neither rows nor a sum, by this operation or an earlier one."""
+        earlier = (each.sources for each in self.inputs if each.kind is _OTHER)
+        sources = frozenset().union(*earlier) or frozenset([self.operation])
+        return ShardValue(_OTHER, sources=sources, mixing=self.mixing)
+
+    def mixed(self, axis: int | None = None) -> ShardValue:
+        """Return a result in whose rows this operation brings those of other examples."""
+        axes = example_axes(self.shape, self.examples)
+        if axis is None and not axes:
+            return self.other()
+        mixing = self.mixing | {self.operation}
+        return ShardValue(_ROWS, axes[0] if axis is None else axis, mixing=mixing)
+
+
+Rule = Callable[[Call], ShardValue]
+# From the scales of the inputs to that of the result; None: no one scale.
+_Scales = Callable[[list[ShardValue]], Scale | None]
+
+
+def example_axes(shape: Shape, examples: int) -> list[int]:
+    """Return the axes whose size is a multiple of the number of examples.
+
+    Args:
+        shape: A shape.
+        examples: The number of examples, which divides no other size.
+    """
+    return [axis for axis, size in enumerate(shape) if size and size % examples == 0]
+
+
+def rule_of(op: Op) -> Rule:
+    """Return the rule of an operation.
+
+    Args:
+        op: The operation.
+    """
+    return RULES.get(op.name) or (_NONLINEAR if op.elementwise else unknown)
+
+
+def unknown(call: Call) -> ShardValue:
+    """Return what an operation without a rule makes: it counts as mixing."""
+    if all(each.kind is _SAME for each in call.inputs):
+        return ShardValue(scale=_no_scale(call.inputs))
+    return call.mixed() if any(each.kind is _ROWS for each in call.inputs) else call.other()
+
+
+# ---------------------------------------------------------------------- element by element
+
+
+def _elementwise(scales: _Scales, linear: Callable[[Call], bool]) -> Rule:
+    """Return the rule of an operation on broadcast elements.
+
+    Args:
+        scales: The scale of the result.
+        linear: Whether a sum over examples stays one.
+    """
+
+    def rule(call: Call) -> ShardValue:
+        rank, mixing = len(call.shape), call.mixing
+        rows = [
+            (each, each.axis + rank - len(shape))
+            for each, shape in zip(call.inputs, call.shapes, strict=True)
+            if each.kind is _ROWS
+        ]
+        axes = sorted({axis for _, axis in rows})
+        of_shard = [each for each in call.inputs if each.kind in (_SUM, _OTHER)]
+        if axes:
+            plain = [SAME if each in of_shard else each for each in call.inputs]
+            scale = scales(plain)
+            if len(axes) > 1 or scale is None:
+                mixing |= {call.operation}
+            for each in of_shard:
+                mixing |= each.sources
+            orders = {each.reordered for each, _ in rows}
+            if len(orders) > 1:
+                mixing = mixing.union(*orders)
+            return ShardValue(
+                _ROWS,
+                axes[0],
+                scale or UNIT,
+                mixing=mixing,
+                reordered=orders.pop() if len(orders) == 1 else frozenset(),
+                is_own_place=any(each.is_own_place for each in call.inputs),
+            )
+        scale = scales(list(call.inputs))
+        if not of_shard:
+            return ShardValue(scale=scale)
+        if any(each.kind is _OTHER for each in of_shard) or scale is None or not linear(call):
+            return call.other()
+        sources = frozenset().union(*(each.sources for each in of_shard))
+        return ShardValue(_SUM, scale=scale, sources=sources, mixing=mixing)
+
+    return rule
+
+
+def _added(values: list[ShardValue]) -> Scale | None:
+    """Return the scale of a sum, whose terms have one scale."""
+    terms = [each for each in values if not each.is_zero] or values[:1]
+    sums = {each.scale for each in terms if each.kind is not _SAME}
+    constants = {each.scale for each in terms if each.kind is _SAME}
+    if len(sums) > 1 or None in sums | constants:
+        return None
+    if not sums:
+        return constants.pop() if len(constants) == 1 else None
+    (scale,) = sums
+    of_shard = any(each.kind is _SUM for each in terms)
+    for each in constants:
+        # What is the same everywhere is the mean of the shards' means, and as 1 / replicas a sum.
+        terms_of = (each.times(Scale(-1, 0)), each.times(Scale(0, 1))) if each else ()
+        if scale not in (terms_of if of_shard else (each,)):
+            return None
+    return scale
+
+
+def _no_scale(values: Iterable[ShardValue]) -> Scale | None:
+    """Return the scale of a function that has one of unscaled arguments alone."""
+    return UNIT if all(each.scale == UNIT for each in values) else None
+
+
+def _product(powers: tuple[int, ...]) -> _Scales:
+    """Return the scale of a product of powers of the arguments."""
+
+    def scales(values: list[ShardValue]) -> Scale | None:
+        scale = UNIT
+        for value, power in zip(values, powers, strict=False):
+            if value.scale is None:
+                return None
+            scale = scale.times(value.scale, power)
+        return scale
+
+    return scales
+
+
+def _of_shard(call: Call) -> list[int]:
+    return [i for i, each in enumerate(call.inputs) if each.kind is not _SAME]
+
+
+def _select(call: Call) -> ShardValue:
+    condition, *_ = call.inputs
+    if condition.kind in (_SUM, _OTHER):
+        return _NONLINEAR(call)
+    chosen = _ADDED(call._replace(inputs=call.inputs[1:], shapes=call.shapes[1:]))
+    if condition.kind is _ROWS and chosen.kind is _SAME:
+        return _NONLINEAR(call)
+    if condition.kind is _ROWS and chosen.kind is not _ROWS:  # A shard's number in some rows.
+        return call.mixed()
+    return replace(chosen, mixing=chosen.mixing | condition.mixing)
+
+
+_NONLINEAR = _elementwise(_no_scale, lambda call: False)
+_ADDED = _elementwise(_added, lambda call: True)
+_LINEAR = _elementwise(_product((1,)), lambda call: True)
+_PRODUCT = _elementwise(_product((1, 1)), lambda call: len(_of_shard(call)) == 1)
+
+
+def _times(call: Call) -> ShardValue:
+    zero = next((each for each in call.inputs if each.is_zero), None)
+    rows = any(each.kind is _ROWS for each in call.inputs)
+    return _PRODUCT(call) if rows or zero is None else zero
+
+
+_DIVIDED = _elementwise(_product((1, -1)), lambda call: _of_shard(call) == [0])
+_HOMOGENEOUS = _elementwise(_product((1,)), lambda call: False)
+_UNSCALED = _elementwise(_product(()), lambda call: False)
+
+
+# ---------------------------------------------------------------------- along axes
+
+
+def _reduction(scale: Scale | None) -> Rule:
+    """Return the rule of a reduction; the scale that a sum over examples gets, None: it is none."""
+
+    def rule(call: Call) -> ShardValue:
+        (value,) = call.inputs
+        axes = call.attrs["axis"]
+        axes = axes if isinstance(axes, tuple) else (axes,)
+        if value.kind is not _ROWS:
+            keeps = value.kind is _SAME or scale is not None
+            return value if keeps else call.other()
+        if value.axis not in axes:
+            gone = 0 if call.attrs.get("keepdims") else sum(each < value.axis for each in axes)
+            return value.moved(value.axis - gone)
+        if scale is None or value.scale is None:
+            return call.other()
+        sources = frozenset([call.operation])
+        return ShardValue(_SUM, 0, value.scale.times(scale), sources, value.mixing)
+
+    return rule
+
+
+def _bias_gradient(call: Call) -> ShardValue:
+    axes = tuple(range(len(call.shapes[0]) - 1))
+    return _reduction(UNIT)(call._replace(attrs={"axis": axes}))
+
+
+def _along(axes: Callable[[Call], tuple[int, ...]], scales: _Scales) -> Rule:
+    """Return the rule of an operation that combines the elements along some axes.
+
+    Args:
+        axes: From a call to the axes, counted from the start.
+        scales: The scale of the result.
+    """
+
+    def rule(call: Call) -> ShardValue:
+        rows = [each for each in call.inputs if each.kind is _ROWS]
+        if not rows:
+            return _NONLINEAR(call)
+        if any(each.axis != rows[0].axis or each.axis in axes(call) for each in rows):
+            return call.mixed()
+        return replace(_elementwise(scales, lambda _: False)(_of_rank(call)), axis=rows[0].axis)
+
+    return rule
+
+
+def _of_rank(call: Call) -> Call:
+    """Return a call in which all inputs count as having the rank of the result."""
+    return call._replace(shapes=(call.shape,) * len(call.inputs))
+
+
+def _axis(call: Call) -> tuple[int, ...]:
+    axis: int = call.attrs["axis"]
+    return (axis % max(len(call.shapes[0]), 1),)
+
+
+def _last(call: Call) -> tuple[int, ...]:
+    return (len(call.shapes[0]) - 1,)
+
+
+def _last_two(call: Call) -> tuple[int, ...]:
+    rank = len(call.shapes[0])
+    return (rank - 2, rank - 1)
+
+
+def _matrix_product(call: Call) -> ShardValue:
+    """Return what a product makes of examples along rows, columns, the sum, or in front of them."""
+    turned = call.attrs["transpose_a"], call.attrs["transpose_b"]
+    places: set[Any] = set()
+    for number, (value, shape) in enumerate(zip(call.inputs, call.shapes, strict=True)):
+        if value.kind is not _ROWS:
+            continue
+        from_end = len(shape) - value.axis
+        if from_end > 2:
+            places.add(from_end)
+        else:
+            is_summed = (from_end == 1) == ((number == 0) != turned[number])
+            places.add("summed" if is_summed else ("row", "column")[number])
+    scaled = _PRODUCT(call._replace(inputs=tuple(_as_plain(each) for each in call.inputs)))
+    if not places:
+        return scaled if scaled.kind is not _OTHER else call.other()
+    sums = [each for each in call.inputs if each.kind in (_SUM, _OTHER)]
+    mixing = call.mixing.union(*(each.sources for each in sums))
+    scale = _product((1, 1))(list(call.inputs)) or UNIT
+    if places == {"summed"}:
+        sources = frozenset([call.operation])
+        return ShardValue(_SUM, 0, scale, sources, mixing)
+    if len(places) > 1:
+        return replace(call.mixed(), scale=scale)
+    (place,) = places
+    rank = len(call.shape)
+    axis = {"row": rank - 2, "column": rank - 1}.get(place)
+    return ShardValue(_ROWS, rank - place if axis is None else axis, scale, mixing=mixing)
+
+
+def _as_plain(value: ShardValue) -> ShardValue:
+    """Return a value whose rows do not count, as its scale and its sums do."""
+    return replace(value, kind=_SAME) if value.kind is _ROWS else value
+
+
+# ---------------------------------------------------------------------- where elements are
+
+
+def _reshape(call: Call) -> ShardValue:
+    value, *_ = call.inputs
+    if value.kind is not _ROWS:
+        return value
+    axes = example_axes(call.shape, call.examples)
+    before = math.prod(call.shapes[0][: value.axis])
+    kept = [axis for axis in axes if math.prod(call.shape[:axis]) == before]
+    return value.moved((kept or axes)[0]) if axes else call.other()
+
+
+def _transpose(call: Call) -> ShardValue:
+    (value,) = call.inputs
+    is_rows = value.kind is _ROWS
+    return value.moved(call.attrs["perm"].index(value.axis)) if is_rows else value
+
+
+def _broadcast(call: Call) -> ShardValue:
+    (value,) = call.inputs
+    if value.kind is _ROWS:
+        return value.moved(value.axis + len(call.shape) - len(call.shapes[0]))
+    axes = example_axes(call.shape, call.examples)
+    if not axes:
+        return value
+    if value.kind is _SAME:
+        return replace(value, kind=_ROWS, axis=axes[0])
+    return ShardValue(_ROWS, axes[0], mixing=value.mixing | value.sources)
+
+
+def _joined(call: Call) -> ShardValue:
+    axis = call.attrs["axis"] % len(call.shape)
+    rows = [each for each in call.inputs if each.kind is _ROWS]
+    if rows and any(each.kind is not _ROWS for each in call.inputs) and rows[0].axis == axis:
+        return call.other()
+    return _ADDED(_of_rank(call))
+
+
+def _stacked(call: Call) -> ShardValue:
+    moved = tuple(each.moved(each.axis + 1) for each in call.inputs)
+    return _ADDED(_of_rank(call._replace(inputs=moved)))
+
+
+def _sliced(call: Call) -> ShardValue:
+    value, *_ = call.inputs
+    if value.kind is not _ROWS:
+        return value
+    index = call.attrs["index"]
+    axis = _axis_after(index, call.shapes[0], value.axis, call.examples)
+    turned = tuple(slice(None) if each == slice(None, None, -1) else each for each in index)
+    if axis is None and turned != index and len(call.shape) == len(call.shapes[0]):
+        # Backwards along some axes, that of the examples among them.
+        axis = _axis_after(turned, call.shapes[0], value.axis, call.examples)
+        value = replace(value, reordered=value.reordered | {call.operation})
+    return call.other() if axis is None else value.moved(axis)
+
+
+def _axis_after(index: tuple[Any, ...], shape: Shape, axis: int, examples: int) -> int | None:
+    """Return where an axis is after a slice that keeps whole shards of it; None: it does not."""
+    source = result = 0
+    for item in index:
+        if item is None:
+            result += 1
+            continue
+        if item is Ellipsis:
+            skipped = len(shape) - sum(each not in (None, Ellipsis) for each in index)
+            if source <= axis < source + skipped:
+                return result + axis - source
+            source, result = source + skipped, result + skipped
+            continue
+        if source == axis:
+            if not isinstance(item, slice):
+                return None
+            start, stop, step = item.indices(shape[axis])
+            is_whole = step == 1 and start % examples == 0 and stop % examples == 0 and stop > start
+            return result if is_whole else None
+        source += 1
+        result += isinstance(item, slice)
+    return result + axis - source
+
+
+def _slice_gradient(call: Call) -> ShardValue:
+    (value,) = call.inputs
+    axes = example_axes(call.shape, call.examples)
+    return value.moved(axes[0]) if value.kind is _ROWS and axes else value
+
+
+def _updated_slice(call: Call) -> ShardValue:
+    value, part = call.inputs
+    if part.kind is _SAME or (value.kind is _ROWS and part.kind is _ROWS):
+        return replace(value, mixing=call.mixing)
+    return unknown(call)
+
+
+def _gathered(call: Call) -> ShardValue:
+    value, indices = call.inputs
+    axis = call.attrs["axis"]
+    width = len(call.shapes[1])
+    if value.kind is _ROWS and value.axis == axis:
+        if indices.kind is _ROWS and indices.is_own_place:
+            return replace(value, axis=axis + indices.axis, mixing=call.mixing)
+        return call.mixed()
+    if indices.kind in (_SUM, _OTHER):
+        return call.other() if value.kind is not _ROWS else call.mixed()
+    if value.kind is _ROWS:
+        moved = value.axis if value.axis < axis else value.axis + width - 1
+        return value.moved(moved) if indices.kind is _SAME else call.mixed(moved)
+    if indices.kind is _ROWS:
+        if value.kind is not _SAME:
+            return call.mixed()
+        return ShardValue(_ROWS, axis + indices.axis, value.scale, mixing=call.mixing)
+    return value
+
+
+def _flat_indices(call: Call) -> ShardValue:
+    (value,) = call.inputs
+    if value.kind is not _ROWS:
+        return value
+    axes = example_axes(call.shape, call.examples)
+    if not axes:
+        return call.other()
+    # Along the axes that inputs and indices share, each index is of its own example.
+    is_own = value.is_own_place or bool(example_axes(call.attrs["batch"], call.examples))
+    return replace(value, axis=axes[0], is_own_place=is_own)
+
+
+def _segments(additive: bool) -> Rule:
+    def rule(call: Call) -> ShardValue:
+        data, ids, *_ = call.inputs
+        if data.kind is not _ROWS and ids.kind is not _ROWS:
+            return data if additive and ids.kind is _SAME else call.other()
+        axes = example_axes(call.shape, call.examples)
+        if axes:
+            own = ids.is_own_place
+            return replace(data, kind=_ROWS, axis=axes[0]) if own else call.mixed()
+        if not additive or data.scale is None:
+            return call.other()
+        return ShardValue(_SUM, 0, data.scale, frozenset([call.operation]), call.mixing)
+
+    return rule
+
+
+def _scattered(call: Call) -> ShardValue:
+    value, places, rows = call.inputs
+    if value.kind is _ROWS and places.kind is _ROWS and places.is_own_place:
+        return replace(value, mixing=call.mixing)
+    if places.kind is _SAME and rows.kind is _SAME:
+        return value
+    return unknown(call)
+
+
+def _drawn(call: Call) -> ShardValue:
+    axes = example_axes(call.shape, call.examples)
+    return ShardValue(_ROWS, axes[0]) if axes else ShardValue()
+
+
+def _looked_up(call: Call) -> ShardValue:
+    """Return where values are in sorted rows: of their own example, or the same for all."""
+    rows, values = call.inputs
+    if rows.kind is _SAME:
+        return values if values.kind is _ROWS else _NONLINEAR(_of_rank(call))
+    return _along(_last, _no_scale)(call)
+
+
+def _table(rows: Mapping[Rule, str]) -> dict[str, Rule]:
+    return {name: rule for rule, names in rows.items() for name in names.split()}
+
+
+RULES = _table(
+    {
+        _ADDED: "AddN AddV2 BiasAdd Sub",
+        _LINEAR: "Cast CheckNumerics Identity Neg StopGradient",
+        _times: "Mul MulNoNan",
+        _DIVIDED: "DivNoNan RealDiv Xdivy",
+        _HOMOGENEOUS: "Abs Relu ReluGrad SigmoidGrad TanhGrad",
+        _elementwise(_product((1, -1)), lambda call: False): "SqrtGrad",
+        _elementwise(_product((2,)), lambda call: False): "Square",
+        _elementwise(_product((-1,)), lambda call: False): "Reciprocal",
+        _UNSCALED: "IsFinite IsInf IsNan OnesLike Sign ZerosLike",
+        _NONLINEAR: (
+            "Digamma Elu Erf Erfc Erfinv FloorMod Lgamma Ndtri SigmoidCrossEntropyWithLogits "
+            "Xlog1py Xlogy"
+        ),
+        _select: "SelectV2",
+        _reduction(UNIT): "Sum",
+        _reduction(Scale(-1, 0)): "Mean",
+        _reduction(None): "All Any ArgMax ArgMin Max Min Prod",
+        _bias_gradient: "BiasAddGrad",
+        _along(_axis, _no_scale): "Cumprod CumulativeLogsumexp LogSoftmax Softmax",
+        _along(_axis, _product((1,))): "Cumsum",
+        _along(_last, _product((1,))): "TopKV2",
+        _along(_last, _product((1, 1, 1))): (
+            "SoftmaxCrossEntropyGrad SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyGrad "
+            "SparseSoftmaxCrossEntropyWithLogits StatelessMultinomial"
+        ),
+        _along(_last_two, _no_scale): (
+            "Cholesky LogMatrixDeterminant MatrixDeterminant MatrixInverse MatrixSolve "
+            "MatrixTriangularSolve Qr SelfAdjointEigV2 Svd"
+        ),
+        _matrix_product: "BatchMatMulV2 MatMul",
+        _reshape: "ExpandDims Reshape Squeeze",
+        _transpose: "Transpose",
+        _broadcast: "BroadcastTo",
+        _joined: "ConcatV2",
+        _stacked: "Pack",
+        _sliced: "StridedSlice",
+        _slice_gradient: "StridedSliceGrad",
+        _updated_slice: "TensorStridedSliceUpdate",
+        _gathered: "GatherV2",
+        _flat_indices: "FlatIndices",
+        _segments(True): "UnsortedSegmentSum",
+        _segments(False): "UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd",
+        _scattered: "TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterUpdate",
+        _looked_up: "LowerBound UpperBound",
+        _drawn: (
+            "Assert Fill PrintV2 RandomStandardNormal RandomUniform RandomUniformInt "
+            "RngReadAndSkip StatelessRandomGammaV3 StatelessRandomGetKeyCounter "
+            "StatelessRandomNormalV2 StatelessRandomPoisson StatelessRandomUniformFullIntV2 "
+            "StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormalV2 "
+            "WriteSummary"
+        ),
+    }
+)

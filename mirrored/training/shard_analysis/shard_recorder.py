@@ -1,0 +1,207 @@
+"""Records what a replica computes from a shard, and what is known of each value.
+
+Nothing is computed. A function is recorded twice, for shards and numbers of replicas of other
+sizes: a constant that is not the same in both was made from these sizes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored.devices import Device, place
+from mirrored.graph.inference import ShapeRecorder
+from mirrored.ops.hooks import RecordedTensor
+from mirrored.ops.op import Op
+from mirrored.ops.spec import TensorSpec
+from mirrored.ops.tensor import Tensor
+from mirrored.program.graph import SHARED
+from mirrored.training.shard_analysis.rules import Call, example_axes, rule_of
+from mirrored.training.shard_analysis.shard_values import (
+    SAME,
+    Kind,
+    Operation,
+    Scale,
+    ShardValue,
+)
+
+_POWERS = range(-2, 3)
+
+
+class Sizes(NamedTuple):
+    """The sizes that a function is recorded for, each a prime that divides no other size.
+
+    Attributes:
+        examples: The number of examples of a shard.
+        replicas: The number of replicas.
+    """
+
+    examples: int
+    replicas: int
+
+
+class NotAnalysed(Exception):
+    """The function cannot be recorded for other sizes than its own."""
+
+
+class ShardRecorder(ShapeRecorder):
+    """Records a function of a shard.
+
+    Args:
+        sizes: The sizes.
+        earlier: The recording for other sizes, with which constants are compared; None: this is
+            the first one, which knows nothing of its values.
+
+    Attributes:
+        sizes: The sizes.
+        owners: The name and the kind of each layer, model or loss whose call is running, the
+            innermost last.
+    """
+
+    def __init__(self, sizes: Sizes, earlier: "ShardRecorder | None") -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.owners = [("", "step")]
+        self._earlier = earlier
+        self._results: list[float | None] = []
+        self._is_lowering = False
+        self._known_of: dict[int, ShardValue] = {}
+        self._calls: list[tuple[str, tuple[float | None, ...]]] = []
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing is known of the values yet."""
+        return self._earlier is None
+
+    def shard(self, spec: TensorSpec) -> Tensor:
+        """Return what stands for a shard's rows.
+
+        Args:
+            spec: The shape, without the axis of the examples, and the dtype.
+        """
+        whole = TensorSpec((self.sizes.examples, *spec.shape), spec.dtype)
+        tensor = self.input(whole, place("Placeholder", ("GPU", "CPU")), SHARED)
+        self.declare(tensor, ShardValue(Kind.ROWS))
+        return tensor
+
+    def declare(self, tensor: Tensor, value: ShardValue) -> None:
+        """Say what is known of a tensor."""
+        self._known_of[tensor._id] = value
+
+    def value_known(self, tensor: Any) -> ShardValue:
+        """Return what is known of a tensor; of a constant, that it is one."""
+        return self._known_of.get(getattr(tensor, "_id", -1), SAME)
+
+    def result_known(self, tensor: Any) -> ShardValue:
+        """Return what is known of a result, which may be a constant made from the sizes.
+
+        Both recordings ask for the same results in the same order.
+        """
+        self._results.append(_number(tensor))
+        known = self._known_of.get(getattr(tensor, "_id", -1))
+        if known is not None or self._earlier is None:
+            return known or SAME
+        before = self._earlier._results[len(self._results) - 1 :]
+        return self._constant(tensor, before[0] if before else None)
+
+    def record(
+        self,
+        op: Op,
+        inputs: tuple[Tensor, ...],
+        attrs: Mapping[str, Any],
+        spec: TensorSpec,
+        device: Device,
+    ) -> Tensor:
+        """Return what stands for the result of an op, and note what is known of it."""
+        if self._is_lowering:  # The operations that another one is made of.
+            return super().record(op, inputs, attrs, spec, device)
+        self._is_lowering = op.lower is not None
+        try:
+            output = super().record(op, inputs, attrs, spec, device)
+        finally:
+            self._is_lowering = False
+        number = len(self._calls)
+        constants = tuple([_number(each) for each in inputs])
+        self._calls.append((op.name, constants))
+        if self._earlier is None:
+            return output
+        before = self._earlier._calls
+        if number >= len(before) or before[number][0] != op.name:
+            raise NotAnalysed("The function computes otherwise for other sizes of a batch.")
+        known = [self._known_of.get(each._id) for each in inputs]
+        call = Call(
+            Operation(self.owners[-1][0], op.name, self.owners[-1][1]),
+            tuple(
+                [
+                    self._constant(tensor, past) if value is None else value
+                    for tensor, value, past in zip(inputs, known, before[number][1], strict=True)
+                ]
+            ),
+            tuple([each.shape for each in inputs]),
+            attrs,
+            spec.shape,
+            self.sizes.examples,
+        )
+        self.declare(output, rule_of(op)(call))
+        return output
+
+    def write(self, variable: Any, value: Tensor) -> None:
+        """Leave the variable as it is: what replicas assign becomes one value for all of them."""
+
+    def copy(self, tensor: RecordedTensor, device: Device) -> Tensor:
+        """Return what stands for the tensor's copy on another device."""
+        output = super().copy(tensor, device)
+        if tensor._id in self._known_of:
+            self.declare(output, self._known_of[tensor._id])
+        return output
+
+    def _constant(self, tensor: Any, earlier: float | None) -> ShardValue:
+        """Return what is known of a value that does not depend on the shard's rows."""
+        shape = getattr(tensor, "shape", ())
+        axes = example_axes(tuple(shape), self.sizes.examples)
+        if axes:
+            return ShardValue(Kind.ROWS, axes[0], is_own_place=_counts(tensor))
+        number = _number(tensor)
+        if number is None or earlier is None:
+            return SAME
+        return ShardValue(scale=self._scale(number, earlier), is_zero=number == earlier == 0.0)
+
+    def _scale(self, number: float, earlier: float) -> Scale | None:
+        """Return how a number follows from the sizes, given that of the earlier recording."""
+        if number == earlier or self._earlier is None:
+            return Scale()
+        if number and earlier:
+            others = self._earlier.sizes
+            shard = self.sizes.examples / others.examples
+            replicas = self.sizes.replicas / others.replicas
+            for examples in _POWERS:
+                for power in _POWERS:
+                    expected = earlier * shard**examples * replicas**power
+                    if abs(number - expected) < 1e-6 * abs(expected):
+                        return Scale(examples, power)
+        return None
+
+
+def _number(tensor: Any) -> float | None:
+    """Return the value of a constant of one element; None of all else."""
+    if isinstance(tensor, RecordedTensor) or not isinstance(tensor, Tensor) or tensor.size != 1:
+        return None
+    return float(np.asarray(tensor.numpy()).reshape(-1)[0].real)
+
+
+def _counts(tensor: Any) -> bool:
+    """Return whether a constant is the place of each example: 0, 1, 2 and so on."""
+    if isinstance(tensor, RecordedTensor) or not isinstance(tensor, Tensor):
+        return False
+    return np.array_equal(np.asarray(tensor.numpy()).reshape(-1), np.arange(tensor.size))
+
+
+def sizes_beside(others: Sequence[int]) -> tuple[Sizes, Sizes]:
+    """Return two pairs of sizes that divide none of the others."""
+    primes = [
+        each
+        for each in range(41, 400)
+        if all(each % n for n in range(2, int(each**0.5) + 1))
+        and all(other % each or not other for other in others)
+    ]
+    return Sizes(primes[2], primes[0]), Sizes(primes[3], primes[1])

@@ -1,0 +1,92 @@
+"""How a value that one replica computes relates to the value that one device would compute.
+
+One device computes from the whole batch, a replica from its shard of it.
+"""
+
+import enum
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+
+class Kind(enum.Enum):
+    """The relation to the value of the whole batch.
+
+    Attributes:
+        SAME: Equal on all replicas, as weights are.
+        ROWS: A row or a block of rows per example: shards joined along an axis are the whole.
+        SUM: The replicas' values, each with its weight, add up to the whole.
+        OTHER: Computed from the shard in another way, as its largest number is.
+    """
+
+    SAME = "same"
+    ROWS = "rows"
+    SUM = "sum"
+    OTHER = "other"
+
+
+class Scale(NamedTuple):
+    """A factor of a replica's value that one device has with other numbers.
+
+    Attributes:
+        examples: The power of the number of examples: of the shard here, of the batch there.
+        replicas: The power of the number of replicas, of which one device has one.
+    """
+
+    examples: int = 0
+    replicas: int = 0
+
+    def times(self, other: "Scale", power: int = 1) -> "Scale":
+        """Return the scale of a product; with power -1 of a quotient."""
+        return Scale(self.examples + power * other.examples, self.replicas + power * other.replicas)
+
+
+UNIT = Scale()
+
+
+class Operation(NamedTuple):
+    """An operation of a step.
+
+    Attributes:
+        owner: The name of the layer, the model or the loss in whose call it is; empty: the step.
+        name: The operation's name, as in the placement log.
+        kind: What the owner is.
+    """
+
+    owner: str
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.name} in the {self.kind}{f' {self.owner!r}' if self.owner else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardValue:
+    """What is known of a value.
+
+    Attributes:
+        kind: Its relation to the value of the whole batch.
+        axis: Of ROWS the axis of the examples.
+        scale: Its factors; None where it depends on the number of examples in another way.
+        sources: Of SUM the operations that summed over examples, of OTHER those that made it so.
+        mixing: The operations by which rows of other examples got into its rows.
+        reordered: The operations that put its rows into another order, which no sum depends on.
+        is_zero: Whether it is the number 0, which fits every scale.
+        is_own_place: Whether it is, or is made of, the place of each example in the shard.
+    """
+
+    kind: Kind = Kind.SAME
+    axis: int = 0
+    scale: Scale | None = UNIT
+    sources: frozenset[Operation] = frozenset()
+    mixing: frozenset[Operation] = frozenset()
+    reordered: frozenset[Operation] = frozenset()
+    is_zero: bool = False
+    is_own_place: bool = False
+
+    def moved(self, axis: int) -> "ShardValue":
+        """Return it with its examples along another axis."""
+        return replace(self, axis=axis)
+
+
+SAME = ShardValue()

@@ -1,0 +1,431 @@
+"""Finds what a step on several replicas makes of the shards of a batch, before it is run.
+
+The step is recorded on one replica, for shards of other sizes; nothing is computed or written.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from mirrored import _nest, ops
+from mirrored._logging import logger
+from mirrored.distribute import PerReplica
+from mirrored.distribute.context import ReplicaContext, enter
+from mirrored.distribute.global_batch import GlobalBatch, assuming_replicas
+from mirrored.layers.added_losses import forget
+from mirrored.layers.layer import Layer
+from mirrored.layers.weights import WeightOwner, find
+from mirrored.ops import SeedGenerator, Tensor, TensorSpec
+from mirrored.ops.hooks import only
+from mirrored.ops.rng_state import ShardPosition, current_rng_state, shard_position
+from mirrored.optim import Optimizer
+from mirrored.program.variable_creation import ruled_by
+from mirrored.training.losses.loss import Loss
+from mirrored.training.shard_analysis.rules import RULES
+from mirrored.training.shard_analysis.shard_recorder import (
+    NotAnalysed,
+    ShardRecorder,
+    sizes_beside,
+)
+from mirrored.training.shard_analysis.shard_values import SAME, Kind, Operation, Scale, ShardValue
+from mirrored.variables import Variable
+from mirrored.variables.device_variable import Undone
+
+Function = Callable[["AnalysedBatch"], Callable[..., Any]]
+
+_MEAN = Scale(-1, 0)
+
+
+class Findings(NamedTuple):
+    """What was found of a step.
+
+    Attributes:
+        scales: What `GlobalBatch` takes.
+        mixing: The operations by which rows of other examples of a shard got into a row.
+        uneven_logs: By the name of a returned number that is neither a mean nor a sum, the
+            operations that made it so.
+    """
+
+    scales: dict[Any, Scale]
+    mixing: tuple[Operation, ...]
+    uneven_logs: dict[str, tuple[Operation, ...]]
+
+
+class NotAdditive(ValueError):
+    """A loss or a gradient of shards cannot be put together to that of the batch."""
+
+
+class AnalysedBatch(GlobalBatch):
+    """The batch of a step that is analysed: values are looked at where others ask for weights.
+
+    Args:
+        recorder: Who records the step.
+        refuses: Whether a loss or gradient that does not add up is an error; else it counts as a
+            mean over a shard.
+    """
+
+    def __init__(self, recorder: ShardRecorder, *, refuses: bool) -> None:
+        super().__init__([recorder.sizes.examples] * recorder.sizes.replicas, of_means=True)
+        self._recorder = recorder
+        self._refuses = refuses
+        self.scales: dict[Any, Scale] = {}
+        self.mixing: dict[Operation, None] = {}
+        self.uneven_logs: dict[str, tuple[Operation, ...]] = {}
+
+    def look_at(self, results: Any, *, rows: bool) -> None:
+        """Note which operations mixed the rows of results, or summed what should be rows."""
+        for each in _nest.flatten(results):
+            if isinstance(each, Tensor):
+                value = self._recorder.value_known(each)
+                found = value.mixing
+                if rows:
+                    found |= value.sources | value.reordered
+                self.mixing.update(dict.fromkeys(sorted(found)))
+
+    def weights(
+        self, use: str, replica: int, values: Sequence[Any], names: Sequence[str] = ()
+    ) -> list[float]:
+        """Note the scales of a replica's values; see `GlobalBatch`.
+
+        Raises:
+            NotAdditive: One of them is neither a mean nor a sum, and no number to be logged.
+        """
+        self._uses[use, replica] += 1
+        keys: Sequence[Any] = names
+        if not names:
+            keys = [(self._uses[use, replica], i) for i in range(len(values))]
+        for key, each in zip(keys, values, strict=True):
+            value = self._recorder.result_known(each)
+            if self._recorder.is_first:
+                continue
+            self.mixing.update(dict.fromkeys(sorted(value.mixing)))
+            scale = _scale_of_sum(value)
+            own = frozenset(filter(_computes_across, value.mixing))
+            if use in _LOSSES and own:  # As the squared differences from the shard's mean do.
+                scale, value = None, ShardValue(Kind.OTHER, sources=own)
+            if scale is not None:
+                self.scales[use, key] = scale
+            elif use == "logs":
+                self.uneven_logs[str(key)] = tuple(sorted(value.sources))
+            elif self._refuses:
+                raise NotAdditive(_refusal(use, value))
+        return [1.0] * len(values)
+
+    def note_means(self, values: Iterable[Tensor]) -> None:
+        """Take values as means over a shard, whatever they were computed from."""
+        for each in values:
+            mixing = self._recorder.value_known(each).mixing
+            self._recorder.declare(each, ShardValue(Kind.SUM, scale=_MEAN, mixing=mixing))
+
+    def note_gradients(self, gradients: Any) -> None:
+        """Note the gradients of the losses that were noted last, and sums as these are."""
+        if self._recorder.is_first:
+            return
+        last = "differentiated loss", self._uses["differentiated loss", 0]
+        scales = {scale for (use, key), scale in self.scales.items() if (use, key[0]) == last}
+        if len(scales) > 1:
+            raise NotAdditive(_refusal("loss", ShardValue(Kind.OTHER)))
+        value = ShardValue(Kind.SUM, scale=next(iter(scales), _MEAN))
+        for each in gradients:
+            if isinstance(each, Tensor):
+                self._recorder.declare(each, value)
+
+    def note_totals(self, values: Any) -> None:
+        """Remember what is that of all replicas on each of them, as results of metrics are."""
+        values = list(values)
+        super().note_totals(values)
+        for each in values:
+            if isinstance(each, Tensor):
+                self._recorder.declare(each, SAME)
+
+    def check_no_gradients(self, values: Any) -> None:
+        """Leave the check to the step itself."""
+
+
+def _scale_of_sum(value: ShardValue) -> Scale | None:
+    """Return the scale with which the replicas' values add up to the whole; None: they do not."""
+    if value.kind is Kind.SUM:
+        scale = value.scale
+    elif value.kind is Kind.SAME:
+        scale = None if value.scale is None else value.scale.times(_MEAN)
+    else:
+        return None
+    return scale if scale is not None and scale.examples in (0, -1) else None
+
+
+_LOSSES = ("loss", "added loss", "differentiated loss")
+# Operations that bring examples to other rows, as mixing up a batch does, and compute nothing.
+_MOVES = ("ConcatV2", "GatherV2", "StatelessShuffle", "StridedSlice")
+_WHAT = {
+    "added loss": "A loss that `add_loss` was given",
+    "gradients": "A gradient that `apply_gradients` was given",
+}
+
+
+def _computes_across(operation: Operation) -> bool:
+    """Return whether a loss computes with several examples, beside what layers do."""
+    by_loss = operation.kind in ("loss", "step")
+    return by_loss and operation.name in RULES and operation.name not in _MOVES
+
+
+def _refusal(use: str, value: ShardValue) -> str:
+    made = ", ".join(map(str, sorted(value.sources))) or "a sum of parts that count differently"
+    advice = (
+        "clip with the optimizer's `clipnorm`, `clipvalue` or `global_clipnorm`, which act on the "
+        "gradient of the whole batch"
+        if use == "gradients"
+        else "return one value per example, their mean, or their sum divided by the global batch "
+        "size; add penalties to a sum with `mr.nn.scale_regularization_loss`; use the whole batch "
+        "by `mr.distribute.get_replica_context().all_reduce` or `all_gather`"
+    )
+    return (
+        f"{_WHAT.get(use, 'The loss')} is neither a mean nor a sum over a shard's examples, so the "
+        "replicas' values cannot be added up to that of the batch. Received: a value made by "
+        f"{made}. On several replicas {advice}; or train on one device."
+    )
+
+
+class _Unknown(dict[Any, Scale]):
+    """The scales of a step that was not analysed; says so when the first one is asked for.
+
+    Args:
+        model: The model.
+        reason: Why it was not.
+    """
+
+    def __init__(self, model: Any, reason: str) -> None:
+        super().__init__()
+        self._model, self._reason = model, reason
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the default."""
+        _once(
+            self._model,
+            f"A step of {self._model.name!r} could not be recorded for shards of other sizes, "
+            f"which shows how the replicas' values add up. Received: {self._reason} A loss that is "
+            "one number per shard counts as the mean over its examples: return one value per "
+            "example.",
+        )
+        return default
+
+
+def scales_of(
+    model: Any, function: Function, arguments: Sequence[Any], *, rows: bool, refuses: bool
+) -> dict[Any, Scale]:
+    """Return what `GlobalBatch` takes of a step, and log what depends on the number of replicas.
+
+    Args:
+        model: The model.
+        function: As for `analysed`.
+        arguments: As for `analysed`.
+        rows: As for `analysed`.
+        refuses: As for `analysed`.
+
+    Raises:
+        ValueError: A loss or a gradient of shards cannot be put together to that of the batch.
+    """
+    try:
+        findings = analysed(model, function, arguments, rows=rows, refuses=refuses)
+    except NotAdditive as error:
+        raise ValueError(str(error)) from None
+    except NotAnalysed as error:
+        return _Unknown(model, str(error))
+    if refuses:
+        report(model, findings)
+    return findings.scales
+
+
+def analysed(
+    model: WeightOwner,
+    function: Function,
+    arguments: Sequence[Any],
+    *,
+    rows: bool,
+    refuses: bool = True,
+) -> Findings:
+    """Return what a step makes of shards.
+
+    Args:
+        model: The model, which is built.
+        function: From the batch to what one replica calls on its shard.
+        arguments: The step's arguments, of which the replicas' tensors are looked at for their
+            shapes and dtypes.
+        rows: Whether what it returns is to have a row per example, as predictions have.
+        refuses: Whether a loss or gradient that does not add up is an error.
+
+    Raises:
+        NotAdditive: A loss or a gradient of shards cannot be put together to that of the batch.
+        NotAnalysed: The step cannot be recorded for other sizes.
+    """
+    leaves = [each for each in _nest.flatten(list(arguments)) if each is not None]
+    shapes = [_spec_of(each).shape for each in leaves]
+    shapes += [each.shape for each in find([model, *model._walk()], Variable)]
+    earlier: ShardRecorder | None = None
+    for sizes in sizes_beside([size for shape in shapes for size in shape]):
+        recorder = ShardRecorder(sizes, earlier)
+        batch = AnalysedBatch(recorder, refuses=refuses)
+        try:
+            with _as_one_replica(model, recorder, batch):
+                results = function(batch)(*(_shards(each, recorder) for each in arguments))
+                if earlier is not None:
+                    batch.look_at(results, rows=rows)
+        except (NotAdditive, NotAnalysed):
+            raise
+        except Exception as error:
+            raise NotAnalysed(f"{type(error).__name__}: {error}") from error
+        earlier = recorder
+    return Findings(batch.scales, tuple(batch.mixing), batch.uneven_logs)
+
+
+def _shards(argument: Any, recorder: ShardRecorder) -> Any:
+    """Return a structure of what stands for shards of the recorder's size."""
+    return _nest.map_structure(
+        lambda leaf: None if leaf is None else recorder.shard(_spec_of(leaf)), argument
+    )
+
+
+def _spec_of(leaf: Any) -> TensorSpec:
+    tensor = leaf.values[0] if isinstance(leaf, PerReplica) else leaf
+    return TensorSpec(tensor.shape[1:], tensor.dtype)
+
+
+@contextmanager
+def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -> Iterator[None]:
+    """Run as the first replica of several that never meet, and leave no trace."""
+    strategy, sizes = model.distribute_strategy, recorder.sizes
+    layers = list(model._walk())
+    generators = find([vars(each) for each in layers], SeedGenerator)
+    marks = [current_rng_state().mark(), *(each.mark() for each in generators)]
+    context = ReplicaContext(strategy, 0, _Alone(strategy, recorder).merge)
+    position = ShardPosition(
+        object(), 0, 0, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
+    )
+    try:
+        with (
+            only(),
+            recorder.recording(),
+            ruled_by(lambda name: None),
+            Undone().in_force(),
+            batch.in_force(),
+            assuming_replicas(sizes.replicas),
+            enter(strategy, context),
+            strategy.replica_device_scope(0),
+            shard_position(position),
+            _named_calls([*layers, *_losses_of(model)], recorder.owners),
+        ):
+            yield
+    finally:
+        forget(layers, of_all=True)
+        for back in marks:
+            back()
+
+
+class _Alone:
+    """Answers for the other replicas, of which a recording for sizes alone needs no values."""
+
+    def __init__(self, strategy: Any, recorder: ShardRecorder) -> None:
+        self._strategy = strategy
+        self._recorder = recorder
+
+    def merge(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Return what a replica receives where all of them meet."""
+        name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+        if name == "_batch_all_reduce":
+            return [self._of_all(each) for each in args[1]]
+        if name == "_batch_all_gather":
+            axis, values = args
+            count = self._recorder.sizes.replicas
+            return [self._of_all(ops.concat([each] * count, axis)) for each in values], [
+                0 for _ in values
+            ]
+        if isinstance(owner, Optimizer | Variable):
+            return None
+        if not str(getattr(function, "__module__", "")).startswith("mirrored."):
+            raise NotAnalysed("The step calls `merge_call`.")
+        with enter(self._strategy, None):  # A layer is built in its first call.
+            return function(self._strategy, *args, **kwargs)
+
+    def _of_all(self, value: Any) -> Tensor:
+        result = ops.identity(value)
+        self._recorder.declare(result, SAME)
+        return result
+
+
+@contextmanager
+def _named_calls(layers: Sequence[Any], owners: list[tuple[str, str]]) -> Iterator[None]:
+    """Note whose call is running while operations are recorded."""
+
+    def named(layer: Any) -> Callable[..., Any]:
+        kind = "model" if layer is layers[0] else "layer" if isinstance(layer, Layer) else "loss"
+        call, owner = layer.call, (layer.name, kind)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            owners.append(owner)
+            try:
+                return call(*args, **kwargs)
+            finally:
+                owners.pop()
+
+        return run
+
+    kinds = (Layer, Loss)
+    noted = [each for each in layers if isinstance(each, kinds) and "call" not in vars(each)]
+    for each in noted:
+        vars(each)["call"] = named(each)
+    try:
+        yield
+    finally:
+        for each in noted:
+            vars(each).pop("call", None)
+
+
+def _losses_of(model: Any) -> list[Loss]:
+    compilation = model._compilation
+    outputs = None if compilation is None else compilation.outputs
+    return [] if outputs is None else find([each.loss for each in outputs.outputs], Loss)
+
+
+def report(model: Any, findings: Findings) -> None:
+    """Log what depends on the number of replicas, each of it once per model.
+
+    Args:
+        model: The model.
+        findings: What was found of one of its steps.
+    """
+    for operation in findings.mixing:
+        _once(
+            model,
+            f"The result of {model.name!r} depends on the number of replicas: {operation} combines "
+            f"the examples of one replica's shard. {advice_for(model, operation)}",
+        )
+    for name, made in findings.uneven_logs.items():
+        _once(
+            model,
+            f"The number {name!r} that a step of {model.name!r} returns depends on the number of "
+            "replicas: it is neither a mean nor a sum over the examples of a shard, since it is "
+            f"made by {', '.join(map(str, made))}. Shown is the shards' mean. Return the result of "
+            "a metric, or reduce it with `mr.distribute.get_replica_context().all_reduce`.",
+        )
+
+
+def _once(model: Any, text: str) -> None:
+    said: set[str] = vars(model).setdefault("_said_of_shards", set())
+    if text not in said:
+        said.add(text)
+        logger.warning("%s", text)
+
+
+def advice_for(model: Any, operation: Operation) -> str:
+    """Return what to do about an operation that combines the examples of a shard.
+
+    Args:
+        model: The model.
+        operation: The operation.
+    """
+    for layer in model._walk():
+        if layer.name == operation.owner and hasattr(layer, "synchronized"):
+            return "Give the layer `synchronized=True`: it then uses the whole batch."
+    return (
+        "Sum over all replicas with `mr.distribute.get_replica_context().all_reduce`, or join "
+        "their rows with its `all_gather`, before this operation."
+    )

@@ -1,0 +1,174 @@
+"""What the rules say of an expression is what NumPy-like arithmetic on shards shows."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.ops.op import OPS
+from mirrored.training.shard_analysis.rules import RULES
+from mirrored.training.shard_analysis.shard_recorder import ShardRecorder, sizes_beside
+from mirrored.training.shard_analysis.shard_values import Kind, Scale, ShardValue
+
+RNG = np.random.default_rng(3)
+SIZES = (3, 2, 1)
+X = RNG.uniform(0.2, 1.0, (6, 4))
+# A table with a row per class, and weights.
+TABLE = RNG.uniform(0.5, 1.5, (5, 4))
+SQUARE = RNG.uniform(0.5, 1.5, (4, 4))
+Expression = Callable[[Any], Any]
+
+
+def classes(x: Any) -> Any:
+    """Return a class per example."""
+    return mr.cast(x[:, 0] * 4.9, "int32")
+
+
+def count(x: Any) -> Any:
+    """Return the number of examples, as programs ask for it."""
+    return mr.cast(mr.shape(x)[0], "float64")
+
+
+ROWS: dict[str, Expression] = {
+    "arithmetic": lambda x: mr.tanh(x * 2.0 + SQUARE[0]) / (x + 1.0) - mr.maximum(x, 0.5),
+    "selection": lambda x: mr.where(x > 0.5, x, 0.0),
+    "products": lambda x: mr.matmul(mr.matmul(x, SQUARE), SQUARE),
+    "a batch of products": lambda x: mr.matmul(x[:, :, None], x[:, None, :]),
+    "columns": lambda x: mr.transpose(mr.matmul(SQUARE, x, transpose_b=True)),
+    "shapes": lambda x: mr.reshape(mr.transpose(mr.reshape(x, (-1, 2, 2)), (0, 2, 1)), (-1, 4)),
+    "joined": lambda x: mr.concat([x, x * x, mr.ones_like(x)], axis=1),
+    "stacked": lambda x: mr.stack([x, 2.0 * x], axis=1),
+    "features": lambda x: mr.reduce_max(x, axis=1) + mr.reduce_mean(x, axis=-1),
+    "kept axes": lambda x: x - mr.reduce_sum(x, axis=1, keepdims=True),
+    "softmax": lambda x: mr.nn.softmax(x) + mr.nn.log_softmax(x, axis=1),
+    "scans": lambda x: mr.cumsum(x, axis=1),
+    "sorted": lambda x: mr.sort(x, axis=1),
+    "looked up": lambda x: mr.gather(TABLE, classes(x)),
+    "picked": lambda x: mr.gather(x, mr.constant([2, 0]), axis=1),
+    "picked by row": lambda x: mr.gather(x, classes(x)[:, None] % 4, batch_dims=1, axis=1),
+    "picked by place": lambda x: mr.gather_nd(
+        x, mr.stack([mr.range(mr.shape(x)[0]), classes(x) % 4], axis=1)
+    ),
+    "cross-entropy": lambda x: mr.nn.sparse_softmax_cross_entropy_with_logits(classes(x) % 4, x),
+    "slices": lambda x: x[:, 1:] * x[..., :-1],
+    "broadcast": lambda x: mr.broadcast_to(x[:, None, :], (x.shape[0], 3, 4)),
+    "ordered twice": lambda x: mr.reverse(mr.reverse(x, [0]) * 2.0, [1]) * 0.0 + 1.0,
+    "one hot": lambda x: mr.one_hot(classes(x), 5),
+    "a mean over the batch of weights": lambda x: x * mr.reduce_mean(SQUARE, axis=0),
+}
+SUMS: dict[str, tuple[Expression, Scale]] = {
+    "sum": (lambda x: mr.reduce_sum(x), Scale()),
+    "mean": (lambda x: mr.reduce_mean(x * x), Scale(-1)),
+    "sum by a literal": (lambda x: mr.reduce_sum(x) / 6.0, Scale()),
+    "sum by the count": (lambda x: mr.reduce_sum(x) / count(x), Scale(-1)),
+    "sum by a size in Python": (lambda x: mr.reduce_sum(x) * (0.3 / x.shape[0]), Scale(-1)),
+    "sum by a size as a tensor": (lambda x: mr.reduce_sum(x) / float(x.shape[0] * 4), Scale(-1)),
+    "mean times the count": (lambda x: mr.reduce_mean(x) * count(x), Scale()),
+    "sum of parts": (lambda x: 0 + mr.reduce_sum(x[:, 0]) + 2.0 * mr.reduce_sum(x), Scale()),
+    "mean and a constant": (lambda x: mr.reduce_mean(x) + mr.reduce_sum(SQUARE), Scale(-1)),
+    "by features": (lambda x: mr.linalg.matvec(SQUARE, mr.reduce_sum(x, axis=0)), Scale()),
+    "product over examples": (lambda x: mr.matmul(x, x + 1.0, transpose_a=True), Scale()),
+    "by class": (lambda x: mr.math.unsorted_segment_sum(x, classes(x), 5), Scale()),
+    "in another order": (lambda x: mr.reduce_mean(mr.reverse(x, [0])), Scale(-1)),
+    "of two batches": (lambda x: mr.reduce_mean(mr.concat([x, x * x], axis=0)), Scale(-1)),
+    "half of two batches": (lambda x: mr.reduce_sum(mr.concat([x, -x], 0)[x.shape[0] :]), Scale()),
+    "unused": (lambda x: mr.reduce_mean(x) + 0.0 * mr.reduce_max(x), Scale(-1)),
+}
+OTHERS: dict[str, Expression] = {
+    "root of a mean": lambda x: mr.sqrt(mr.reduce_mean(x)),
+    "largest": lambda x: mr.reduce_max(x),
+    "quotient of sums": lambda x: mr.reduce_sum(x * x) / mr.reduce_sum(x),
+    "sum and a constant": lambda x: mr.reduce_sum(x) + 1.0,
+    "sum and mean": lambda x: mr.reduce_sum(x) + mr.reduce_mean(x),
+    "one example": lambda x: x[0],
+    "product of means": lambda x: mr.reduce_mean(x) * mr.reduce_mean(x),
+}
+MIXING: dict[str, tuple[Expression, str]] = {
+    "mean": (lambda x: x - mr.reduce_mean(x, axis=0), "Mean"),
+    "largest": (lambda x: x / mr.reduce_max(x), "Max"),
+    "softmax": (lambda x: mr.nn.softmax(x, axis=0), "Softmax"),
+    "cumsum": (lambda x: mr.cumsum(x, axis=0), "Cumsum"),
+    "turned": (lambda x: x + mr.reverse(x, [0]), "StridedSlice"),
+    "rolled": (lambda x: mr.roll(x, 1, axis=0), "StridedSlice"),
+    "sorted": (lambda x: mr.sort(x, axis=0), "TopKV2"),
+    "ranks": (lambda x: mr.gather(x, mr.argsort(x[:, 0])), "GatherV2"),
+    "pairs": (lambda x: mr.matmul(x, x, transpose_b=True)[:, :1], "MatMul"),
+    "differences": (lambda x: mr.reduce_sum(x[:, None] - x[None], axis=1), "Sub"),
+    "variance": (lambda x: mr.math.reduce_variance(x, axis=0, keepdims=True) * x, "Mean"),
+    "the count": (lambda x: x / count(x), ""),
+}
+
+
+def known(expression: Expression) -> ShardValue:
+    """Return what is known of an expression of rows of four features."""
+    earlier = None
+    for sizes in sizes_beside([4, 5]):
+        recorder = ShardRecorder(sizes, earlier)
+        with recorder.recording():
+            result = expression(recorder.shard(mr.TensorSpec((4,), mr.float64)))
+        earlier = recorder
+    return recorder.result_known(result)
+
+
+def on_shards(expression: Expression) -> tuple[Any, list[Any]]:
+    """Return what an expression gives for the whole batch, and for each shard."""
+    starts = np.cumsum((0, *SIZES))
+    shards = [X[start:stop] for start, stop in itertools.pairwise(starts)]
+    whole, *parts = [mr.convert_to_tensor(expression(mr.constant(x))).numpy() for x in (X, *shards)]
+    return whole, parts
+
+
+@pytest.mark.parametrize("expression", ROWS.values(), ids=ROWS)
+def test_rows(expression: Expression) -> None:
+    value = known(expression)
+    assert (value.kind, value.axis, value.mixing, value.scale) == (Kind.ROWS, 0, set(), (0, 0))
+    whole, parts = on_shards(expression)
+    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("expression", "scale"), SUMS.values(), ids=SUMS)
+def test_sums_and_means(expression: Expression, scale: Scale) -> None:
+    value = known(expression)
+    assert (value.kind, value.scale, value.mixing) == (Kind.SUM, scale, set())
+    whole, parts = on_shards(expression)
+    weights = [(size / 6) ** -scale.examples for size in SIZES]
+    total = sum(part * weight for part, weight in zip(parts, weights, strict=True))
+    np.testing.assert_allclose(total, whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("expression", OTHERS.values(), ids=OTHERS)
+def test_what_is_neither(expression: Expression) -> None:
+    value = known(expression)
+    assert value.kind is Kind.OTHER
+    assert value.sources
+    whole, parts = on_shards(expression)
+    sums = [sum(parts), sum(part * size / 6 for part, size in zip(parts, SIZES, strict=True))]
+    assert not any(np.allclose(each, whole) for each in sums)
+
+
+@pytest.mark.parametrize(("expression", "operation"), MIXING.values(), ids=MIXING)
+def test_what_mixes_examples(expression: Expression, operation: str) -> None:
+    value = known(expression)
+    found = value.mixing | value.reordered | value.sources
+    if value.scale == (0, 0):
+        assert operation in {each.name for each in found}
+    else:
+        assert operation == ""
+    whole, parts = on_shards(expression)
+    assert not np.allclose(np.concatenate(parts), whole)
+
+
+def test_every_operation_has_a_rule() -> None:
+    """What has none counts as mixing: these shuffle, or call a function of the user."""
+    names = {op.name for op in OPS.values() if not op.elementwise}
+    assert names - RULES.keys() <= {"StatelessShuffle"}
+    assert not RULES.keys() - {op.name for op in OPS.values()}
+
+
+def test_sizes_divide_no_other_size() -> None:
+    for sizes in sizes_beside([41 * 43, 94, 0]):
+        assert all(math.gcd(each, 41 * 43 * 94) == 1 for each in sizes)

@@ -1,0 +1,131 @@
+"""Which operations of a model let one example influence the result of another."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+ops = mr.keras.ops
+X = np.random.default_rng(0).random((6, 3))
+
+
+class Function(mr.layers.Layer):
+    """Computes a function of its inputs."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__(name="function")
+        self.function = function
+
+    def call(self, inputs: Any) -> Any:
+        return self.function(inputs)
+
+
+def model_of(*layers: mr.layers.Layer) -> mr.Model:
+    return mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(3), *layers])
+
+
+MIXING: dict[str, tuple[Callable[[], mr.layers.Layer], list[str]]] = {
+    "Softmax": (lambda: mr.layers.Softmax(axis=0, name="function"), ["Softmax"]),
+    "softmax": (lambda: Function(lambda x: mr.keras.activations.softmax(x, axis=0)), ["Softmax"]),
+    "mean": (lambda: Function(lambda x: x - ops.mean(x, axis=0)), ["Mean"]),
+    "cumsum": (lambda: Function(lambda x: ops.cumsum(x, axis=0)), ["Cumsum"]),
+    "sort": (lambda: Function(lambda x: ops.sort(x, axis=0)), ["GatherV2", "TopKV2"]),
+    "flip": (lambda: Function(lambda x: ops.flip(x, axis=0)), ["StridedSlice"]),
+    "max": (lambda: Function(lambda x: x / ops.max(x)), ["Max"]),
+    "roll": (lambda: Function(lambda x: ops.roll(x, 1, axis=0)), ["StridedSlice"]),
+    "a number": (lambda: Function(lambda x: ops.sum(x)), ["Sum"]),
+    "statistics of shards": (
+        lambda: mr.layers.BatchNormalization(synchronized=False, name="function"),
+        ["Mean", "Rsqrt"],
+    ),
+}
+APART: dict[str, Callable[[], mr.layers.Layer]] = {
+    "synchronized": lambda: mr.layers.BatchNormalization(synchronized=True),
+    "dropout": lambda: mr.layers.Dropout(0.5),
+    "along features": lambda: Function(lambda x: ops.softmax(x) + ops.cumsum(x, axis=1)),
+    "all-reduced": lambda: Function(all_reduced),
+    "attention": lambda: Function(lambda x: mr.layers.Attention()([x[:, None], x[:, None]])[:, 0]),
+}
+
+
+def all_reduced(x: Any) -> Any:
+    context = mr.distribute.get_replica_context()
+    if context is None:
+        return x
+    return x / context.all_reduce("sum", mr.reduce_sum(x, axis=0))
+
+
+@pytest.mark.parametrize(("layer", "names"), MIXING.values(), ids=MIXING)
+def test_what_mixes_is_listed(layer: Any, names: list[str]) -> None:
+    found = mr.debugging.mixing_operations(model_of(layer()), X)
+    assert [(each.layer, each.operation) for each in found] == [("function", n) for n in names]
+    advice = "synchronized=True" if "Rsqrt" in names else "`all_gather`"
+    assert all(advice in each.advice for each in found)
+
+
+@pytest.mark.parametrize("layer", APART.values(), ids=APART)
+def test_what_does_not_mix_is_not(layer: Any) -> None:
+    assert mr.debugging.mixing_operations(model_of(layer()), X) == []
+
+
+def test_training_logs_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    mr.config.experimental.set_simulated_gpus(2)
+    for count in (1, 2):
+        with mr.MirroredStrategy([f"GPU:{i}" for i in range(count)]).scope():
+            model = model_of(mr.layers.Softmax(axis=0, name="across"))
+            model.compile("sgd", "mse")
+        for _ in range(2):
+            model.fit(X, X, verbose=0)
+            model.evaluate(X, X, verbose=0)
+            model.predict(X, verbose=0)
+        warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert len(warned) == count - 1
+    assert "depends on the number of replicas: Softmax in the layer 'across'" in warned[0]
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_a_loss_that_looks_at_the_whole_shard(
+    caplog: pytest.LogCaptureFixture, reduced: bool
+) -> None:
+    """With a value for each example it is logged, as one number it is refused."""
+
+    def spread(y_true: Any, y_pred: Any) -> Any:
+        values = mr.square(y_pred - mr.reduce_mean(y_pred, axis=0, keepdims=True))
+        return mr.reduce_mean(values) if reduced else values
+
+    mr.config.experimental.set_simulated_gpus(2)
+    with mr.MirroredStrategy().scope():
+        model = model_of()
+        model.compile("sgd", spread)
+    if reduced:
+        with pytest.raises(ValueError, match="Received: a value made by Mean in the loss 'spread'"):
+            model.fit(X, X, verbose=0)
+        assert int(model.optimizer.iterations) == 0
+        return
+    model.fit(X, X, verbose=0)
+    (warned,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert "Mean in the loss 'spread' combines the examples" in warned
+
+
+def test_what_is_no_model_or_no_input_of_it() -> None:
+    model = mr.Sequential([mr.layers.Dense(3)])
+    with pytest.raises(ValueError, match=r"takes a model that is built\. Received: <Sequential"):
+        mr.debugging.mixing_operations(model, X)
+    for given in (X[:, :2], [X, X], {"a": X}):
+        with pytest.raises(ValueError, match=r"expected|expects|structure|input"):
+            mr.debugging.mixing_operations(model_of(), given)
+
+    class Sized(mr.layers.Layer):
+        def call(self, inputs: Any) -> Any:
+            return mr.reshape(inputs, (6, 3))
+
+        def compute_output_shape(self, input_shape: Any) -> Any:
+            return input_shape
+
+    text = re.escape("could not be recorded for a batch of another size. Received: Invalid")
+    with pytest.raises(ValueError, match=text):
+        mr.debugging.mixing_operations(model_of(Sized()), X)
