@@ -1,6 +1,6 @@
 """Batch normalization: every feature gets mean 0 and variance 1 over the examples of a batch.
 
-It is the one layer whose examples see each other, and so the one that replicas may have to meet in.
+It is the one layer in which the examples of a batch depend on each other, so replicas meet in it.
 """
 
 import math
@@ -28,10 +28,10 @@ class BatchNormalization(ScaledAndMoved):
 
     Ioffe and Szegedy, Batch Normalization, 2015: https://arxiv.org/abs/1502.03167
 
-    Where ``synchronized``, the mean and the variance are those of the global batch, and any number
-    of replicas trains as one. Where not, as by default, each replica takes those of its own shard,
-    as in TensorFlow: **several replicas then do not train as one does.** The moving averages take
-    the replicas' by their parts of the examples.
+    By default several replicas compute the mean and the variance of the global batch together, so
+    that any number of replicas trains as one. With ``synchronized=False``, the default of
+    TensorFlow, each replica takes those of its own shard: **several replicas then do not train as
+    one does.** The moving averages then weight the replicas' statistics by shard size.
 
     Args:
         axis: The features' axis; all others are averaged over.
@@ -47,7 +47,9 @@ class BatchNormalization(ScaledAndMoved):
         gamma_regularizer: The penalty on ``gamma``, if any.
         beta_constraint: What optimizers bring ``beta`` back to after a step, if anything.
         gamma_constraint: What they bring ``gamma`` back to.
-        synchronized: Whether replicas meet, and take the global batch's mean and variance.
+        synchronized: Whether replicas compute the global batch's mean and variance together. None
+            is True wherever there are several replicas, and False elsewhere; Keras reads it as
+            False. A file of Keras that says False is read as None.
         renorm: Whether training brings what a batch's mean and variance give to what running ones
             would: Ioffe, Batch Renormalization, 2017, https://arxiv.org/abs/1702.03275
         renorm_clipping: Bounds of that correction, in a dict: "rmin" and "rmax" of the quotient of
@@ -91,7 +93,7 @@ class BatchNormalization(ScaledAndMoved):
         beta_constraint: Any = None,
         gamma_constraint: Any = None,
         *,
-        synchronized: bool = False,
+        synchronized: bool | None = None,
         renorm: bool = False,
         renorm_clipping: Mapping[str, float] | None = None,
         renorm_momentum: float = 0.99,
@@ -113,7 +115,7 @@ class BatchNormalization(ScaledAndMoved):
         self.momentum = _as_part("momentum", momentum)
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)
-        self.synchronized = bool(synchronized)
+        self.synchronized = None if synchronized is None else bool(synchronized)
         self.renorm = bool(renorm)
         self.renorm_clipping = _checked_bounds(renorm_clipping) if renorm else renorm_clipping
         self.renorm_momentum = _as_part("renorm_momentum", renorm_momentum)
@@ -140,7 +142,7 @@ class BatchNormalization(ScaledAndMoved):
             shape=shape,
             initializer=initializer,
             trainable=False,
-            aggregation=once if self.synchronized else mean,
+            aggregation=mean if self.synchronized is False else once,
             name=name,
         )
 
@@ -268,8 +270,21 @@ class BatchNormalization(ScaledAndMoved):
     def _meeting(self) -> Any:
         """Return the context in which replicas meet; None where each is on its own."""
         context: Any = get_replica_context()
-        alone = not self.synchronized or context is None or context.num_replicas_in_sync == 1
-        return None if alone else context
+        apart = self.synchronized is False or context is None or context.num_replicas_in_sync == 1
+        return None if apart else context
+
+    @property
+    def _mirrored_config(self) -> dict[str, Any] | None:
+        """What files say beside Keras' configuration, whose False may be Keras' default."""
+        return {"synchronized": False} if self.synchronized is False else None
+
+    @classmethod
+    def _config_read(cls, config: dict[str, Any], own: Any) -> dict[str, Any]:
+        """Return a configuration from a file, with None for a False that only Keras wrote."""
+        asked = isinstance(own, Mapping) and own.get("synchronized") is False
+        if asked or config.get("synchronized") is not False:
+            return config
+        return {**config, "synchronized": None}
 
 
 def _as_part(name: str, value: Any) -> float:

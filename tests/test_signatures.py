@@ -25,6 +25,7 @@ OTHERS = {
     "tf.keras.Model.add_weight": "`aggregation` is a member of the enum that has Keras' strings",
     "tf.keras.Model.compile": "`steps_per_execution` changes no number here",
     "tf.keras.Model.export": "there is one format, which the name of the file says",
+    "tf.keras.layers.BatchNormalization": "replicas compute one device's statistics by default",
     "tf.keras.layers.Layer.add_weight": "`aggregation` is a member of the enum",
 }
 

@@ -129,7 +129,7 @@ def hidden_layer(workload: Workload, size: int, inputs: Any) -> Any:
     """Return what a hidden layer of a workload makes of its inputs."""
     if not workload.normalized:
         return mr.layers.Dense(size, activation=workload.activation)(inputs)
-    outputs = mr.layers.BatchNormalization(synchronized=True)(mr.layers.Dense(size)(inputs))
+    outputs = mr.layers.BatchNormalization()(mr.layers.Dense(size)(inputs))
     return mr.layers.Activation(workload.activation)(outputs)
 
 

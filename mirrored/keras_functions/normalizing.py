@@ -70,8 +70,8 @@ def moments(
     """
     if synchronized:
         raise NotImplementedError(
-            "`moments` are those of one replica here. Use `layers.BatchNormalization("
-            "synchronized=True)`, or sum with `get_replica_context().all_reduce`."
+            "`moments` are those of one replica here. Use `layers.BatchNormalization()`, or sum "
+            "with `get_replica_context().all_reduce`."
         )
     tensor = _floats(x)
     found = ops.moments(_in_float32(tensor), axes, keepdims=keepdims)

@@ -316,9 +316,13 @@ def _instance(cls: Any, inner: Any, config: Any, known: Mapping[str, Any], safe_
             "class is missing a `from_config()` method. Full object config: "
             f"{config!r:.200}"
         )
+    said: Mapping[str, Any] = config if isinstance(config, dict) else {}
     with CustomObjectScope(known), safe_mode_scope(safe_mode), failures_are_errors(config):
         try:
-            made = cls.from_config(dict(inner))
+            inner = dict(inner)
+            if hasattr(cls, "_config_read"):
+                inner = cls._config_read(inner, said.get("mirrored_config"))
+            made = cls.from_config(inner)
         except TypeError as error:
             raise TypeError(
                 f"{cls} could not be deserialized properly. Please ensure that components that "
@@ -326,7 +330,6 @@ def _instance(cls: Any, inner: Any, config: Any, known: Mapping[str, Any], safe_
                 "are explicitly deserialized in the model's `from_config()` method. "
                 f"config={config!r:.200}. Exception encountered: {error}"
             ) from error
-        said: Mapping[str, Any] = config if isinstance(config, dict) else {}
         if said.get("build_config") and not made.built:
             made.build_from_config(said["build_config"])
         if said.get("compile_config"):

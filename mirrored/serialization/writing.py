@@ -163,6 +163,9 @@ def _object(obj: Any) -> Any:
         more = getattr(obj, f"get_{kind}", lambda: None)()
         if more is not None:
             written[kind] = serialize_keras_object(more)
+    own = getattr(obj, "_mirrored_config", None)
+    if own is not None:  # Keras ignores it.
+        written["mirrored_config"] = own
     _note(obj, written)
     return written
 

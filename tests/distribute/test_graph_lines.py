@@ -84,7 +84,7 @@ def program(
                     layers.GaussianNoise(given["stddev"]),
                     layers.LeakyReLU(given["negative_slope"]),
                     layers.BatchNormalization(
-                        momentum=given["bn_momentum"], epsilon=given["epsilon"], synchronized=True
+                        momentum=given["bn_momentum"], epsilon=given["epsilon"]
                     ),
                     layers.Rescaling(given["scale"]),
                     Table(np.full(3, given["table"], np.float32), given["swapped"]),

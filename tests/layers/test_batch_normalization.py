@@ -31,7 +31,7 @@ def trained(simulate: Callable[..., Any]) -> Callable[..., Any]:
         batch_size: int,
         kind: type[mr.Model] = mr.Model,
         *,
-        synchronized: bool = True,
+        synchronized: bool | None = None,
         eager: bool = False,
         epochs: int = 3,
     ) -> tuple[Any, list[Any], Any]:

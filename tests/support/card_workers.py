@@ -28,7 +28,7 @@ def model_of(strategy: mr.distribute.Strategy, **options: Any) -> mr.Model:
         layers = [
             mr.layers.Input((5,)),
             mr.layers.Dense(7, activation="tanh", kernel_regularizer="l2"),
-            mr.layers.BatchNormalization(synchronized=True),
+            mr.layers.BatchNormalization(),
             mr.layers.Dropout(0.3),
             mr.layers.Dense(3),
         ]

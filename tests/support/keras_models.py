@@ -89,7 +89,7 @@ def zoo(keras: Any) -> Any:
         layers.LayerNormalization(),
         layers.RMSNormalization(),
         layers.GroupNormalization(2),
-        layers.BatchNormalization(scale=False),
+        layers.BatchNormalization(scale=False, synchronized=False),
         layers.PReLU(shared_axes=[1]),
     ):
         rows = norm(rows)

@@ -38,7 +38,7 @@ def dataset() -> Any:
 def network(kind: type[mr.Model] = mr.Model) -> mr.Model:
     x = mr.layers.Input(shape=(FEATURES,))
     hidden = mr.layers.Dense(6, activation="tanh")(x)
-    hidden = mr.layers.BatchNormalization(synchronized=True)(hidden)
+    hidden = mr.layers.BatchNormalization()(hidden)
     hidden = mr.layers.Dropout(0.3)(hidden)
     return kind(x, mr.layers.Dense(CLASSES, activation="softmax")(hidden))
 

@@ -36,9 +36,9 @@ _CAUSES = {
     "output": (
         "A layer that looks at other examples than the one whose row it computes, as at the mean "
         "of its inputs over the batch, sees those of its shard: gather what it needs of all "
-        "replicas with `get_replica_context().all_reduce`, or `BatchNormalization` with "
-        "`synchronized=True`. Random numbers are the same where they come from mirrored's, by a "
-        "shape that begins with the batch."
+        "replicas with `get_replica_context().all_reduce`, or leave "
+        "`synchronized=False` of `BatchNormalization` out. Random numbers are the same where they "
+        "come from mirrored's, by a shape that begins with the batch."
     ),
     "loss": (
         "A loss is the mean over the shard's examples. Usual causes are `reduce_sum` in the place "

@@ -197,7 +197,7 @@ RIGHT: dict[str, Callable[[], mr.Model]] = {
     "a mean as state": lambda: made(layer=Centred("mean")),
     "a mean as state in fit's": lambda: plain(layer=Centred("mean")),
     "a penalty on outputs": lambda: plain(layer=mr.layers.ActivityRegularization(l2=0.1)),
-    "batches normalized": lambda: made(layer=mr.layers.BatchNormalization(synchronized=True)),
+    "batches normalized": lambda: made(layer=mr.layers.BatchNormalization()),
     "two optimizers": lambda: Adversaries(clip=False),
     "other orders": Joined,
     "not built": Built,
@@ -259,7 +259,7 @@ WRONG: dict[str, tuple[Callable[[], mr.Model], str]] = {
         "First differs the output of the layer 'centred': at [",
     ),
     "shards normalized": (
-        lambda: made(layer=mr.layers.BatchNormalization(name="apart")),
+        lambda: made(layer=mr.layers.BatchNormalization(synchronized=False, name="apart")),
         "First differs the output of the layer 'apart': at [",
     ),
     "variance": (
