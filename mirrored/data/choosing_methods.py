@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from mirrored._arguments import explained
+from mirrored._files import PathName
 from mirrored.data import transforms
 from mirrored.data.dataset_arguments import AUTOTUNE, as_count, parts_of_classes
 from mirrored.data.options import Options
@@ -307,30 +308,32 @@ class ChoosingMethods(Pipeline[ElementT]):
             raise TypeError(f"`dataset` is a Dataset. Received: a {type(dataset).__name__}.")
         return self._of(transforms.Concatenated(self._transform, dataset._transform))
 
-    def cache(self, filename: str = "", name: str | None = None) -> Self:
-        """Return the same elements, kept in memory from the first whole iteration on.
+    def cache(self, filename: PathName = "", name: str | None = None) -> Self:
+        """Return the same elements, kept in memory or in a file from the first whole iteration on.
 
-        Iterations before it, which did not come to the end, are in the same order and draw the same
-        random numbers.
+        In memory, iterations before it, which did not come to the end, are in the same order and
+        draw the same random numbers.
 
         Args:
-            filename: "", which means memory: elements are not kept in files.
+            filename: The file, which later programs read too, whatever their dataset is: delete
+                it where that changes. "": memory.
             name: Accepted for compatibility.
 
         Raises:
-            ValueError: There is a filename.
+            TypeError: The filename is no path, or elements have datasets as parts.
+            FileNotFoundError: There is no such folder.
+            ValueError: There is something else than a file; in an iteration: it is damaged.
 
         Example:
             >>> import mirrored as mr
             >>> len(mr.data.Dataset.range(3).cache())
             3
         """
-        if filename != "":
-            raise ValueError(
-                "Elements are kept in memory, not in files. Received: "
-                f"filename={filename!r:.200}. Leave it out, or keep arrays in files of NumPy's."
-            )
-        return self._of(transforms.Cached(self._transform))
+        if filename == "":
+            return self._of(transforms.Cached(self._transform))
+        from mirrored.data.cached_files import CachedInFile  # Few programs need it.
+
+        return self._of(CachedInFile(self._transform, filename))
 
     def with_options(self, options: Options, name: str | None = None) -> Self:
         """Return the same elements, with options for what follows.

@@ -6,6 +6,9 @@ An alias module without logic of its own.
 from mirrored._absent import public_module as _public_module
 from mirrored.data.py_dataset import PyDataset as PyDataset
 from mirrored.data.sequences import pad_sequences as pad_sequences
+from mirrored.data.timeseries import (
+    timeseries_dataset_from_array as timeseries_dataset_from_array,
+)
 from mirrored.layers import reset_names as _reset_names
 from mirrored.serialization.reading import deserialize_keras_object as deserialize_keras_object
 from mirrored.serialization.registry import CustomObjectScope as CustomObjectScope

@@ -1,0 +1,159 @@
+"""Windows over a time series as a dataset, as Keras' utilities make them.
+
+A window is gathered when it is needed: together they may be many times as large as the series.
+"""
+
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored._arguments import explained
+from mirrored._numbers import check_count
+from mirrored.data.dataset import Dataset
+from mirrored.data.failures import Failure
+from mirrored.data.leaf_specs import LeafSpec
+from mirrored.data.rng import Iteration
+from mirrored.data.sources import Following, Transform
+from mirrored.data.spec import Element, Elements, to_leaf
+
+
+class Gathered(Following):
+    """Rows of arrays at given places after each position, or after each of a batch of positions.
+
+    Args:
+        source: What gives the positions: integers, of one shape in all elements.
+        parts: Arrays, each with the places after a position, as an array or 0 for the position.
+    """
+
+    known = True
+
+    def __init__(self, source: Transform, parts: tuple[tuple[NDArray[Any], Any], ...]) -> None:
+        super().__init__(source)
+        self._parts = parts
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of arrays, or of tuples of them."""
+        with closing(self._source.open(iteration.source())) as elements:
+            for positions in elements:
+                yield positions if type(positions) is Failure else self._rows(positions)
+
+    def _rows(self, positions: NDArray[Any]) -> Element:
+        rows = [array[np.add.outer(positions, places)] for array, places in self._parts]
+        return rows[0] if len(rows) == 1 else tuple(rows)
+
+    def specs(self) -> Any:
+        """Return the shapes of the rows."""
+        shape = self._source.specs().shape
+        specs = [
+            LeafSpec((*shape, *np.shape(places), *array.shape[1:]), array.dtype)
+            for array, places in self._parts
+        ]
+        return specs[0] if len(specs) == 1 else tuple(specs)
+
+
+@explained
+def timeseries_dataset_from_array(
+    data: Any,
+    targets: Any,
+    sequence_length: int,
+    sequence_stride: int = 1,
+    sampling_rate: int = 1,
+    batch_size: int | None = 128,
+    shuffle: bool = False,
+    seed: int | None = None,
+    start_index: int | None = None,
+    end_index: int | None = None,
+    format: str = "tf",
+) -> Dataset[Any]:
+    """Return a dataset of windows over a time series, with their targets.
+
+    Args:
+        data: An array whose first axis is time.
+        targets: An array with the target of the window that begins at each time; None: the
+            dataset has windows alone.
+        sequence_length: The number of steps in a window.
+        sequence_stride: The number of steps from the beginning of a window to that of the next.
+        sampling_rate: The number of steps of time from one step of a window to the next.
+        batch_size: The number of windows in a batch; None: elements are single windows.
+        shuffle: Whether windows come in random order, another one in each iteration.
+        seed: The seed of that order; None takes one from NumPy's global random numbers.
+        start_index: The first step of `data` to use.
+        end_index: The step before which to end.
+        format: "tf": a `Dataset`. Keras' "grain" is not provided.
+
+    Raises:
+        ValueError: A number is out of range, or targets do not reach as far as windows.
+
+    Example:
+        >>> import numpy as np
+        >>> import mirrored as mr
+        >>> series = np.arange(6)
+        >>> dataset = mr.keras.utils.timeseries_dataset_from_array(series, series[3:], 3)
+        >>> [[each.tolist() for each in batch] for batch in dataset.as_numpy_iterator()]
+        [[[[0, 1, 2], [1, 2, 3], [2, 3, 4]], [3, 4, 5]]]
+    """
+    series = to_leaf(data)
+    _check_range(len(series), start_index, end_index)
+    for name, value in (("sampling_rate", sampling_rate), ("sequence_stride", sequence_stride)):
+        if value <= 0:
+            raise ValueError(f"`{name}` must be higher than 0. Received: {name}={value}")
+        if value >= len(series):
+            raise ValueError(
+                f"`{name}` must be lower than the length of the data. Received: {name}={value}, "
+                f"for data of length {len(series)}"
+            )
+    check_count("sequence_length", sequence_length, least=1)
+    if format != "tf":
+        raise ValueError(
+            f'`format` is "tf", a `Dataset`; Grain is not used here. Received: format={format!r}'
+        )
+    used = slice(start_index or 0, len(series) if end_index is None else end_index)
+    parts: list[tuple[NDArray[Any], Any]] = [
+        (series[used], np.arange(sequence_length) * sampling_rate)
+    ]
+    count = len(parts[0][0]) - (sequence_length - 1) * sampling_rate
+    if targets is not None:
+        values = to_leaf(targets)
+        count = min(count, len(values))
+        parts.append((values[used], np.int64(0)))
+        if count > len(values[used]):
+            raise ValueError(
+                f"`targets` end before the windows. Received: {len(values)} targets, of which "
+                f"{len(values[used])} are left from `start_index` on, for {count} windows. Give a "
+                "target for each window, or take the part of both before."
+            )
+    starts = np.arange(0, max(count, 0), sequence_stride)
+    if shuffle:
+        seed = int(np.random.randint(10**6)) if seed is None else seed
+        np.random.RandomState(seed).shuffle(starts)
+    positions = Dataset.from_tensor_slices(starts)
+    if shuffle:
+        positions = positions.shuffle(1024 if batch_size is None else batch_size * 8, seed)
+    if batch_size is not None:
+        positions = positions.batch(batch_size)
+    return Dataset(Gathered(positions._transform, tuple(parts)))
+
+
+def _check_range(length: int, start: int | None, end: int | None) -> None:
+    """Raise ValueError where a part of a series is none, as Keras does."""
+    if start is not None and not 0 <= start < length:
+        raise ValueError(
+            "`start_index` must be 0 or greater, and lower than the length of the data. Received: "
+            f"start_index={start}, for data of length {length}"
+        )
+    if end is None or end == 0:
+        return
+    if end < 0:
+        raise ValueError(f"`end_index` must be higher than 0. Received: end_index={end}")
+    if start and end <= start:
+        raise ValueError(
+            "`end_index` must be higher than `start_index`. Received: "
+            f"start_index={start}, and end_index={end}"
+        )
+    if end >= length:
+        raise ValueError(
+            "`end_index` must be lower than the length of the data. Received: "
+            f"end_index={end}, for data of length {length}"
+        )

@@ -1,0 +1,95 @@
+"""Windows over a time series: what Keras 3.15 on TensorFlow 2.21 gives for the same arguments."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+X, Y = np.arange(10.0), np.arange(10) * 10
+
+
+def made(**options: Any) -> Any:
+    given = {"data": X, "targets": None, "sequence_length": 3, **options}
+    return mr.keras.utils.timeseries_dataset_from_array(**given)
+
+
+def values(dataset: Any) -> list[Any]:
+    return [
+        mr.nest.map_structure(lambda each: np.asarray(each).tolist(), element)
+        for element in dataset.as_numpy_iterator()
+    ]
+
+
+CASES: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "batches": (
+        {"sequence_length": 8, "batch_size": 2},
+        [[[*range(8)], [*range(1, 9)]], [[*range(2, 10)]]],
+    ),
+    "targets": (
+        {"targets": Y[7:], "sequence_length": 7},
+        [([[*range(7)], [*range(1, 8)], [*range(2, 9)]], [70, 80, 90])],
+    ),
+    "strides": (
+        {"targets": Y, "sequence_stride": 2, "sampling_rate": 3, "batch_size": None},
+        [([0, 3, 6], 0), ([2, 5, 8], 20)],
+    ),
+    "a part": (
+        {"targets": Y, "start_index": 2, "end_index": 6, "batch_size": 2},
+        [([[2, 3, 4], [3, 4, 5]], [20, 30])],
+    ),
+    "rows": ({"data": X[:, None], "sequence_length": 10}, [[X[:, None].tolist()]]),
+    "none": ({"sequence_length": 11}, []),
+    "lists": ({"data": X[:4].tolist(), "batch_size": None}, [[0, 1, 2], [1, 2, 3]]),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), CASES.values(), ids=CASES)
+def test_windows(options: dict[str, Any], expected: list[Any]) -> None:
+    dataset = made(**options)
+    assert values(dataset) == expected
+    assert len(dataset) == len(expected)
+
+
+def test_order() -> None:
+    dataset = made(shuffle=True, seed=3, batch_size=4)
+    first, second = values(dataset), values(dataset)
+    assert first != second
+    rows = [row for batch in first for row in batch]
+    assert rows != sorted(rows) == [[n, n + 1, n + 2] for n in range(8)]
+    np.random.seed(5)
+    again = values(made(shuffle=True, batch_size=4))
+    np.random.seed(5)
+    assert values(made(shuffle=True, batch_size=4)) == again
+
+
+def test_specs_and_training() -> None:
+    dataset = made(data=X[:, None], targets=Y, batch_size=4)
+    assert dataset.element_spec == (
+        mr.TensorSpec((None, 3, 1), mr.float64),
+        mr.TensorSpec((None,), mr.int64),
+    )
+    model = mr.Sequential([mr.layers.Flatten(), mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    assert np.isfinite(model.fit(dataset, verbose=0).history["loss"]).all()
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "start": ({"start_index": 10}, "`start_index` must be 0 or greater, and lower"),
+    "negative": ({"start_index": -1}, "Received: start_index=-1"),
+    "end": ({"end_index": 10}, "`end_index` must be lower than the length"),
+    "no end": ({"end_index": -1}, "`end_index` must be higher than 0"),
+    "before": ({"start_index": 3, "end_index": 2}, "must be higher than `start_index`"),
+    "rate": ({"sampling_rate": 0}, "`sampling_rate` must be higher than 0"),
+    "stride": ({"sequence_stride": 10}, "`sequence_stride` must be lower than the length"),
+    "length": ({"sequence_length": 0}, "sequence_length=0"),
+    "targets": ({"targets": Y[3:], "start_index": 4}, "`targets` end before the windows"),
+    "format": ({"format": "grain"}, "Grain is not used here"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(**options)
