@@ -120,16 +120,9 @@ def _elementwise(scales: _Scales, linear: Callable[[Call], bool]) -> Rule:
                 mixing |= {call.operation}
             for each in of_shard:
                 mixing |= each.sources
-            orders = {each.reordered for each, _ in rows}
-            if len(orders) > 1:
-                mixing = mixing.union(*orders)
-            return ShardValue(
-                _ROWS,
-                axes[0],
-                scale or UNIT,
-                mixing=mixing,
-                reordered=orders.pop() if len(orders) == 1 else frozenset(),
-                is_own_place=any(each.is_own_place for each in call.inputs),
+            own = any(each.is_own_place for each in call.inputs)
+            return _in_order(
+                call, ShardValue(_ROWS, axes[0], scale or UNIT, is_own_place=own), mixing
             )
         scale = scales(list(call.inputs))
         if not of_shard:
@@ -140,6 +133,14 @@ def _elementwise(scales: _Scales, linear: Callable[[Call], bool]) -> Rule:
         return ShardValue(_SUM, scale=scale, sources=sources, mixing=mixing)
 
     return rule
+
+
+def _in_order(call: Call, result: ShardValue, mixing: frozenset[Operation]) -> ShardValue:
+    """Return rows that were computed from rows, which mix examples if their orders differ."""
+    orders = {each.reordered for each in call.inputs if each.kind is _ROWS}
+    if len(orders) > 1:
+        return replace(result, mixing=mixing.union(*orders))
+    return replace(result, mixing=mixing, reordered=frozenset().union(*orders))
 
 
 def _added(values: list[ShardValue]) -> Scale | None:
@@ -307,7 +308,8 @@ def _matrix_product(call: Call) -> ShardValue:
     (place,) = places
     rank = len(call.shape)
     axis = {"row": rank - 2, "column": rank - 1}.get(place)
-    return ShardValue(_ROWS, rank - place if axis is None else axis, scale, mixing=mixing)
+    result = ShardValue(_ROWS, rank - place if axis is None else axis, scale)
+    return _in_order(call, result, mixing)
 
 
 def _as_plain(value: ShardValue) -> ShardValue:
@@ -426,7 +428,8 @@ def _gathered(call: Call) -> ShardValue:
     if indices.kind is _ROWS:
         if value.kind is not _SAME:
             return call.mixed()
-        return ShardValue(_ROWS, axis + indices.axis, value.scale, mixing=call.mixing)
+        result = ShardValue(_ROWS, axis + indices.axis, value.scale)
+        return _in_order(call, result, call.mixing)
     return value
 
 

@@ -93,6 +93,10 @@ MIXING: dict[str, tuple[Expression, str]] = {
     "softmax": (lambda x: mr.nn.softmax(x, axis=0), "Softmax"),
     "cumsum": (lambda x: mr.cumsum(x, axis=0), "Cumsum"),
     "turned": (lambda x: x + mr.reverse(x, [0]), "StridedSlice"),
+    "turned before a product": (
+        lambda x: mr.matmul(mr.reverse(x, [0]), SQUARE) + mr.gather(TABLE, classes(x)),
+        "StridedSlice",
+    ),
     "rolled": (lambda x: mr.roll(x, 1, axis=0), "StridedSlice"),
     "sorted": (lambda x: mr.sort(x, axis=0), "TopKV2"),
     "ranks": (lambda x: mr.gather(x, mr.argsort(x[:, 0])), "GatherV2"),
