@@ -135,13 +135,18 @@ def load_california_housing(
 # ---------------------------------------------------------------------------- files
 
 
+def home() -> str:
+    """Return Keras' folder."""
+    named = os.environ.get("KERAS_HOME")
+    if named is not None:
+        return named
+    user = os.path.expanduser("~")
+    return os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")
+
+
 def _folder() -> str:
     """Return Keras' folder of data sets."""
-    home = os.environ.get("KERAS_HOME")
-    if home is None:
-        user = os.path.expanduser("~")
-        home = os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")
-    return os.path.join(home, "datasets")
+    return os.path.join(home(), "datasets")
 
 
 def _arrays(path: PathName, name: str, *keys: str) -> list[Array]:

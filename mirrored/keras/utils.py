@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
+from mirrored.data.fetching import get_file as get_file
 from mirrored.data.py_dataset import PyDataset as PyDataset
 from mirrored.data.sequences import pad_sequences as pad_sequences
 from mirrored.data.timeseries import (
