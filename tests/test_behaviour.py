@@ -49,7 +49,8 @@ HELD: dict[str, dict[str, str]] = {
     },
     "workers/test_values.py": {"worker-sums": "test_sums_gathers_and_broadcasts"},
     "workers/test_failures.py": {
-        "worker-failures": "test_all_hear_of_it test_who_hangs_is_named_by_the_deadline",
+        "worker-failures": "test_all_hear_of_it test_who_hangs_is_named_by_the_deadline "
+        "test_who_is_frozen_after_its_last_call_ends_the_job",
     },
     "training/callbacks/test_runs.py": {"callbacks": "test_runs_on_three_replicas"},
     "training/callbacks/test_history.py": {

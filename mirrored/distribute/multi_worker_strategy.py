@@ -84,9 +84,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         communication_options: CommunicationOptions | None = None,
     ) -> None:
         """Meet the other workers."""
-        self._workers = workers = connect()
-        if communication_options is not None:
-            workers.deadline = communication_options.timeout
+        options = communication_options
+        self._workers = workers = connect(None if options is None else options.timeout)
         check_resolver(cluster_resolver, workers)
         if not workers.is_chief and logger.level == logging.NOTSET:
             logger.setLevel(logging.WARNING)  # The first one tells what is alike on all.

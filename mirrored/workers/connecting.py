@@ -18,21 +18,27 @@ from mirrored.workers.launch import (
     launch,
     load_mpi,
 )
+from mirrored.workers.shared_files import check_room, hold_files, remove_left_behind
 
 _lock = threading.Lock()
 _connected: Workers | None = None
 
 
-def connect() -> Workers:
+def connect(deadline: float | None = None) -> Workers:
     """Return the workers of this job: all processes that `mpiexec` started beside this one.
 
     The first call connects them, and waits until all have come; later ones return the same. Where
     no launcher started this process, or it started one, there is one worker, which needs no MPI.
 
+    Args:
+        deadline: The seconds that calls wait for others from now on, this one included; None: as
+            many as before, at first 10 minutes.
+
     Raises:
         ImportError: There are others, and the package mpi4py is not installed.
         FailedPreconditionError: MPI serves one thread only, or is not the launcher's.
-        WorkerTimeoutError: Others did not come within 10 minutes.
+        ResourceExhaustedError: There is too little memory for the workers of a host to share.
+        WorkerTimeoutError: Others did not come in time.
 
     Example:
         >>> workers = connect()
@@ -42,17 +48,22 @@ def connect() -> Workers:
     global _connected
     with _lock:
         if _connected is None:
-            _connected = _connect()
+            _connected = _connect(DEADLINE if deadline is None else deadline)
+        if deadline is not None:
+            _connected.deadline = deadline
         return _connected
 
 
-def _connect() -> Workers:
+def _connect(deadline: float) -> Workers:
     launched = launch()
     if launched is None and not is_mpi_loaded():
         logger.debug("One worker: no launcher of MPI, such as `mpiexec`, started this program.")
         return OneWorker()
+    if not is_mpi_loaded():
+        remove_left_behind()
+        check_room()
     try:
-        mpi = load_mpi(launched, DEADLINE)
+        mpi = load_mpi(launched, deadline)
     except ImportError:
         if launched is None or launched.processes != 1:
             raise
@@ -61,10 +72,11 @@ def _connect() -> Workers:
     if mpi.COMM_WORLD.Get_size() == 1:
         logger.debug("One worker: %s", _who_started_one(launched))
         return OneWorker()
-    return _connect_by(mpi)
+    hold_files()
+    return _connect_by(mpi, deadline)
 
 
-def _connect_by(mpi: object) -> Workers:
+def _connect_by(mpi: object, deadline: float) -> Workers:
     # Where there is one worker nothing of this is loaded.
     from mirrored.workers.cores import share_cores
     from mirrored.workers.launch import library
@@ -72,7 +84,7 @@ def _connect_by(mpi: object) -> Workers:
     from mirrored.workers.mpi_workers import MPIWorkers
 
     try:
-        layout = lay_out(mpi, DEADLINE)
+        layout = lay_out(mpi, deadline)
         threads = share_cores(layout.local)
         workers = MPIWorkers(mpi, layout)
     except BaseException:

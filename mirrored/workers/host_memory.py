@@ -7,8 +7,6 @@ finished the one before the last, so that who is quick need not wait for who is 
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from mirrored.errors import ResourceExhaustedError
 from mirrored.workers.calls import BYTES
+from mirrored.workers.shared_files import free_bytes, too_little
 
 _LEAST = 1 << 12
 # Where a part has its two counters, each in a cache line of its own, two calls, and the vectors:
@@ -23,7 +22,6 @@ _LEAST = 1 << 12
 _ARRIVED, _DONE, _CALLS, _VECTORS = 0, 128, 256, 256 + 2 * BYTES
 _GIVEN, _PARTS = 2, 3
 _VIEWS = 64  # How many sizes of vectors have views that are kept.
-_SHARED = "/dev/shm"
 
 
 class HostMemory:
@@ -132,17 +130,12 @@ class HostMemory:
 
 def _fitting(mpi: Any, local: Any, capacity: int) -> int:
     """Return how much there is room for: writing more than there is would end the process."""
-    free = capacity * 2 * _PARTS * local.Get_size()
-    with suppress(OSError):  # It may be elsewhere on this system.
-        found = os.statvfs(_SHARED)
-        free = found.f_bavail * found.f_frsize
+    free = free_bytes()
+    if free is None:
+        free = capacity * 2 * _PARTS * local.Get_size()
     # Half of what is free, for all vectors of all workers.
     mine = min(capacity, free // (2 * _PARTS * local.Get_size())) // 64 * 64
     least = int(local.allreduce(mine, op=mpi.MIN))
     if least < _LEAST:
-        raise ResourceExhaustedError(
-            f"The workers of a host share memory in {_SHARED}, where too little is free. Received: "
-            f"{free} bytes, for {local.Get_size()} workers that need {2 * _PARTS * _LEAST} each. "
-            "Make it larger (in containers by `--shm-size`), or remove what programs left there."
-        )
+        raise ResourceExhaustedError(too_little(free, local.Get_size(), 2 * _PARTS * _LEAST))
     return least

@@ -7,7 +7,6 @@ it.
 from __future__ import annotations
 
 import atexit
-import math
 import os
 import pickle
 import sys
@@ -30,6 +29,7 @@ from mirrored.workers.launch import abort_at_exit
 from mirrored.workers.layout import Layout
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.notices import ENDED, FAILED, Notice, Notices
+from mirrored.workers.processes import processor_ticks, this_process
 from mirrored.workers.sums import name_of
 from mirrored.workers.waiting import Waiting
 
@@ -63,6 +63,8 @@ class MPIWorkers(Workers):
         self._broken: BaseException | None = None
         self._is_closed = False
         self._process = os.getpid()
+        processes = layout.local.allgather(this_process())
+        self._neighbours = dict(zip(layout.neighbours, processes, strict=True))
         atexit.register(self._at_exit)
 
     # ------------------------------------------------------------------ calls
@@ -241,39 +243,66 @@ class MPIWorkers(Workers):
             with suppress(AttributeError, ValueError, OSError):
                 stream.flush()  # The launcher may end this process as soon as others have heard.
         self._notices.tell(self._notice(ENDED))
-        # Where one has failed, others are not waited for as long as they like.
+        # Where one has failed, others are not waited for as long as they work.
         if self._broken is None and self._notices.failure is None:
-            if self._all_end(math.inf):
+            if self._all_end(self.deadline, while_they_work=True):
                 return True
-            self._log_failure()
+            if not self._log_failure():
+                return False
         return self._all_end(PATIENCE)
 
-    def _log_failure(self) -> None:
+    def _log_failure(self) -> bool:
+        """Log what another worker failed with; return whether one has."""
         failure = self._notices.failure
         if failure is not None:
             told = (self.rank, failure.worker, failure.host, failure.reason)
             logger.error("After worker %d had ended worker %d on host %s failed: %s", *told)
+        return failure is not None
 
-    def _all_end(self, seconds: float) -> bool:
-        """Return whether all others come to their end within so many seconds."""
-        began = last_line = time.monotonic()
+    def _all_end(self, seconds: float, *, while_they_work: bool = False) -> bool:
+        """Return whether all others come to their end.
+
+        Args:
+            seconds: The time that they have.
+            while_they_work: Whether they have it again and again while one of them computes on this
+                host, and none fails; what those of other hosts do cannot be seen.
+        """
+        began = last = time.monotonic()
+        ticks = self._ticks()
         while len(self._notices.ended) < self.count - 1:
             self._notices.look()
             self._notices.deliver(0.0)
-            if math.isinf(seconds) and self._notices.failure is not None:
+            if while_they_work and self._notices.failure is not None:
                 return False
             now = time.monotonic()
-            if now - began > seconds:
-                return False
-            if now - last_line > self.deadline:
-                last_line = now
-                others = [each for each in self._others() if each not in self._notices.ended]
+            if now - last > seconds:
+                if not while_they_work:
+                    return False
+                last, before, ticks = now, ticks, self._ticks()
+                told = (self.rank, now - began, ", ".join(map(str, self._not_ended())))
+                if not any(before.get(rank, spent) < spent for rank, spent in ticks.items()):
+                    logger.error(
+                        "Worker %d has ended, and ends the job: worker(s) %s did not end, and did "
+                        "not compute as far as can be seen, for %.0f seconds. Look what they wait "
+                        "for; where that may take longer, give a longer `timeout_seconds` in "
+                        "`CommunicationOptions`.",
+                        *(told[0], told[2], seconds),
+                    )
+                    return False
                 logger.warning(
-                    "Worker %d has ended, and waits since %.0f seconds until workers %s have.",
-                    *(self.rank, now - began, others),
+                    "Worker %d has ended, and waits since %.0f seconds until worker(s) %s have.",
+                    *told,
                 )
             time.sleep(_OFTEN)
-        return not math.isinf(seconds) or self._notices.failure is None
+        return not while_they_work or self._notices.failure is None
+
+    def _not_ended(self) -> list[int]:
+        return [rank for rank in self._others() if rank not in self._notices.ended]
+
+    def _ticks(self) -> dict[int, int]:
+        """Return how long each worker that has not ended has computed, as far as that is seen."""
+        found = {rank: processor_ticks(self._neighbours.get(rank)) for rank in self._not_ended()}
+        return {rank: ticks for rank, ticks in found.items() if ticks is not None}
 
     def _notice(self, kind: str, reason: str = "", step: str | None = None) -> Notice:
         return Notice(kind, self.rank, self.hosts[self.rank], self._calls, step, reason)

@@ -36,7 +36,7 @@ class Twin(OneWorker):
 def twin(monkeypatch: pytest.MonkeyPatch) -> Twin:
     made = Twin()
     monkeypatch.setattr(_files, "_company", [])
-    monkeypatch.setattr(multi_worker_strategy, "connect", lambda: made)
+    monkeypatch.setattr(multi_worker_strategy, "connect", lambda deadline: made)
     return made
 
 

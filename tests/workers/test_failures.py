@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from ranks import Finished, run_ranks
 
+from mirrored.workers.shared_files import remove_left_behind
+
 # Three workers sum again and again; what worker 1 does in step 3 is filled in.
 PROGRAM = """
 import os, signal, sys, time
@@ -181,11 +183,44 @@ def test_in_the_midst_of_sums(
 
 @pytest.mark.slow
 def test_who_is_killed_ends_the_job(tmp_path: Path) -> None:
-    done = run_ranks(program("os.kill(os.getpid(), signal.SIGKILL)"), tmp_path, 3)
+    fault = (
+        "from mirrored.workers.shared_files import _mapped; print('file', *_mapped(), flush=True); "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = run_ranks(program(fault), tmp_path, 3)
     assert done.status == signal.SIGKILL
+    left = re.findall(r"^file (.+)$", done.out[1], re.MULTILINE)
+    assert left
+    remove_left_behind()  # As the next job does.
+    assert not any(Path(path).exists() for path in left)
     assert "EXIT STRING: Killed (signal 9)" in done.launcher
     assert "done" not in "".join(done.out)
     assert done.seconds < 20
+
+
+@pytest.mark.slow
+def test_who_is_frozen_after_its_last_call_ends_the_job(tmp_path: Path) -> None:
+    text = """
+import os, signal, time
+from mirrored.workers import connect
+workers = connect()
+workers.deadline = 1.0
+print("pid", os.getpid(), flush=True)
+workers.barrier("the end")
+if workers.rank == 1:
+    until = time.monotonic() + 1.6  # One that computes is waited for.
+    while time.monotonic() < until:
+        pass
+    print("frozen", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+    done = run_ranks(text, tmp_path, 2, module=None)
+    assert done.status == 1
+    assert "frozen" in done.out[1]
+    assert "Worker 0 has ended, and waits since 1 seconds until worker(s) 1 have." in done.err[0]
+    assert "ends the job: worker(s) 1 did not end" in done.err[0]
+    assert done.seconds < 20
+    check_none_is_left(done)
 
 
 @pytest.mark.slow
@@ -253,9 +288,8 @@ from mpi4py import MPI
 from mirrored.workers import connecting
 if MPI.COMM_WORLD.rank == 1:
     time.sleep(60)
-connecting.DEADLINE = 1.0
 try:
-    connecting.connect()
+    connecting.connect(1.0)
 except TimeoutError as error:
     print(error.missing, error)
 """
@@ -274,10 +308,11 @@ def test_who_never_starts_is_not_waited_for(tmp_path: Path) -> None:
 import os, sys
 if os.environ["PMI_RANK"] == "1":
     sys.exit(0)
-from mirrored.workers import connecting
-connecting.DEADLINE = 2.0
-connecting.connect()
+import mirrored as mr
+options = mr.distribute.experimental.CommunicationOptions(timeout_seconds=2)
+mr.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 """
     done = run_ranks(text, tmp_path, 3, module=None)
     assert done.status != 0
+    assert done.seconds < 30
     assert "_wait_until_all_workers_have_started" in done.err[0] + done.err[2]
