@@ -560,6 +560,10 @@ HELD: dict[str, dict[str, str]] = {
         "test_a_name_that_is_taken_is_refused",
         "layer-metrics": "test_metrics_in_layers_are_reported",
     },
+    "training/metrics/test_gathered_batch.py": {
+        "custom-metrics": "test_replicas_report_what_one_device_does "
+        "test_an_update_in_a_replica_is_reported_once",
+    },
     "training/test_own_steps.py": {
         "own-steps": "test_what_a_step_may_not_do test_replicas_train_as_one_device",
         "scalar-loss": "test_losses_of_shards_add_up "

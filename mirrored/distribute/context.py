@@ -70,6 +70,9 @@ class ReplicaStrategy(Protocol):
     ) -> list[Any]:
         """Reduce many values; each replica gets every result."""
 
+    def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
+        """Return the replicas' tensors, one after the other along an axis."""
+
     def batch_all_gather(self, value: Any, axis: Any) -> tuple[Any, Any]:
         """Return the values joined, and where each one's part begins."""
 
@@ -341,6 +344,11 @@ def enter(
         updated: In the cross-replica context: whose copies variables stand for.
     """
     return Within(_frame, _Frame(strategy, replica, updated=updated))
+
+
+def outside_scopes() -> Within:
+    """Return the context of code outside all scopes: one replica, that of the default strategy."""
+    return Within(_frame, None)
 
 
 def updated_replica(strategy: ReplicaStrategy) -> int | None:

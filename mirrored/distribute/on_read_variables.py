@@ -29,6 +29,20 @@ from mirrored.variables.scatters import Change
 _totals: ContextVar[Mapping[int, Tensor]] = ContextVar(
     "mirrored_totals", default=MappingProxyType({})
 )
+_writes_once: ContextVar[bool] = ContextVar("mirrored_writes_once", default=False)
+
+
+def writing_once() -> Within:
+    """Return the context in which what is written outside replicas is written once for all of them.
+
+    Of a variable that is summed the first replica's copy then has the value, and the others zero.
+    """
+    return Within(_writes_once, True)
+
+
+def writes_once() -> bool:
+    """Return whether code runs once for all replicas; see `writing_once`."""
+    return _writes_once.get()
 
 
 class SyncOnReadVariable(DistributedVariable):
@@ -88,7 +102,7 @@ class SyncOnReadVariable(DistributedVariable):
                 if isinstance(each, SyncOnReadVariable) and each.aggregation in REDUCED
             ]
         known = dict(_totals.get())
-        for op in {each.aggregation for each in own}:
+        for op in dict.fromkeys(each.aggregation for each in own):  # All workers in one order.
             alike = [each for each in own if each.aggregation is op]
             sums = context.all_reduce(ReduceOp[op.name], [each.read_value() for each in alike])
             known.update(zip(map(id, alike), sums, strict=True))
@@ -151,12 +165,15 @@ class SyncOnReadVariable(DistributedVariable):
     def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
         """Return the copies that the method would write to, with what it would write.
 
-        In a replica that is its own copy. Outside, a sum is given out in equal parts.
+        In a replica that is its own copy. Outside, a sum is given out in equal parts; or, within
+        `writing_once`, to the first replica.
         """
         if self._in_replica:
             return self.local().prepare(method, value)
         check_part_count(value, len(self._copies), f" for the variable {self.name!r}")
         summed = self.aggregation is VariableAggregation.SUM
+        if summed and writes_once():
+            return self._to_first(method, value)
         if summed and method != "assign":
             raise ValueError(
                 f"SyncOnReadVariable does not support `{method}` in cross-replica context when "
@@ -169,6 +186,15 @@ class SyncOnReadVariable(DistributedVariable):
             if summed and part is value:
                 part = self._share(replica, value)
             pairs += copy.prepare(method, part)
+        return pairs
+
+    def _to_first(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
+        """Return the copies with what they get where the first of all has the whole value."""
+        first, *others = self._copies
+        zeros = ops.zeros(self.shape, self.dtype)
+        pairs = first.prepare(method, value if self._strategy.first_replica == 0 else zeros)
+        if method == "assign":
+            pairs += [pair for copy in others for pair in copy.prepare(method, zeros)]
         return pairs
 
     def _share(self, replica: int, value: Any) -> Tensor:

@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from mirrored.training.compiled_outputs import CompiledOutputs, metrics_of
-from mirrored.training.metrics import Metric
+from mirrored.training.metrics import Metric, gathered_batch
 from mirrored.variables import Variable
 
 
@@ -55,9 +55,11 @@ class CompiledMetrics(Metric):
         """
         outputs = self._compilation.outputs
         parts = [] if outputs is None else outputs.parts(y_true, y_pred, sample_weight)
-        for metric, (target, prediction, weights) in metrics_of(parts):
-            given = {} if weights is None else {"sample_weight": weights}
-            metric.update_state(target, prediction, **given)
+        of_batch, of_shard = gathered_batch.parted(metrics_of(parts))
+        for metric, given in of_shard.values():
+            _update(metric, *given)
+        if of_batch:
+            gathered_batch.call_once(of_batch.values(), _update)
 
     def result(self) -> dict[str, Any]:
         """Return the results by what logs call them."""
@@ -67,3 +69,8 @@ class CompiledMetrics(Metric):
         """Forget all batches."""
         for metric in self.metrics:
             metric.reset_state()
+
+
+def _update(metric: Metric, y_true: Any, y_pred: Any, sample_weight: Any) -> None:
+    given = {} if sample_weight is None else {"sample_weight": sample_weight}
+    metric.update_state(y_true, y_pred, **given)

@@ -3,6 +3,7 @@
 Totals and counts are added up, so that batches of different sizes count as they should.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -109,8 +110,7 @@ class LatestLogs:
 
     def finish(self) -> dict[str, float]:
         """Return what the metrics say at the end of an epoch, where that is what steps return."""
-        results = self._model.get_metrics_result()
-        found = {name: _logged(value) for name, value in results.items()}
+        found = _logged(self._model.get_metrics_result())
         if found.keys() != self._logs.keys():
             return self.logs()
         tracker = self._model.required_compilation().loss_tracker
@@ -120,10 +120,16 @@ class LatestLogs:
         return {name: found[name] for name in self._logs}
 
 
-def _logged(value: Any) -> Any:
-    """Return what a metric says as logs have it: a float, or an array of numbers."""
-    array = np.asarray(value)
-    return array if array.ndim else float(array)
+def _logged(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what metrics say as logs have it: floats, or arrays of numbers, in no dicts."""
+    found: dict[str, Any] = {}
+    for name, value in results.items():
+        if isinstance(value, Mapping):
+            found |= _logged(value)
+        else:
+            array = np.asarray(value)
+            found[name] = array if array.ndim else float(array)
+    return found
 
 
 def is_mean(metric: Any) -> bool:

@@ -24,6 +24,7 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
 from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype
+from mirrored.training.metrics import gathered_batch
 from mirrored.variables import Variable
 
 
@@ -210,13 +211,13 @@ class Step:
             scaled = optimizer.scale_loss(losses[0])
         return {
             "gradients": optimizer.unscaled(tape.gradient(scaled, self._variables)),
-            "statistics": _statistics(losses, parts, examples),
+            "statistics": _statistics(losses, parts),
             "loss": losses[0],
         }
 
     def _test_replica(self, x: Any, y: Any, sample_weight: Any, examples: int) -> dict[str, Any]:
         forward = self._forward(x, y, sample_weight, examples, training=False)
-        return {"statistics": _statistics(*forward, examples), "penalty": self._penalty()}
+        return {"statistics": _statistics(*forward), "penalty": self._penalty()}
 
     def _forward(
         self, x: Any, y: Any, sample_weight: Any, examples: int, *, training: bool
@@ -386,12 +387,16 @@ def _rows(x: Any) -> int:
     return int(first.shape[0])
 
 
-def _statistics(losses: list[Tensor], parts: list[OutputPart], examples: int) -> Tensor:
+def _statistics(losses: list[Tensor], parts: list[OutputPart]) -> Tensor:
     """Return the losses, and every metric's total and count, as one vector."""
     scalars = list(losses)
-    for metric, (target, prediction, weights) in metrics_of(parts):
-        share = prediction.shape[0] / examples
-        scalars += metric.shard_statistics(target, prediction, weights, share)
+    of_batch, of_shard = gathered_batch.parted(metrics_of(parts))
+    found = {i: metric.statistics(*given) for i, (metric, given) in of_shard.items()}
+    if of_batch:
+        whole = gathered_batch.statistics_once(of_batch.values())
+        found |= zip(of_batch, whole, strict=True)
+    for number in sorted(found):
+        scalars += found[number]
     return ops.concat([ops.reshape(each, (1,)) for each in in_one_dtype(scalars)], axis=0)
 
 

@@ -47,11 +47,33 @@ def weights(model: mr.Model) -> Left:
     return {each.name: each.numpy() for each in model.variables}
 
 
+def spread(y_true: Any, y_pred: Any) -> Any:
+    """Return a number of a batch that is no mean over its examples."""
+    return mr.reduce_max(y_pred) - mr.reduce_min(y_pred)
+
+
+class Largest(mr.metrics.Metric):
+    """The largest prediction, and the number of batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = self.add_weight(name="value", initializer="zeros")
+        self.batches = self.add_weight(name="batches", initializer="zeros")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.value.assign(mr.maximum(self.value, mr.reduce_max(y_pred)))
+        self.batches.assign_add(1.0)
+
+    def result(self) -> Any:
+        return {"largest": self.value, "batches": self.batches}
+
+
 def compiled(strategy: mr.distribute.Strategy, kind: type[mr.Model], **options: Any) -> mr.Model:
     with strategy.scope():
         model = network(kind)
         optimizer = mr.optim.LossScaleOptimizer(mr.optim.Adam(0.01, epsilon=0.1), initial_scale=8.0)
-        model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"], **options)
+        metrics = ["accuracy", spread] if kind is mr.Model else ["accuracy", Largest(), spread]
+        model.compile(optimizer, "sparse_categorical_crossentropy", metrics=metrics, **options)
     return model
 
 

@@ -9,7 +9,7 @@ from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses import crossentropy
 from mirrored.training.losses.values import checked_class
-from mirrored.training.metrics.quotient import Comparison
+from mirrored.training.metrics.quotient import Comparison, is_first_axis
 
 
 @explained
@@ -92,6 +92,9 @@ class CategoricalCrossentropy(_Entropy):
         return crossentropy.categorical_crossentropy(
             y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
         )
+
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        return is_first_axis(self.axis, y_pred)
 
 
 @explained

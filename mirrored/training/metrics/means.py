@@ -21,6 +21,7 @@ from mirrored.training.metrics.quotient import (
     Statistics,
     counted_weights,
     float_dtype,
+    is_first_axis,
     weighted_sums,
 )
 
@@ -69,6 +70,9 @@ class MeanMetricWrapper(FunctionMetric):
             config: What `get_config` returned.
         """
         return cls(**(deserialized(dict(config), None) if "fn" in config else config))
+
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        return bool(self._options) or super()._mixes_examples(y_true, y_pred)
 
     def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
         return self._function(y_true, y_pred, **self._options)
@@ -334,3 +338,6 @@ class CosineSimilarity(Comparison):
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return -regression.cosine_similarity(y_true, y_pred, self.axis)
+
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        return is_first_axis(self.axis, y_pred)

@@ -3,16 +3,24 @@
 import functools
 from collections.abc import Collection
 from typing import Any, ClassVar
+from weakref import WeakSet
 
 import numpy as np
 
 from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
+from mirrored._logging import logger
 from mirrored._name_scope import name_scope
 from mirrored._naming import snake_case
-from mirrored.distribute import DistributedVariable, SyncOnReadVariable, get_strategy
+from mirrored.distribute import (
+    DistributedVariable,
+    SyncOnReadVariable,
+    get_replica_context,
+    get_strategy,
+)
 from mirrored.distribute.global_batch import global_batch
+from mirrored.distribute.on_read_variables import writes_once
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
 from mirrored.serialization.configured import Configured, arguments_of
@@ -25,10 +33,14 @@ from mirrored.variables.tracking import Tracking
 class Metric(Tracking, _overrides.Subclassable, Configured):
     """Base of the metrics: a subclass makes variables, adds to them, and says what they result in.
 
-    It is made in the scope of the strategy whose replicas update it. They do so without waiting for
-    each other; the result is that of all together, in replicas too, where these meet for it. So
-    `update_state` should add sums over examples to the variables: then any number of replicas
-    gives what one gives.
+    It is made in the scope of its model's strategy. A subclass of the user's that `compile` is
+    given is updated once per global batch: the replicas' targets, predictions and weights are
+    gathered on the host, so that it gives what one device gives.
+
+    In loops of one's own each replica updates it with its part of the batch, without waiting for
+    the others; the result is that of all together, in replicas too, where these meet for it. There
+    `update_state` should add sums over examples to the variables: then any number of replicas gives
+    what one gives.
 
     Args:
         dtype: The dtype of variables that are made without one, or a policy of layers; None takes
@@ -63,6 +75,7 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
     _for_itself = _overrides.METRIC_ITSELF
     # "up" where more is better, "down" where less is: callbacks that look for the best ask for it.
     _direction: str | None = None
+    _is_custom: ClassVar[bool] = False  # Whether a user defined its update or its result.
     _kept_otherwise: ClassVar[Collection[str]] = ()  # Arguments that are no attributes.
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -71,6 +84,12 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
         result = vars(cls).get("result")
         if callable(result) and not hasattr(result, "_of_all_replicas"):
             type.__setattr__(cls, "result", _of_all_replicas(result))
+        update = vars(cls).get("update_state")
+        if not cls.__module__.startswith("mirrored."):
+            is_custom = cls._is_custom or callable(result) or callable(update)
+            type.__setattr__(cls, "_is_custom", is_custom)
+            if callable(update):
+                type.__setattr__(cls, "update_state", _reported(update))
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         self.name = name or snake_case(type(self).__name__)
@@ -153,6 +172,19 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
         parts = [own, *(each.variables for each in find(vars(self).values(), Metric, self))]
         return list({id(each): each for part in parts for each in part}.values())
 
+    def _needs_whole_batch(self, y_true: Any, y_pred: Any) -> bool:
+        """Return whether shards of a batch do not add up to it: in `fit` they are gathered.
+
+        Args:
+            y_true: The targets, of a shard.
+            y_pred: The predictions.
+        """
+        return self._is_custom or self._mixes_examples(y_true, y_pred)
+
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        """Return whether an example's part of the result depends on other examples of the batch."""
+        return False
+
     def update_state(self, *args: Any, **kwargs: Any) -> Any:
         """Add a batch, or in a replica its part of one; most are given targets and predictions.
 
@@ -200,8 +232,34 @@ def add(variable: Variable, value: Any) -> None:
     if isinstance(variable, SyncOnReadVariable) and not variable.counts:
         return
     # Outside replicas the first one's copy gets it: it is the sum that counts.
-    copy = variable.local() if isinstance(variable, DistributedVariable) else variable
+    copy = variable
+    if isinstance(variable, DistributedVariable) and not writes_once():
+        copy = variable.local()
     copy.assign_add(ops.cast(value, variable.dtype))
+
+
+_told: WeakSet[type[Metric]] = WeakSet()
+
+
+def _reported(update: Any) -> Any:
+    """Return a custom metric's `update_state` made to say once that replicas call it."""
+
+    @functools.wraps(update)
+    def run(self: Metric, *args: Any, **kwargs: Any) -> Any:
+        context, cls = get_replica_context(), type(self)
+        if context is not None and context.num_replicas_in_sync > 1 and cls not in _told:
+            _told.add(cls)
+            logger.warning(
+                "The metric %r (a %s) is updated in replicas: each has a part of the batch, and "
+                "what they count is added up, as in TensorFlow. It is what one device counts where "
+                "`update_state` adds sums over examples. A metric that is given to `compile` is "
+                "updated once per batch instead.",
+                self.name,
+                cls.__name__,
+            )
+        return update(self, *args, **kwargs)
+
+    return run
 
 
 def _of_all_replicas(result: Any) -> Any:

@@ -10,6 +10,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS
 from mirrored.training.losses.values import EPSILON, cast
 from mirrored.training.metrics.counting import Counting
+from mirrored.training.metrics.quotient import is_first_axis
 
 
 @explained
@@ -97,6 +98,10 @@ class IoU(Counting):
             self.num_classes**2,
         )
         self._count([ops.reshape(matrix, (self.num_classes, self.num_classes))])
+
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        rows = ((y_true, self.sparse_y_true), (y_pred, self.sparse_y_pred))
+        return any(not sparse and is_first_axis(self.axis, each) for each, sparse in rows)
 
     def _labels(self, given: Any, sparse: bool) -> Tensor:
         labels = ops.convert_to_tensor(given)

@@ -5,6 +5,7 @@ Totals and counts add up exactly over batches and replicas, where means of means
 
 import math
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,6 @@ from mirrored.training.losses.values import (
     as_predictions,
     cast,
     check_one_weight,
-    check_values,
     example_weights,
 )
 from mirrored.training.metrics.metric import Metric, add
@@ -36,7 +36,7 @@ class Quotient(Metric):
     """
 
     _never_called: ClassVar[Mapping[str, str]] = {}
-    _for_itself = Metric._for_itself | {"accumulate", "finished", "set_totals", "shard_statistics"}
+    _for_itself = Metric._for_itself | {"accumulate", "finished", "set_totals"}
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         super().__init__(dtype, name)
@@ -50,20 +50,6 @@ class Quotient(Metric):
         It changes nothing, so that replicas can run it on their shards, empty ones included.
         """
         raise NotImplementedError
-
-    def shard_statistics(
-        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
-    ) -> Statistics:
-        """Return the total and the count of a replica's shard of a batch in training.
-
-        Args:
-            y_true: The shard's targets.
-            y_pred: The shard's predictions.
-            sample_weight: Its weights, or None.
-            share: The shard's part of the examples of the batch, in [0, 1].
-        """
-        del share  # Sums over examples add up to those of the batch.
-        return self.statistics(y_true, y_pred, sample_weight)
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Add a batch, or in a replica its part of one: the arguments are those of `statistics`."""
@@ -233,19 +219,12 @@ class FunctionMetric(Comparison):
         if getattr(function, "__module__", "").startswith("mirrored.training.losses"):
             self._direction = "down"
 
-    def shard_statistics(
-        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
-    ) -> Statistics:
-        """Return a shard's total and count, in which one number for it counts by its share."""
-        values, sample_weight = self._weighed_values(y_true, y_pred, sample_weight)
-        total, count = self._counted(values, sample_weight)
-        return (total, count) if values.shape or share == 1 else (total * share, count * share)
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        return y_pred.ndim < 2 or not _is_by_example(self._function)
 
     def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
         """Return the total and the count of a batch."""
-        return self._counted(*self._weighed_values(y_true, y_pred, sample_weight))
-
-    def _counted(self, values: Tensor, sample_weight: Any) -> Statistics:
+        values, sample_weight = self._weighed_values(y_true, y_pred, sample_weight)
         if values.shape:
             return weighted_sums(values, sample_weight)
         if sample_weight is None:
@@ -268,7 +247,24 @@ class FunctionMetric(Comparison):
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         if y_true.dtype not in INTEGERS:
             y_true = cast(y_true, y_pred.dtype)
-        values = ops.convert_to_tensor(self._called(y_true, y_pred))
-        advice = "Leave the mean over the batch to the metric."
-        check_values(f"metric {self.name!r}", values, y_pred, advice)
-        return values
+        return ops.convert_to_tensor(self._called(y_true, y_pred))
+
+
+def _is_by_example(function: Any) -> bool:
+    """Return whether a function is one of the library's that has a value for each example."""
+    module = getattr(function, "__module__", None) or ""
+    return (
+        isinstance(function, FunctionType)
+        and module.startswith(("mirrored.training.losses.", "mirrored.training.metrics."))
+        and not module.endswith((".overlap", ".pairs"))
+    )
+
+
+def is_first_axis(axis: int, x: Any) -> bool:
+    """Return whether an axis of a tensor is that of the examples.
+
+    Args:
+        axis: The axis, counted from the end where it is negative.
+        x: The tensor.
+    """
+    return axis in (0, -x.ndim)

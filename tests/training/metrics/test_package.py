@@ -298,10 +298,11 @@ def test_shapes_refused(metric: type[Metric], y: Any, p: Any, message: str) -> N
     assert float(made.result()) == 0.0
 
 
-def test_own_function_must_keep_the_examples() -> None:
-    metric = metrics.get(lambda y_true, y_pred: ops.reduce_mean(y_pred, axis=0))
-    with pytest.raises(ValueError, match=r"'lambda' must return one value an example, .*\(1,\)"):
-        metric.update_state(np.zeros((3, 1)), np.zeros((3, 1)))
+def test_a_function_may_return_a_value_per_column() -> None:
+    metric = metrics.get(lambda y_true, y_pred: ops.reduce_max(y_pred, axis=0))
+    for batch in ([[1.0, 5.0], [3.0, 2.0]], [[4.0, 0.0]]):
+        metric.update_state(np.zeros(np.shape(batch)), batch)
+    assert float(metric.result()) == 3.0  # As in Keras: the mean of 3, 5, 4 and 0.
 
 
 def test_weights_refused() -> None:

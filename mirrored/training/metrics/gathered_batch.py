@@ -1,0 +1,153 @@
+"""The examples of all replicas at once, on the host, for metrics that need the whole batch.
+
+The maxima or ratios of shards do not add up to those of the batch. So such a metric is called once
+per batch, outside replicas, with what one device would give it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from mirrored import devices, ops
+from mirrored.distribute import get_replica_context
+from mirrored.distribute.context import ReplicaContext, ReplicaStrategy, outside_scopes
+from mirrored.distribute.global_batch import GlobalBatch, global_batch
+from mirrored.distribute.on_read_variables import writing_once
+from mirrored.distribute.values import select
+from mirrored.ops import Tensor
+from mirrored.ops.activations import remember
+from mirrored.ops.conversion import adopt
+from mirrored.ops.hooks import only
+from mirrored.ops.masks import masked
+
+# A target, a prediction, and the weights, or None.
+Arguments = tuple[Any, Any, Any]
+# A metric with its arguments.
+MetricCall = tuple[Any, Arguments]
+
+
+def parted(calls: Iterable[MetricCall]) -> tuple[dict[int, MetricCall], dict[int, MetricCall]]:
+    """Return the calls that need the whole batch, and those that a shard is enough for.
+
+    Args:
+        calls: The metrics of this replica, each with its arguments.
+
+    Returns:
+        The calls by their numbers. None needs more than a shard where that is the batch, or in a
+        loop that `fit` or `evaluate` does not run.
+    """
+    is_part = _part_of_batch() is not None
+    found: tuple[dict[int, MetricCall], dict[int, MetricCall]] = ({}, {})
+    for number, (metric, given) in enumerate(calls):
+        of_shard = not (is_part and metric._needs_whole_batch(*given[:2]))
+        found[of_shard][number] = metric, given
+    return found
+
+
+def _part_of_batch() -> tuple[ReplicaContext, GlobalBatch] | None:
+    """Return which of several replicas this is, and of which batch it has a part; None: it is not.
+
+    So it is in the steps that `fit` and `evaluate` run.
+    """
+    context, batch = get_replica_context(), global_batch()
+    if context is None or batch is None or context.num_replicas_in_sync == 1:
+        return None
+    return context, batch
+
+
+def _required_part() -> tuple[ReplicaContext, GlobalBatch]:
+    found = _part_of_batch()
+    if found is None:
+        raise RuntimeError("Only the replicas of a step that `fit` runs have parts of its batch.")
+    return found
+
+
+def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list[Any]:
+    """Call a function once per metric, on the host, with the arguments that all replicas have.
+
+    The replicas meet here. What the function writes to variables is written once for all of them.
+
+    Args:
+        calls: The metrics of this replica, each with its arguments.
+        function: Called as `function(metric, y_true, y_pred, sample_weight)`.
+
+    Returns:
+        What it returned for each metric, the same on all replicas.
+    """
+    context, batch = _required_part()
+    columns = _Columns()
+    taken = [(metric, [columns.take(each) for each in given]) for metric, given in calls]
+
+    def merged(strategy: ReplicaStrategy, parts: Sequence[Any]) -> list[Any]:
+        with only(), devices.device("CPU:0"):
+            whole = [_joined(strategy, each) for each in parts]
+            with GlobalBatch([batch.examples]).in_force(), outside_scopes(), writing_once():
+                return [function(m, *[_with_notes(whole, i) for i in given]) for m, given in taken]
+
+    found: list[Any] = context.merge_call(merged, (columns.tensors,))
+    return found
+
+
+def statistics_once(calls: Iterable[MetricCall]) -> list[tuple[Tensor, Tensor]]:
+    """Return the total and the count of the whole batch, by metric, which replicas add up.
+
+    The first replica that has examples has them, and the others have zeros.
+
+    Args:
+        calls: The metrics of this replica, each with its arguments.
+
+    Returns:
+        The totals and counts, in the order of the calls.
+    """
+    context, batch = _required_part()
+    found = call_once(calls, lambda metric, *given: metric.statistics(*given))
+    has_examples = [size > 0 for size in batch.sizes]
+    if context.replica_id_in_sync_group == has_examples.index(True):
+        return found
+    return [(ops.zeros_like(total), ops.zeros_like(count)) for total, count in found]
+
+
+class _Columns:
+    """Tensors whose rows are gathered, each once, however many metrics take it.
+
+    Attributes:
+        tensors: The tensors.
+    """
+
+    def __init__(self) -> None:
+        self.tensors: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def take(self, value: Any) -> Any:
+        """Return the number of a tensor, with those of its mask and logits; None for None."""
+        if value is None:
+            return None
+        tensor = adopt(value, None)
+        made_by, logits = tensor._logits or ("", None)
+        mask = tensor._keras_mask
+        return self._number(tensor), self._number(mask), made_by, self._number(logits)
+
+    def _number(self, tensor: Any) -> int | None:
+        if tensor is None:
+            return None
+        if id(tensor) not in self._numbers:
+            self._numbers[id(tensor)] = len(self.tensors)
+            self.tensors.append(tensor)
+        return self._numbers[id(tensor)]
+
+
+def _joined(strategy: ReplicaStrategy, value: Any) -> Tensor:
+    """Return the rows of all replicas on the host, also those of a lone replica of this process."""
+    host = devices.get_device("CPU:0")
+    parts = [adopt(select(i, value), None).copy_to(host) for i in range(len(strategy.devices))]
+    return strategy.gather_parts(parts, 0) if parts[0].shape else parts[0]
+
+
+def _with_notes(whole: Sequence[Tensor], numbers: Any) -> Any:
+    """Return a tensor of all replicas with its mask and the logits that it was made from."""
+    if numbers is None:
+        return None
+    tensor, mask, made_by, logits = numbers
+    found = whole[tensor]
+    if mask is not None:
+        found = masked(found, whole[mask])
+    return found if logits is None else remember(found, made_by, whole[logits])
