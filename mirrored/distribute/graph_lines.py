@@ -23,6 +23,7 @@ GATHERED, OF_FIRST = "gathered values", "the first replica's value"
 _JOINS = ("AddN", "ConcatV2", COPY.name)
 # Attributes of random draws that depend on the example's position, or are set in each run.
 _OF_DRAWS, _OF_ROWS = ("first", "key", "draw"), ("index",)
+_OF_WORKERS = ("is_first",)  # What each worker has of its own.
 
 
 class GraphLines:
@@ -128,7 +129,7 @@ class GraphLines:
             settings = [
                 (name, plain)
                 for name, value in sorted(node.attrs.items())
-                if name not in dropped and (plain := _plain(value)) is not None
+                if name not in (*dropped, *_OF_WORKERS) and (plain := _plain(value)) is not None
             ]
             yield f"{node.op.name}({', '.join(inputs)}) {node.output.spec} {settings}"
 

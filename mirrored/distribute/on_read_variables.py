@@ -18,6 +18,8 @@ from mirrored.distribute.distributed_variables import REDUCED, DistributedVariab
 from mirrored.distribute.global_batch import global_batch
 from mirrored.distribute.values import DistributedValues, PerReplica, check_part_count, select
 from mirrored.ops.conversion import adopt
+from mirrored.ops.hooks import only
+from mirrored.ops.op import Op
 from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
 from mirrored.program import register_variable
@@ -95,13 +97,15 @@ class SyncOnReadVariable(DistributedVariable):
         """
         context: Any = get_replica_context()
         own: list[SyncOnReadVariable] = []
+        known = dict(_totals.get())
         if context is not None and context.num_replicas_in_sync > 1:
             own = [
                 each
                 for each in variables
-                if isinstance(each, SyncOnReadVariable) and each.aggregation in REDUCED
+                if isinstance(each, SyncOnReadVariable)
+                and each.aggregation in REDUCED
+                and id(each) not in known  # As where a metric's result is made of others'.
             ]
-        known = dict(_totals.get())
         for op in dict.fromkeys(each.aggregation for each in own):  # All workers in one order.
             alike = [each for each in own if each.aggregation is op]
             sums = context.all_reduce(ReduceOp[op.name], [each.read_value() for each in alike])
@@ -191,9 +195,14 @@ class SyncOnReadVariable(DistributedVariable):
     def _to_first(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
         """Return the copies with what they get where the first of all has the whole value."""
         first, *others = self._copies
-        zeros = ops.zeros(self.shape, self.dtype)
-        pairs = first.prepare(method, value if self._strategy.first_replica == 0 else zeros)
-        if method == "assign":
+        if self._strategy.num_replicas_in_sync > len(self._copies):  # The same on all workers.
+            is_first = self._strategy.first_replica == 0
+            with only():
+                old = first.read_value()
+            value = _OF_FIRST_REPLICA(adopt(value, self.dtype), old, is_first=is_first)
+        pairs = first.prepare(method, value)
+        if method == "assign" and others:
+            zeros = ops.zeros(self.shape, self.dtype)
             pairs += [pair for copy in others for pair in copy.prepare(method, zeros)]
         return pairs
 
@@ -210,5 +219,15 @@ class SyncOnReadVariable(DistributedVariable):
             share = ops.cast(total / count, self.dtype)
             return share if number else total - share * (count - 1)
 
+
+def _keep_of_first(xp: Any, out: Any, x: Any, _: Any, *, is_first: bool) -> None:
+    xp.copyto(out, x if is_first else 0)
+
+
+# The value on the worker with the first replica, zero on the others; beside the variable's, so that
+# all record it, of constants too. Variables alone call it: it is not in the table of ops.
+_OF_FIRST_REPLICA = Op(
+    name="OfFirstReplica", infer=lambda x, _, is_first: x, kernel=_keep_of_first, may_alias=(0,)
+)
 
 register_variable(SyncOnReadVariable, lambda variable: variable.copies)

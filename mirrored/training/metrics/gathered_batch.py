@@ -7,10 +7,10 @@ per batch, outside replicas, with what one device would give it.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from mirrored import devices, ops
+from mirrored import devices
 from mirrored.distribute import get_replica_context
 from mirrored.distribute.context import ReplicaContext, ReplicaStrategy, outside_scopes
-from mirrored.distribute.global_batch import GlobalBatch, global_batch
+from mirrored.distribute.global_batch import GlobalBatch, assumed_replicas, global_batch
 from mirrored.distribute.on_read_variables import writing_once
 from mirrored.distribute.values import select
 from mirrored.ops import Tensor
@@ -44,12 +44,14 @@ def parted(calls: Iterable[MetricCall]) -> tuple[dict[int, MetricCall], dict[int
 
 
 def _part_of_batch() -> tuple[ReplicaContext, GlobalBatch] | None:
-    """Return which of several replicas this is, and of which batch it has a part; None: it is not.
+    """Return which of several replicas this is, and of which batch it has a part.
 
-    So it is in the steps that `fit` and `evaluate` run.
+    None where it has no part of one: the steps that `fit` and `evaluate` run have, unless they are
+    only analysed.
     """
     context, batch = get_replica_context(), global_batch()
-    if context is None or batch is None or context.num_replicas_in_sync == 1:
+    is_alone = context is None or context.num_replicas_in_sync == 1
+    if context is None or batch is None or is_alone or assumed_replicas() is not None:
         return None
     return context, batch
 
@@ -88,9 +90,7 @@ def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list
 
 
 def statistics_once(calls: Iterable[MetricCall]) -> list[tuple[Tensor, Tensor]]:
-    """Return the total and the count of the whole batch, by metric, which replicas add up.
-
-    The first replica that has examples has them, and the others have zeros.
+    """Return a replica's share of the total and the count of the whole batch, by metric.
 
     Args:
         calls: The metrics of this replica, each with its arguments.
@@ -100,10 +100,8 @@ def statistics_once(calls: Iterable[MetricCall]) -> list[tuple[Tensor, Tensor]]:
     """
     context, batch = _required_part()
     found = call_once(calls, lambda metric, *given: metric.statistics(*given))
-    has_examples = [size > 0 for size in batch.sizes]
-    if context.replica_id_in_sync_group == has_examples.index(True):
-        return found
-    return [(ops.zeros_like(total), ops.zeros_like(count)) for total, count in found]
+    share = batch.share(context.replica_id_in_sync_group)
+    return [(total * share, count * share) for total, count in found]
 
 
 class _Columns:

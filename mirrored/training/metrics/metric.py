@@ -19,7 +19,7 @@ from mirrored.distribute import (
     get_replica_context,
     get_strategy,
 )
-from mirrored.distribute.global_batch import global_batch
+from mirrored.distribute.global_batch import assumed_replicas, global_batch
 from mirrored.distribute.on_read_variables import writes_once
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
@@ -247,7 +247,8 @@ def _reported(update: Any) -> Any:
     @functools.wraps(update)
     def run(self: Metric, *args: Any, **kwargs: Any) -> Any:
         context, cls = get_replica_context(), type(self)
-        if context is not None and context.num_replicas_in_sync > 1 and cls not in _told:
+        is_one_of_several = context is not None and context.num_replicas_in_sync > 1
+        if is_one_of_several and assumed_replicas() is None and cls not in _told:
             _told.add(cls)
             logger.warning(
                 "The metric %r (a %s) is updated in replicas: each has a part of the batch, and "

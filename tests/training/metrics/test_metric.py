@@ -175,6 +175,29 @@ def test_a_result_in_a_replica_is_that_of_all(strategy: mr.MirroredStrategy, how
         assert [float(each) for each in results] == [4.0] * strategy.num_replicas_in_sync
 
 
+@ONE_AND_THREE
+def test_a_result_of_results_counts_once(strategy: mr.MirroredStrategy, how: Any) -> None:
+    class Twice(Metric):
+        def __init__(self) -> None:
+            super().__init__()
+            self.sum = metrics.Sum()
+
+        def result(self) -> Any:
+            return self.sum.result() * 2.0
+
+    with strategy.scope():
+        metric = Twice()
+
+    def step(values: Any) -> Any:
+        metric.sum.update_state(values)
+        return metric.result()
+
+    run = how(lambda values: strategy.run(step, (values,)))
+    found = strategy.experimental_local_results(run(spread(strategy, [1.0, 2.0, 3.0])))
+    assert [float(each) for each in found] == [12.0] * len(found)
+
+
+@ONE_AND_THREE
 def test_a_result_of_nothing_is_zero(strategy: mr.MirroredStrategy, how: Any) -> None:
     metric = made(strategy)
     assert float(how(metric.result)()) == 0.0
