@@ -24,7 +24,6 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
 from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype
-from mirrored.training.metrics import gathered_batch
 from mirrored.variables import Variable
 
 
@@ -389,14 +388,14 @@ def _rows(x: Any) -> int:
 
 def _statistics(losses: list[Tensor], parts: list[OutputPart]) -> Tensor:
     """Return the losses, and every metric's total and count, as one vector."""
-    scalars = list(losses)
-    of_batch, of_shard = gathered_batch.parted(metrics_of(parts))
-    found = {i: metric.statistics(*given) for i, (metric, given) in of_shard.items()}
-    if of_batch:
-        whole = gathered_batch.statistics_once(of_batch.values())
-        found |= zip(of_batch, whole, strict=True)
-    for number in sorted(found):
-        scalars += found[number]
+    context, calls = get_replica_context(), list(metrics_of(parts))
+    if calls and context is not None and context.num_replicas_in_sync > 1:
+        from mirrored.training.metrics.gathered_batch import statistics_of  # For several replicas.
+
+        statistics = statistics_of(calls)
+    else:
+        statistics = [metric.statistics(*given) for metric, given in calls]
+    scalars = [*losses, *(each for pair in statistics for each in pair)]
     return ops.concat([ops.reshape(each, (1,)) for each in in_one_dtype(scalars)], axis=0)
 
 

@@ -89,19 +89,24 @@ def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list
     return found
 
 
-def statistics_once(calls: Iterable[MetricCall]) -> list[tuple[Tensor, Tensor]]:
-    """Return a replica's share of the total and the count of the whole batch, by metric.
+def statistics_of(calls: Sequence[MetricCall]) -> list[tuple[Tensor, Tensor]]:
+    """Return totals and counts that add up, over the replicas, to those of the batch.
 
     Args:
         calls: The metrics of this replica, each with its arguments.
 
     Returns:
-        The totals and counts, in the order of the calls.
+        The total and the count of each metric, in the order of the calls.
     """
-    context, batch = _required_part()
-    found = call_once(calls, lambda metric, *given: metric.statistics(*given))
-    share = batch.share(context.replica_id_in_sync_group)
-    return [(total * share, count * share) for total, count in found]
+    of_batch, of_shard = parted(calls)
+    found = {i: metric.statistics(*given) for i, (metric, given) in of_shard.items()}
+    if of_batch:
+        context, batch = _required_part()
+        share = batch.share(context.replica_id_in_sync_group)
+        whole = call_once(of_batch.values(), lambda metric, *given: metric.statistics(*given))
+        for number, (total, count) in zip(of_batch, whole, strict=True):
+            found[number] = total * share, count * share
+    return [found[number] for number in range(len(calls))]
 
 
 class _Columns:
