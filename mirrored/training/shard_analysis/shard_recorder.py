@@ -1,7 +1,7 @@
 """Records what a replica computes from a shard, and what is known of each value.
 
-Nothing is computed. A function is recorded twice, for shards and numbers of replicas of other
-sizes: a constant that is not the same in both was made from these sizes.
+Nothing is computed. If a constant may have been made from the sizes of shards and batches, the
+function is recorded again for other sizes, which shows how it follows from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,8 @@ from mirrored.training.shard_analysis.shard_values import (
 )
 
 _POWERS = range(-2, 3)
+_MOST = 1e4  # The numerator of a short fraction.
+_DENOMINATORS = (*range(1, 17), *(10**power for power in range(2, 13)))
 
 
 class Sizes(NamedTuple):
@@ -50,7 +52,7 @@ class ShardRecorder(ShapeRecorder):
     Args:
         sizes: The sizes.
         earlier: The recording for other sizes, with which constants are compared; None: this is
-            the first one, which knows nothing of its values.
+            the first one.
 
     Attributes:
         sizes: The sizes.
@@ -64,14 +66,15 @@ class ShardRecorder(ShapeRecorder):
         self.owners = [("", "step")]
         self._earlier = earlier
         self._results: list[float | None] = []
+        self._has_doubts = False
         self._is_lowering = False
         self._known_of: dict[int, ShardValue] = {}
         self._calls: list[tuple[str, tuple[float | None, ...]]] = []
 
     @property
-    def is_first(self) -> bool:
-        """Whether nothing is known of the values yet."""
-        return self._earlier is None
+    def is_certain(self) -> bool:
+        """Whether no constant may have been made from the sizes without this being known."""
+        return self._earlier is not None or not self._has_doubts
 
     def shard(self, spec: TensorSpec) -> Tensor:
         """Return what stands for a shard's rows.
@@ -99,9 +102,9 @@ class ShardRecorder(ShapeRecorder):
         """
         self._results.append(_number(tensor))
         known = self._known_of.get(getattr(tensor, "_id", -1))
-        if known is not None or self._earlier is None:
-            return known or SAME
-        before = self._earlier._results[len(self._results) - 1 :]
+        if known is not None:
+            return known
+        before = [] if self._earlier is None else self._earlier._results[len(self._results) - 1 :]
         return self._constant(tensor, before[0] if before else None)
 
     def record(
@@ -123,18 +126,18 @@ class ShardRecorder(ShapeRecorder):
         number = len(self._calls)
         constants = tuple([_number(each) for each in inputs])
         self._calls.append((op.name, constants))
-        if self._earlier is None:
-            return output
-        before = self._earlier._calls
-        if number >= len(before) or before[number][0] != op.name:
-            raise NotAnalysed("The function computes otherwise for other sizes of a batch.")
+        if self._earlier is not None:
+            before = self._earlier._calls
+            if number >= len(before) or before[number][0] != op.name:
+                raise NotAnalysed("The function computes otherwise for other sizes of a batch.")
+            constants = before[number][1]
         known = [self._known_of.get(each._id) for each in inputs]
         call = Call(
             Operation(self.owners[-1][0], op.name, self.owners[-1][1]),
             tuple(
                 [
                     self._constant(tensor, past) if value is None else value
-                    for tensor, value, past in zip(inputs, known, before[number][1], strict=True)
+                    for tensor, value, past in zip(inputs, known, constants, strict=True)
                 ]
             ),
             tuple([each.shape for each in inputs]),
@@ -162,7 +165,12 @@ class ShardRecorder(ShapeRecorder):
         if axes:
             return ShardValue(Kind.ROWS, axes[0], is_own_place=_counts(tensor))
         number = _number(tensor)
-        if number is None or earlier is None:
+        if number is None:
+            return SAME
+        if self._earlier is None:
+            self._has_doubts = self._has_doubts or not _is_plain(number, self.sizes)
+            earlier = number
+        if earlier is None:
             return SAME
         return ShardValue(scale=self._scale(number, earlier), is_zero=number == earlier == 0.0)
 
@@ -187,6 +195,17 @@ def _number(tensor: Any) -> float | None:
     if isinstance(tensor, RecordedTensor) or not isinstance(tensor, Tensor) or tensor.size != 1:
         return None
     return float(np.asarray(tensor.numpy()).reshape(-1)[0].real)
+
+
+def _is_plain(number: float, sizes: Sizes) -> bool:
+    """Return whether a number is none that is made from the sizes: a short fraction without them."""
+    for denominator in _DENOMINATORS:
+        numerator = number * denominator
+        if not abs(numerator) < _MOST:
+            return False
+        if abs(numerator - round(numerator)) <= 1e-6 * abs(numerator):
+            return not number or all(round(numerator) % each for each in sizes)
+    return False
 
 
 def _counts(tensor: Any) -> bool:

@@ -72,6 +72,11 @@ class AnalysedBatch(GlobalBatch):
         self.mixing: dict[Operation, None] = {}
         self.uneven_logs: dict[str, tuple[Operation, ...]] = {}
 
+    @property
+    def examples(self) -> int:
+        """One: what `fit` divides by it has the scale that it had."""
+        return 1
+
     def look_at(self, results: Any, *, rows: bool) -> None:
         """Note which operations mixed the rows of results, or summed what should be rows."""
         for each in _nest.flatten(results):
@@ -96,8 +101,6 @@ class AnalysedBatch(GlobalBatch):
             keys = [(self._uses[use, replica], i) for i in range(len(values))]
         for key, each in zip(keys, values, strict=True):
             value = self._recorder.result_known(each)
-            if self._recorder.is_first:
-                continue
             self.mixing.update(dict.fromkeys(sorted(value.mixing)))
             scale = _scale_of_sum(value)
             own = frozenset(filter(_computes_across, value.mixing))
@@ -107,7 +110,7 @@ class AnalysedBatch(GlobalBatch):
                 self.scales[use, key] = scale
             elif use == "logs":
                 self.uneven_logs[str(key)] = tuple(sorted(value.sources))
-            elif self._refuses:
+            elif self._refuses and self._recorder.is_certain:
                 raise NotAdditive(_refusal(use, value))
         return [1.0] * len(values)
 
@@ -119,11 +122,9 @@ class AnalysedBatch(GlobalBatch):
 
     def note_gradients(self, gradients: Any) -> None:
         """Note the gradients of the losses that were noted last, and sums as these are."""
-        if self._recorder.is_first:
-            return
         last = "differentiated loss", self._uses["differentiated loss", 0]
         scales = {scale for (use, key), scale in self.scales.items() if (use, key[0]) == last}
-        if len(scales) > 1:
+        if len(scales) > 1 and self._recorder.is_certain:
             raise NotAdditive(_refusal("loss", ShardValue(Kind.OTHER)))
         value = ShardValue(Kind.SUM, scale=next(iter(scales), _MEAN))
         for each in gradients:
@@ -267,12 +268,13 @@ def analysed(
         try:
             with _as_one_replica(model, recorder, batch):
                 results = function(batch)(*(_shards(each, recorder) for each in arguments))
-                if earlier is not None:
-                    batch.look_at(results, rows=rows)
+                batch.look_at(results, rows=rows)
         except (NotAdditive, NotAnalysed):
             raise
         except Exception as error:
             raise NotAnalysed(f"{type(error).__name__}: {error}") from error
+        if recorder.is_certain:
+            break
         earlier = recorder
     return Findings(batch.scales, tuple(batch.mixing), batch.uneven_logs)
 

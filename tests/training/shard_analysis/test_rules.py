@@ -114,6 +114,8 @@ def known(expression: Expression) -> ShardValue:
         recorder = ShardRecorder(sizes, earlier)
         with recorder.recording():
             result = expression(recorder.shard(mr.TensorSpec((4,), mr.float64)))
+        if recorder.is_certain:
+            break
         earlier = recorder
     return recorder.result_known(result)
 
