@@ -198,7 +198,7 @@ def _number(tensor: Any) -> float | None:
 
 
 def _is_plain(number: float, sizes: Sizes) -> bool:
-    """Return whether a number is none that is made from the sizes: a short fraction without them."""
+    """Return whether a number is a short fraction in which the sizes do not occur."""
     for denominator in _DENOMINATORS:
         numerator = number * denominator
         if not abs(numerator) < _MOST:
