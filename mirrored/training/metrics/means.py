@@ -71,9 +71,6 @@ class MeanMetricWrapper(FunctionMetric):
         """
         return cls(**(deserialized(dict(config), None) if "fn" in config else config))
 
-    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
-        return bool(self._options) or super()._mixes_examples(y_true, y_pred)
-
     def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
         return self._function(y_true, y_pred, **self._options)
 

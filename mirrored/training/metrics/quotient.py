@@ -5,7 +5,6 @@ Totals and counts add up exactly over batches and replicas, where means of means
 
 import math
 from collections.abc import Callable, Mapping
-from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -215,12 +214,18 @@ class FunctionMetric(Comparison):
         super().__init__(name=underscores + snake_case(name))  # As in Keras' logs.
         self._function = function
         self._stands_for = function  # In configurations.
+        self._by_example: dict[Any, bool] = {}  # By the shapes and dtypes of an example.
         # As in Keras: a loss as a metric is to become less.
         if getattr(function, "__module__", "").startswith("mirrored.training.losses"):
             self._direction = "down"
 
     def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
-        return y_pred.ndim < 2 or not _is_by_example(self._function)
+        key = tuple([(each.shape[1:], each.dtype) for each in (y_true, y_pred)])
+        if key not in self._by_example:
+            from mirrored.training.shard_analysis.function_analysis import is_by_example
+
+            self._by_example[key] = is_by_example(self._values, (y_true, y_pred))
+        return not self._by_example[key]
 
     def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
         """Return the total and the count of a batch."""
@@ -248,16 +253,6 @@ class FunctionMetric(Comparison):
         if y_true.dtype not in INTEGERS:
             y_true = cast(y_true, y_pred.dtype)
         return ops.convert_to_tensor(self._called(y_true, y_pred))
-
-
-def _is_by_example(function: Any) -> bool:
-    """Return whether a function is one of the library's that has a value for each example."""
-    module = getattr(function, "__module__", None) or ""
-    return (
-        isinstance(function, FunctionType)
-        and module.startswith(("mirrored.training.losses.", "mirrored.training.metrics."))
-        and not module.endswith((".overlap", ".pairs"))
-    )
 
 
 def is_first_axis(axis: int, x: Any) -> bool:
