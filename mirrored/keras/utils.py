@@ -21,6 +21,8 @@ from mirrored.serialization.registry import (
     register_keras_serializable as register_keras_serializable,
 )
 from mirrored.serialization.writing import serialize_keras_object as serialize_keras_object
+from mirrored.training.diagrams import model_to_dot as model_to_dot
+from mirrored.training.diagrams import plot_model as plot_model
 from mirrored.training.utilities import pack_x_y_sample_weight as pack_x_y_sample_weight
 from mirrored.training.utilities import set_random_seed as set_random_seed
 from mirrored.training.utilities import to_categorical as to_categorical

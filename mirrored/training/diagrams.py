@@ -1,0 +1,412 @@
+"""Pictures of models: a box per layer, and lines between them. pydot draws them, or SVG does.
+
+Boxes and edges are found once; pydot's graph and the SVG are made of them.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from mirrored import _nest
+from mirrored._arguments import explained
+from mirrored._files import PathName, as_path, replacing
+from mirrored._logging import logger
+from mirrored.layers import Layer
+from mirrored.layers.shapes import shapes_in
+from mirrored.training.network import Network
+from mirrored.training.sequential import Sequential
+
+_LINE, _LETTER, _GAP, _MARGIN = 20, 7.5, 40, 12  # Pixels of the SVG.
+
+
+@dataclass
+class Diagram:
+    """The boxes of a model.
+
+    Attributes:
+        boxes: The lines of each box, by layer; the first one is its title.
+        edges: Pairs of layers.
+        groups: The names of models within models, with their layers.
+    """
+
+    boxes: dict[Any, list[str]] = field(default_factory=dict)
+    edges: list[tuple[Any, Any]] = field(default_factory=list)
+    groups: list[tuple[str, list[Any]]] = field(default_factory=list)
+
+
+@explained
+def plot_model(
+    model: Network,
+    to_file: PathName = "model.png",
+    show_shapes: bool = False,
+    show_dtype: bool = False,
+    show_layer_names: bool = False,
+    rankdir: str = "TB",
+    expand_nested: bool = False,
+    dpi: int = 200,
+    show_layer_activations: bool = False,
+    show_trainable: bool = False,
+    splines: str = "ortho",
+) -> Any:
+    """Write a picture of a model to a file.
+
+    A name that ends in `.svg` needs nothing else. For others pydot and graphviz draw; where pydot
+    is not installed, an SVG is written instead of a PNG, with a warning.
+
+    Args:
+        model: The model, which is built.
+        to_file: The file; its ending says the format.
+        show_shapes: Whether to show the shapes of inputs and outputs.
+        show_dtype: Whether to show the dtypes of outputs.
+        show_layer_names: Whether to show layers' names.
+        rankdir: "TB", from top to bottom, or "LR", from left to right.
+        expand_nested: Whether to show the layers of models within models.
+        dpi: The dots per inch of pydot's pictures.
+        show_layer_activations: Whether to show activations.
+        show_trainable: Whether to show which layers are trainable.
+        splines: How pydot draws lines.
+
+    Returns:
+        IPython's image where it is installed, else None.
+
+    Raises:
+        ValueError: The model is not built.
+        ImportError: The format needs pydot, which is not installed.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(2)])
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.svg"
+        >>> _ = mr.keras.utils.plot_model(model, path, show_shapes=True)
+        >>> "Output shape: (None, 2)" in path.read_text()
+        True
+    """
+    path = as_path(to_file, "picture of a model")
+    shown = {
+        "show_shapes": show_shapes,
+        "show_dtype": show_dtype,
+        "show_layer_names": show_layer_names,
+        "show_layer_activations": show_layer_activations,
+        "show_trainable": show_trainable,
+    }
+    stem, ending = os.path.splitext(path)
+    if ending in ("", ".png") and not _has_pydot():
+        logger.warning(
+            "pydot is not installed, so %s.svg is written instead of %s: pip install pydot, beside "
+            "graphviz, for other formats than SVG.",
+            stem,
+            path,
+        )
+        path, ending = f"{stem}.svg", ".svg"
+    if ending == ".svg":
+        with replacing(path, "picture of a model") as file:
+            file.write(_svg(_diagram(model, expand_nested, **shown), rankdir).encode())
+    else:
+        dot = model_to_dot(
+            model, rankdir=rankdir, expand_nested=expand_nested, dpi=dpi, splines=splines, **shown
+        )
+        dot.write(path, format=ending[1:] or "png")
+    try:
+        from IPython import display  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return None
+    if ending == ".svg":
+        return display.SVG(filename=path)
+    return None if ending == ".pdf" else display.Image(filename=path)
+
+
+@explained
+def model_to_dot(
+    model: Network,
+    show_shapes: bool = False,
+    show_dtype: bool = False,
+    show_layer_names: bool = True,
+    rankdir: str = "TB",
+    expand_nested: bool = False,
+    dpi: int = 200,
+    subgraph: bool = False,
+    show_layer_activations: bool = False,
+    show_trainable: bool = False,
+    splines: str = "ortho",
+) -> Any:
+    """Return a model as pydot's graph.
+
+    Args:
+        model: The model, which is built.
+        show_shapes: Whether to show the shapes of inputs and outputs.
+        show_dtype: Whether to show the dtypes of outputs.
+        show_layer_names: Whether to show layers' names.
+        rankdir: "TB", from top to bottom, or "LR", from left to right.
+        expand_nested: Whether to show the layers of models within models.
+        dpi: The dots per inch.
+        subgraph: Whether to return a cluster, for another graph.
+        show_layer_activations: Whether to show activations.
+        show_trainable: Whether to show which layers are trainable.
+        splines: How lines are drawn.
+
+    Raises:
+        ValueError: The model is not built.
+        ImportError: pydot is not installed.
+    """
+    found = _diagram(
+        model,
+        expand_nested,
+        show_shapes=show_shapes,
+        show_dtype=show_dtype,
+        show_layer_names=show_layer_names,
+        show_layer_activations=show_layer_activations,
+        show_trainable=show_trainable,
+    )
+    if not _has_pydot():
+        raise ImportError(
+            "You must install pydot (`pip install pydot`) for `model_to_dot` to work. "
+            "`plot_model` writes a file that ends in .svg without it."
+        )
+    import pydot  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    if subgraph:
+        dot = pydot.Cluster(graph_name=model.name, label=model.name, style="dashed", labeljust="l")
+    else:
+        dot = pydot.Dot(rankdir=rankdir, concentrate=True, dpi=dpi, splines=splines)
+        dot.set_node_defaults(shape="record")
+    clusters = {}
+    for name, layers in found.groups:
+        cluster = pydot.Cluster(graph_name=name, label=name, style="dashed", labeljust="l")
+        dot.add_subgraph(cluster)
+        clusters.update(dict.fromkeys(layers, cluster))
+    for layer, lines in found.boxes.items():
+        label = "{" + "|".join(map(_escaped, lines)) + "}"
+        clusters.get(layer, dot).add_node(pydot.Node(str(id(layer)), label=label))
+    for source, target in found.edges:
+        dot.add_edge(pydot.Edge(str(id(source)), str(id(target))))
+    return dot
+
+
+def _has_pydot() -> bool:
+    try:
+        import pydot  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _escaped(text: str) -> str:
+    """Return text as a field of a record of Graphviz."""
+    return "".join(f"\\{each}" if each in '{}|<>"\\' else each for each in text)
+
+
+# ---------------------------------------------------------------------------- boxes and edges
+
+
+def _diagram(model: Network, expand: bool, **shown: bool) -> Diagram:
+    if not model.built:
+        raise ValueError(
+            "This model has not yet been built. Build the model first by calling `build()` or by "
+            "calling the model on a batch of data."
+        )
+    found = Diagram()
+    _add(found, model, expand, shown)
+    return found
+
+
+def _add(found: Diagram, model: Network, expand: bool, shown: dict[str, bool]) -> list[Any]:
+    """Add a model's boxes and edges, and return its layers."""
+    inner: list[Any] = []
+    callees = _callees(model)
+    for callee in callees:
+        if expand and isinstance(callee, Network) and _callees(callee) != [callee]:
+            layers = _add(found, callee, expand, shown)
+            found.groups.append((callee.name, layers))
+            inner += layers
+        elif callee not in found.boxes:
+            found.boxes[callee] = _lines(callee, **shown)
+            inner.append(callee)
+    for source, target in _edges(model, callees, expand):
+        if source is not target and (source, target) not in found.edges:
+            found.edges.append((source, target))
+    return inner
+
+
+def _callees(model: Network) -> list[Any]:
+    """Return what a model calls; a model with a `call` of its own is one box."""
+    if model._part is not None:
+        return list(model.operations)
+    return list(model.layers) if isinstance(model, Sequential) else [model]
+
+
+def _edges(model: Network, callees: list[Any], expand: bool) -> Iterator[tuple[Any, Any]]:
+    part = model._part
+    if part is None:
+        for source, target in itertools.pairwise(callees):
+            yield (_end(source, 0), _begin(target, 0)) if expand else (source, target)
+        return
+    for node in (each for group in part.order.by_depth for each in group):
+        for index, tensor in enumerate(node.inputs):
+            source, target = tensor.node.callee, node.callee
+            yield (
+                (_end(source, tensor.index), _begin(target, index)) if expand else (source, target)
+            )
+
+
+def _end(callee: Any, index: int) -> Any:
+    """Return the layer that makes an output, within models."""
+    while isinstance(callee, Network) and _callees(callee) != [callee]:
+        if callee._part is None:
+            callee = callee.layers[-1]
+        else:
+            tensor = callee.outputs[index]
+            callee, index = tensor.node.callee, tensor.index
+    return callee
+
+
+def _begin(callee: Any, index: int) -> Any:
+    """Return the layer that takes an input, within models."""
+    while isinstance(callee, Network) and _callees(callee) != [callee]:
+        callee = callee.layers[0] if callee._part is None else callee.inputs[index].node.callee
+    return callee
+
+
+def _lines(
+    callee: Any,
+    *,
+    show_layer_names: bool,
+    show_layer_activations: bool,
+    show_shapes: bool,
+    show_dtype: bool,
+    show_trainable: bool,
+) -> list[str]:
+    """Return the lines of a layer's box."""
+    kind = type(callee).__name__ if isinstance(callee, Layer) else callee.kind
+    lines = [f"{callee.name} ({kind})" if show_layer_names else kind]
+    activation = getattr(callee, "activation", None)
+    if show_layer_activations and activation is not None:
+        lines.append(f"Activation: {getattr(activation, '__name__', activation)}")
+    if show_shapes:
+        if kind != "InputLayer":
+            lines.append(f"Input shape: {_shapes(callee, 'input')}")
+        lines.append(f"Output shape: {_shapes(callee, 'output')}")
+    if show_dtype:
+        lines.append(f"Output dtype: {_dtypes(callee)}")
+    if show_trainable and isinstance(callee, Layer) and callee.weights:
+        lines.append("Trainable" if callee.trainable else "Non-trainable")
+    return lines
+
+
+def _shapes(callee: Any, which: str) -> str:
+    if not isinstance(callee, Layer):
+        node = callee._inbound_nodes[0]
+        tensors = node.inputs if which == "input" else node.outputs
+        return ", ".join(str(each._shape) for each in tensors)
+    try:
+        return ", ".join(str(each) for each in shapes_in(getattr(callee, f"{which}_shape")))
+    except AttributeError:  # It was built but never called.
+        return "?"
+
+
+def _dtypes(callee: Any) -> str:
+    if isinstance(callee, Layer):
+        known = _nest.flatten(callee._output_dtype)
+        return ", ".join(each.name for each in known if each is not None) or "?"
+    return ", ".join(each._dtype.name for each in callee._inbound_nodes[0].outputs)
+
+
+# ---------------------------------------------------------------------------- SVG
+
+
+def _svg(found: Diagram, rankdir: str) -> str:
+    """Return an SVG, in which each layer is one row, or column, behind those that it needs."""
+    if rankdir not in ("TB", "LR"):
+        raise ValueError(f'`rankdir` of an SVG is "TB" or "LR". Received: rankdir={rankdir!r}')
+    across = rankdir == "LR"
+    sizes: dict[Any, tuple[float, float]] = {
+        layer: (max(map(len, lines)) * _LETTER + 2 * _MARGIN, len(lines) * _LINE + _MARGIN)
+        for layer, lines in found.boxes.items()
+    }
+    places, width, height = _places(found, sizes, across)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        'font-family="Helvetica, Arial, sans-serif" font-size="13">',
+        '<defs><marker id="end" markerWidth="9" markerHeight="9" refX="8" refY="4" '
+        'orient="auto"><path d="M0,0 L8,4 L0,8 z"/></marker></defs>',
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    for name, layers in found.groups:
+        left = min(places[each][0] for each in layers) - _MARGIN
+        top = min(places[each][1] for each in layers) - _LINE
+        right = max(places[each][0] + sizes[each][0] for each in layers) + _MARGIN
+        bottom = max(places[each][1] + sizes[each][1] for each in layers) + _MARGIN
+        parts.append(
+            f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
+            f'height="{bottom - top:.1f}" fill="none" stroke="gray" stroke-dasharray="4"/>'
+            f'<text x="{left + 4:.1f}" y="{top + 14:.1f}" fill="gray">{escape(name)}</text>'
+        )
+    for source, target in found.edges:
+        (x, y), (w, h), (p, q), (v, z) = (
+            places[source],
+            sizes[source],
+            places[target],
+            sizes[target],
+        )
+        begin, end = (
+            ((x + w, y + h / 2), (p, q + z / 2))
+            if across
+            else (
+                (x + w / 2, y + h),
+                (p + v / 2, q),
+            )
+        )
+        parts.append(
+            f'<line x1="{begin[0]:.1f}" y1="{begin[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
+            'stroke="black" marker-end="url(#end)"/>'
+        )
+    for layer, lines in found.boxes.items():
+        (x, y), (w, h) = places[layer], sizes[layer]
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="white" '
+            'stroke="black"/>'
+        )
+        for number, line in enumerate(lines):
+            weight = "" if number else ' font-weight="bold"'
+            parts.append(
+                f'<text x="{x + w / 2:.1f}" y="{y + (number + 0.9) * _LINE:.1f}" '
+                f'text-anchor="middle"{weight}>{escape(line)}</text>'
+            )
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _places(
+    found: Diagram, sizes: dict[Any, tuple[float, float]], across: bool
+) -> tuple[dict[Any, tuple[float, float]], float, float]:
+    """Return where boxes are, and the size of the whole."""
+    along, beside = (0, 1) if across else (1, 0)
+    depths = dict.fromkeys(found.boxes, 0)
+    for _ in found.boxes:  # Longest paths: as often as there may be boxes on one.
+        deeper = [
+            (source, target) for source, target in found.edges if depths[target] <= depths[source]
+        ]
+        if not deeper:
+            break
+        for source, target in deeper:
+            depths[target] = max(depths[target], depths[source] + 1)
+    rows: dict[int, list[Any]] = {}
+    for layer, depth in depths.items():
+        rows.setdefault(depth, []).append(layer)
+    spans = {
+        depth: sum(sizes[each][beside] for each in row) + _GAP * (len(row) - 1)
+        for depth, row in rows.items()
+    }
+    widest = max(spans.values(), default=0.0)
+    places: dict[Any, tuple[float, float]] = {}
+    position = float(_GAP)
+    for depth in sorted(rows):
+        offset = _GAP + (widest - spans[depth]) / 2
+        for layer in rows[depth]:
+            places[layer] = (position, offset) if across else (offset, position)
+            offset += sizes[layer][beside] + _GAP
+        position += max(sizes[each][along] for each in rows[depth]) + _GAP
+    whole = (position, widest + 2 * _GAP)
+    return places, *(whole if across else whole[::-1])
