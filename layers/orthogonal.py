@@ -1,6 +1,7 @@
 """Orthogonal matrices as starting values: what passes through them keeps its length."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class Orthogonal(Drawn):
         >>> float(mr.reduce_max(mr.abs(mr.matmul(q, q, transpose_a=True) - mr.eye(3)))) < 1e-6
         True
     """
+
+    takes_long: ClassVar[bool] = True  # More than in proportion to the values.
 
     def __init__(self, gain: float = 1.0, seed: Seed = None) -> None:
         super().__init__(seed)

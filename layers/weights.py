@@ -24,7 +24,7 @@ from mirrored.layers.regularizers import Penalty
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import ALL_DTYPES, holds_numbers
-from mirrored.program.variable_creation import take_room
+from mirrored.program.variable_creation import room_in_force
 from mirrored.variables import Module, Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.module import held_by
 from mirrored.variables.tracking import Seeds, Tracking
@@ -141,7 +141,9 @@ class WeightOwner(Tracking, Subclassable):
         wanted = self._dtype if dtype is None else ops.as_dtype(dtype)
         make = _initializer_of(initializer, wanted)
         penalty, projection = regularizers.get(regularizer), constraints.get(constraint)
-        take_room(path, math.prod(known) * wanted.itemsize)
+        room = room_in_force()
+        if room is not None:
+            room.take(path, math.prod(known) * wanted.itemsize, "weights")
 
         def initial_value() -> Tensor:
             value = as_input(make(known, dtype=wanted), wanted, path)
@@ -152,9 +154,10 @@ class WeightOwner(Tracking, Subclassable):
                 )
             return value
 
+        is_late = room is not None and getattr(make, "takes_long", False)
         with name_scope(""):  # As Keras' objects, it has names of its own.
             variable = Variable(
-                initial_value,
+                (lambda: ops.zeros(known, wanted)) if is_late else initial_value,
                 trainable=trainable,
                 name=path,
                 dtype=wanted,
@@ -162,6 +165,8 @@ class WeightOwner(Tracking, Subclassable):
                 synchronization=synchronization,
                 aggregation=aggregation,
             )
+        if room is not None and is_late:
+            room.late.append((variable, lambda: variable.assign(initial_value())))
         self._added.append(variable)
         if penalty is not None:
             self._regularized.append((variable, penalty))

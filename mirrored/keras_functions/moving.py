@@ -10,6 +10,9 @@ from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import tensors as _tensors
 from mirrored.numpy_functions import orders, shapes
 from mirrored.ops import Tensor
+from mirrored.ops.constant_room import take_constant_room
+
+_OF_A_PART = 1 << 10  # Bytes that a placeholder of a graph takes, about.
 
 
 def _define_split(name: str, axis: str, example: str) -> Any:
@@ -117,6 +120,7 @@ def array_split(x: Any, indices_or_sections: int, axis: int = 0) -> list[Tensor]
             "Argument `indices_or_sections` must be a positive integer. Received: "
             f"indices_or_sections={indices_or_sections}"
         )
+    take_constant_room((indices_or_sections,), _OF_A_PART)
     tensor = ops.convert_to_tensor(x)
     least, longer = divmod(tensor.shape[axis], indices_or_sections)
     sizes = [least + (i < longer) for i in range(indices_or_sections)]

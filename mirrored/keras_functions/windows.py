@@ -8,6 +8,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
+from mirrored.ops.constant_room import take_constant_room
 from mirrored.ops.spec import default_float
 
 
@@ -15,6 +16,7 @@ def _define(name: str) -> Callable[[Any], Tensor]:
     function = getattr(np, name)
 
     def f(x: Any) -> Tensor:
+        take_constant_room((int(x),), 8)
         return ops.constant(function(int(x)), default_float())
 
     f.__name__ = f.__qualname__ = name
@@ -47,4 +49,5 @@ def kaiser(x: Any, beta: Any) -> Tensor:
         >>> mr.keras.ops.kaiser(3, 0.0).numpy()
         array([1., 1., 1.], dtype=float32)
     """
+    take_constant_room((int(x),), 8)
     return ops.constant(np.kaiser(int(x), float(beta)), default_float())

@@ -11,6 +11,7 @@ from mirrored.numpy_functions.creation import kind_of
 from mirrored.numpy_functions.promotion import array
 from mirrored.numpy_functions.shapes import moveaxis
 from mirrored.ops import Tensor
+from mirrored.ops.constant_room import take_constant_room
 
 
 @explained
@@ -29,6 +30,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
         array([[0., 1.],
                [0., 0.]])
     """
+    take_constant_room((int(N), int(M or N)), kind_of(dtype).itemsize)
     return ops.constant(np.eye(int(N), int(M or N), int(k), dtype=kind_of(dtype)))
 
 
@@ -65,6 +67,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
         array([[1., 0.],
                [1., 1.]])
     """
+    take_constant_room((N, N if M is None else M), kind_of(dtype).itemsize)
     return ops.constant(np.tri(N, N if M is None else M, k, dtype=kind_of(dtype)))
 
 
@@ -72,6 +75,7 @@ def _triangle(name: str, m: Any, k: int) -> tuple[Tensor, Tensor]:
     matrices = array(m)
     if matrices.ndim < 2:
         raise ValueError(f"Argument to {name} must have rank at least 2")
+    take_constant_room(matrices.shape[-2:], 1)
     below = ops.constant(np.tri(matrices.shape[-2], matrices.shape[-1], k, dtype=bool))
     return matrices, ops.broadcast_to(below, matrices.shape)
 
@@ -201,6 +205,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     count = len(vector) if N is None else int(N)
     if count < 0:
         raise ValueError("N must be nonnegative")
+    take_constant_room((count,), 8)
     powers = np.arange(count) if increasing else np.arange(count)[::-1]
     return ops.pow(ops.expand_dims(vector, -1), ops.constant(powers.astype(vector.dtype)))
 

@@ -13,6 +13,7 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.constant_room import take_constant_room
 from mirrored.ops.conversion import adopt, from_host
 from mirrored.ops.index_range import check_index_dtype
 from mirrored.ops.joining import pad
@@ -66,6 +67,7 @@ def _chosen(diagonal: Tensor, other: Tensor, rows: int, columns: int, k: int) ->
     margins = [[0, 0]] * (diagonal.ndim - 1) + [[max(k, 0), after]]
     # Each column's element of the diagonal, in the column's own place.
     row = pad(diagonal, margins) if max(k, 0) or after else diagonal
+    take_constant_room((rows, columns), 1)
     mask = from_host(np.eye(rows, columns, k, dtype=bool))
     spread = RESHAPE(row, shape=(*row.shape[:-1], 1, columns))
     return SELECT(mask, spread, other)
@@ -307,6 +309,7 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     rows, columns = x.shape[-2:]
     below = _band_width(num_lower, rows, "num_lower", "rows")
     above = _band_width(num_upper, columns, "num_upper", "columns")
+    take_constant_room((rows, columns), 8)
     across = np.arange(columns) - np.arange(rows)[:, None]  # 0 on the diagonal.
     inside = (across >= -below) & (across <= above)
     return SELECT(from_host(inside), x, from_host(np.zeros((), x.dtype)))

@@ -11,6 +11,7 @@ import numpy as np
 from mirrored.devices import Device, log_placement, place
 from mirrored.devices.timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.constant_room import take_constant_room
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder
 from mirrored.ops.host_tensor import HostTensor
@@ -55,7 +56,10 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     local = [each if each._device is device else each.copy_to(device) for each in tensors]
     log_placement(op.name, device)
     recorder = active_recorder()
-    if recorder is not None and _is_recorded(op, local):
+    is_recorded = recorder is not None and _is_recorded(op, local)
+    if recorder is not None and not is_recorded and op.view is None:
+        take_constant_room(spec.shape, spec.dtype.itemsize)
+    if recorder is not None and is_recorded:
         output = recorder.record(op, tuple(local), attrs, spec, device)
     elif recorder is not None and _is_folded(op, local, spec):
         output = _fold(op, local, attrs, spec, device)

@@ -9,6 +9,7 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
+from mirrored.ops.constant_room import take_constant_room
 from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tensor
 from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.joining import axis_of
@@ -92,6 +93,7 @@ def range(
         count = math.ceil((end - first) / step)
     else:
         count = -((first.item() - end.item()) // step.item())
+    take_constant_room((count,), 8)
     numbers = first + np.arange(count).astype(kind) * step
     return constant(numbers.astype(kind, copy=False))
 
@@ -137,6 +139,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     begin, end = (RESHAPE(BROADCAST_TO(each, shape=shape), shape=wide) for each in (first, last))
     step = (end - begin) / constant(max(count - 1, 1), first.dtype)
     begin, end = cast(begin, step.dtype), cast(end, step.dtype)
+    take_constant_room((count,), 8)
     between = np.arange(1, max(count - 1, 1)).reshape(-1, *[1] * (len(shape) - place))
     numbers = CONCAT(begin, begin + step * between.astype(step.dtype), end, axis=place)
     return sliced_along(numbers, place, slice(0, count))
@@ -170,6 +173,7 @@ def eye(
     """
     (rows,) = as_shape(int(num_rows))
     (columns,) = (rows,) if num_columns is None else as_shape(int(num_columns))
+    take_constant_room((rows, columns), as_dtype(dtype).itemsize)
     matrix = constant(np.eye(rows, columns, dtype=as_dtype(dtype)))
     if batch_shape is None:
         return matrix
@@ -230,6 +234,7 @@ def one_hot(
         )
     if places.dtype not in INDICES:
         places = cast(places, int32)
+    take_constant_room((size,), places.dtype.itemsize)
     numbers = np.arange(size, dtype=places.dtype).reshape(-1, *[1] * (places.ndim - place))
     is_on = EQUAL(expand_dims(places, place), constant(numbers))
     if not known:
@@ -308,6 +313,7 @@ def sequence_mask(
         if end.ndim:
             raise ValueError("Argument `maxlen` must be scalar for sequence_mask")
         most = int(end)
+    take_constant_room((most,), x.dtype.itemsize)
     return cast(LESS(constant(np.arange(most, dtype=x.dtype)), expand_dims(x, -1)), dtype)
 
 

@@ -56,35 +56,55 @@ def refuse(name: str) -> None:
     )
 
 
-# How many bytes of weights may still be made, where that is bounded.
-_room: ContextVar[list[int] | None] = ContextVar("mirrored_variable_room", default=None)
+# A variable, and what sets it to its initial value.
+Late = tuple[object, Callable[[], object]]
 
 
-def within_room(size: int) -> Within:
-    """Within this context weights have so much room, as those of a model in a file have.
-
-    Args:
-        size: Bytes.
-    """
-    return Within(_room, [size])
-
-
-def take_room(name: str, size: int) -> None:
-    """Take the room of a weight that is to be made.
+class Room:
+    """How many bytes of variables may be made of a configuration, as of a model in a file.
 
     Args:
-        name: What it is to be called.
-        size: Its bytes.
+        weights: Bytes of weights.
+        metrics: Bytes of metrics' variables.
 
-    Raises:
-        ValueError: There is not so much.
+    Attributes:
+        late: Variables whose initial values take long, each with what sets it to its own: until
+            then they are zeros, since the file has their values.
     """
-    room = _room.get()
-    if room is None:
-        return
-    room[0] -= size
-    if room[0] < 0:
-        raise ValueError(
-            f"A configuration asks for larger weights than its file has. Received: {name!r}, of "
-            f"{size} bytes. Restore the file from another copy."
-        )
+
+    def __init__(self, weights: int, metrics: int) -> None:
+        self.late: list[Late] = []
+        self._left = {"weights": weights, "metrics": metrics}
+
+    def take(self, name: str, size: int, kind: str) -> None:
+        """Take the room of a variable that is to be made.
+
+        Args:
+            name: What it is to be called.
+            size: Its bytes.
+            kind: "weights" or "metrics".
+
+        Raises:
+            ValueError: There is not so much.
+        """
+        self._left[kind] -= size
+        if self._left[kind] < 0:
+            raise ValueError(
+                f"A configuration asks for larger {kind} than its file has room for. Received: "
+                f"{name!r}, of {size} bytes. Restore the file from another copy."
+            )
+
+
+_room: ContextVar[Room | None] = ContextVar("mirrored_variable_room", default=None)
+
+# Returns the room that variables have in this context; None: any.
+room_in_force: Callable[[], Room | None] = _room.get
+
+
+def within_room(room: Room) -> Within:
+    """Within this context variables have so much room.
+
+    Args:
+        room: The room.
+    """
+    return Within(_room, room)

@@ -257,7 +257,16 @@ def arguments_of_graph(
 
 
 class _NotDrawnYet(Exception):
-    """A call needs what another call returns, which was not made so far."""
+    """A call needs what another call returns, which was not made so far.
+
+    Args:
+        name: The layer's name.
+        number: The number of its call.
+    """
+
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__(f"Layer {name!r} has no call number {number}.")
+        self.call = name, number
 
 
 class _Drawing:
@@ -290,33 +299,39 @@ class _Drawing:
 
     def draw(self) -> None:
         """Make all calls, in an order in which their inputs are there."""
-        while any(self._calls.values()):
-            made = sum(self._draw_calls(name) for name in self._layers)
-            if not made:
-                waiting = [name for name, calls in self._calls.items() if calls]
-                raise ValueError(
-                    "Invalid Functional model configuration. The graph of the Functional model "
-                    "either has loops or disconnected nodes. The calls of these layers failed to "
-                    f"be resolved: {waiting}"
-                )
+        ready = deque(self._layers)
+        waiting: dict[tuple[str, int], list[str]] = {}  # Layers by the call that they wait for.
+        while ready:
+            name = ready.popleft()
+            first = len(self._layers[name]._inbound_nodes)
+            needed = self._draw_calls(name)
+            if needed is not None:
+                waiting.setdefault(needed, []).append(name)
+            for number in range(first, len(self._layers[name]._inbound_nodes)):
+                ready.extend(waiting.pop((name, number), ()))
+        left = [name for name, calls in self._calls.items() if calls]
+        if left:
+            raise ValueError(
+                "Invalid Functional model configuration. The graph of the Functional model "
+                "either has loops or disconnected nodes. The calls of these layers failed to "
+                f"be resolved: {left}"
+            )
 
-    def _draw_calls(self, name: str) -> int:
-        """Make the next calls of a layer, and return how many."""
-        made = 0
+    def _draw_calls(self, name: str) -> tuple[str, int] | None:
+        """Make the next calls of a layer, and return the call that the next one waits for."""
         calls = self._calls[name]
         while calls:
             try:
                 args, kwargs = self._arguments(calls[0])
-            except _NotDrawnYet:
-                break
+            except _NotDrawnYet as error:
+                return error.call
             calls.popleft()
             layer = self._layers[name]
             if isinstance(layer, Layer) and kwargs.get("training", ...) is layer._training_default:
                 del kwargs["training"]  # As of a call that says nothing.
             with failures_are_errors(name):
                 layer(*args, **kwargs)
-            made += 1
-        return made
+        return None
 
     def _arguments(self, call: Any) -> tuple[list[Any], dict[str, Any]]:
         if not isinstance(call, dict) or not {"args", "kwargs"} <= call.keys():
@@ -349,7 +364,7 @@ class _Drawing:
         number -= at_the_ends and _is_graph(layer)
         nodes = layer._inbound_nodes
         if not 0 <= number < len(nodes):
-            raise _NotDrawnYet(f"Layer {name!r} has no call number {number}.")
+            raise _NotDrawnYet(name, number)
         outputs = nodes[number].outputs
         if not 0 <= index < len(outputs):
             raise ValueError(f"A call of layer {name!r} has no output {index}.")

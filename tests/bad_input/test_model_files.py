@@ -176,6 +176,72 @@ def test_configurations(
         tracemalloc.stop()
 
 
+def _graph(function: Callable[[Any], Any]) -> mr.Model:
+    begin = mr.layers.Input((3,))
+    return mr.Model(begin, function(begin))
+
+
+def _measured() -> mr.Model:
+    model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(3)])
+    model.compile("sgd", "mse", metrics=[mr.metrics.MeanIoU(num_classes=7)])
+    return model
+
+
+OPS = mr.keras.ops
+LARGE: dict[str, tuple[Callable[[], mr.Model], str, str]] = {
+    "OneHot": (
+        lambda: _graph(lambda x: OPS.one_hot(OPS.cast(x, "int32"), 7)),
+        '"num_classes": 7',
+        "constants",
+    ),
+    "Linspace": (lambda: _graph(lambda x: OPS.linspace(x, 2.0, 7)), '"num": 7', "constants"),
+    "Pad": (lambda: _graph(lambda x: OPS.pad(x, ((0, 0), (0, 7)))), "[0, 7]", "constants"),
+    "ArraySplit": (
+        lambda: _graph(lambda x: OPS.array_split(x, 7, axis=1)[0]),
+        '"indices_or_sections": 7',
+        "constants",
+    ),
+    "Vander": (lambda: _graph(lambda x: OPS.vander(x[0], 7)), '"N": 7', "constants"),
+    "MeanIoU": (_measured, '"num_classes": 7', "metrics"),
+}
+
+
+@pytest.mark.parametrize(("make", "setting", "kind"), LARGE.values(), ids=LARGE)
+def test_sizes_that_files_may_not_ask_for(
+    make: Callable[[], mr.Model], setting: str, kind: str, tmp_path: Path
+) -> None:
+    make().save(tmp_path / "m.keras")
+    with zipfile.ZipFile(tmp_path / "m.keras") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    text = members[CONFIG].decode()
+    assert setting in text
+    members[CONFIG] = text.replace(setting, setting.replace("7", f"{1 << 28}")).encode()
+    (tmp_path / "m.keras").write_bytes(packed(members))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=f"asks for larger {kind} than"):
+            mr.keras.models.load_model(tmp_path / "m.keras")
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_lists_that_take_more_memory_than_their_text(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_files, "_MOST_VALUES", 999)
+    config = json.loads(parts[CONFIG])
+    for values, fits in ([[]] * 300, True), ([[]] * 600, False):
+        text = json.dumps({**config, "beside": values}).encode()
+        path = tmp_path / "m.keras"
+        path.write_bytes(packed({**parts, CONFIG: text}))
+        if fits:
+            assert mr.keras.models.load_model(path).layers
+            continue
+        with pytest.raises(WeightsFileError, match="is no configuration of a model"):
+            mr.keras.models.load_model(path)
+
+
 def test_what_other_programs_pack(parts: Parts, tmp_path: Path) -> None:
     """Compressed, in another order, or with a folder's own entry: it is read all the same."""
     path = tmp_path / "m.keras"

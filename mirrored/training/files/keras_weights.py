@@ -4,7 +4,7 @@ All that a file has is compared with the model, and all new values are there, be
 written: so a file that does not fit changes nothing.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from mirrored.layers.stored import check_count, shape_problem
 from mirrored.optim import Optimizer
 from mirrored.optim.stored import skipped
 from mirrored.program.variable_access import variable_writes
+from mirrored.program.variable_creation import Late
 from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
 from mirrored.training.files.keras_places import Owner, Place, Stream, places, streams
 from mirrored.training.network import Network
@@ -41,9 +42,11 @@ class Plan:
         targets: The variables that get a value.
         problems: The parts that do not fit the file, each with why.
         undo: What takes back what parts have loaded by themselves.
+        late: What sets variables to their initial values, by identity, where the file has none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, late: Iterable[Late] = ()) -> None:
+        self.late = {id(variable): start for variable, start in late}
         self.targets: list[Target] = []
         self.problems: list[tuple[Any, Exception]] = []
         self.undo: list[tuple[Owner, list[Any]]] = []
@@ -119,6 +122,7 @@ def load_state(
     skip_mismatch: bool = False,
     skipped_objects: Collection[Any] = (),
     is_new: bool = False,
+    late: Iterable[Late] = (),
 ) -> None:
     """Set the variables of a model and of its optimizer, on every replica.
 
@@ -129,12 +133,14 @@ def load_state(
         skipped_objects: Parts that are left as they are, with all inside them.
         is_new: Whether the model was made for this file. Its random streams are set too, where the
             file has them; and since it is given up on an error, values are not held back.
+        late: Variables of a new model that have yet to get their initial values where the file
+            has none for them, each with what sets it.
 
     Raises:
         WeightsFileError: A part does not fit the file, or the file is spoilt. Nothing was changed,
             unless the model is new.
     """
-    plan = Plan()
+    plan = Plan(late)
     found = places(model, skipped_objects)
     with variable_writes, _undone_on_failure(model, plan):
         for place in found:
@@ -150,6 +156,9 @@ def load_state(
             return
         for variable, value in values:
             variable.assign(value)
+            plan.late.pop(id(variable), None)
+        for start in plan.late.values():
+            start()
         _set_streams(found, reader)
 
 
@@ -158,6 +167,8 @@ def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_ne
     owner = place.owner
     try:
         if not _is_usual(owner, "load_own_variables"):
+            for each in _variables_of(owner):
+                plan.late.pop(id(each), lambda: None)()
             plan.undo.append((owner, [(each, each.numpy()) for each in _variables_of(owner)]))
             owner.load_own_variables(group)
         elif isinstance(owner, Optimizer):

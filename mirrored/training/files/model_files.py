@@ -19,7 +19,8 @@ from mirrored._arguments import explained_only
 from mirrored._files import PathName, agree, alone_unless, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
-from mirrored.program.variable_creation import within_room
+from mirrored.ops.constant_room import within_constant_room
+from mirrored.program.variable_creation import Room, within_room
 from mirrored.serialization.reading import deserialize_keras_object, sharing_what_is_read
 from mirrored.serialization.writing import serialize_keras_object, sharing_what_is_written
 from mirrored.training.compilation import CompiledNetwork
@@ -34,7 +35,10 @@ CONFIG, METADATA = "config.json", "metadata.json"
 _LEGACY = (".h5", ".hdf5")
 _KERAS = "3.15.1"  # The version whose format this is.
 _MOST_TEXT = 1 << 26  # Bytes of a configuration: those of large models have a few millions.
-_BESIDE = 1 << 20  # Bytes of weights beside those in the file: metrics' and others of no file.
+_MOST_VALUES = 1 << 22  # Of lists, dicts and what is in them: each takes more memory than text.
+_BESIDE = 1 << 20  # Bytes of weights beside those in the file.
+_OF_METRICS, _OF_CONSTANTS = 1 << 26, 1 << 26  # Bytes of what no file has.
+_OF_A_LETTER = 1 << 14  # Bytes of constants for each byte of a configuration.
 _IGNORED = ("include_optimizer", "save_format")
 
 
@@ -133,21 +137,21 @@ def load_model(
     options = {"custom_objects": custom_objects, "safe_mode": safe_mode}
     if os.path.isdir(path):
         with opened(os.path.join(path, CONFIG), "model file") as file:
-            config = _parsed(file.read(_MOST_TEXT + 1), noun, compile)
+            text = file.read(_MOST_TEXT + 1)
+        config = _parsed(text, noun, compile)
         weights = os.path.join(path, WEIGHTS)
         with opened(weights, "model file") as file, reading(file, noun) as reader:
-            model = _made(config, os.path.getsize(weights), options)
-            _set_state(model, reader)
+            model = _made(config, text, reader, os.path.getsize(weights), options)
         assets = os.path.join(path, "assets")
         if os.path.isdir(assets) and keeps_assets(model, "load_assets"):
             load_assets(model, assets)
         return model
     with opened(path, "model file") as file:
         members = Members(file, noun)
-        config = _parsed(members.read(CONFIG, _MOST_TEXT), noun, compile)
+        text = members.read(CONFIG, _MOST_TEXT)
+        config = _parsed(text, noun, compile)
         with state_of(members, noun) as reader:
-            model = _made(config, members.size(WEIGHTS), options)
-            _set_state(model, reader)
+            model = _made(config, text, reader, members.size(WEIGHTS), options)
         if keeps_assets(model, "load_assets"):
             with members.unpacked("assets") as folder:
                 load_assets(model, folder)
@@ -263,8 +267,10 @@ def _existing(filepath: Any) -> str:
 def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
     """Return the configuration in a file."""
     config: Any = None
+    values = sum(map(text.count, (b",", b"[", b"{")))
     with contextlib.suppress(ValueError, RecursionError):
-        config = json.loads(text[: _MOST_TEXT + 1]) if len(text) <= _MOST_TEXT else None
+        if len(text) <= _MOST_TEXT and values <= _MOST_VALUES:
+            config = json.loads(text)
     if not isinstance(config, dict):
         raise WeightsFileError(
             f"{noun} is truncated, corrupt, or none that Keras writes: its {CONFIG!r} is no "
@@ -275,13 +281,15 @@ def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
     return config
 
 
-def _made(config: dict[str, Any], size: int, options: dict[str, Any]) -> Any:
-    """Return the model of a configuration, whose weights have room in so many bytes."""
-    with sharing_what_is_read(), within_room(size + _BESIDE):
-        return deserialize_keras_object(config, **options)
-
-
-def _set_state(model: Any, reader: Hdf5Reader) -> None:
+def _made(
+    config: dict[str, Any], text: bytes, reader: Hdf5Reader, size: int, options: dict[str, Any]
+) -> CompiledNetwork:
+    """Return the model of a configuration, with the state in a file of so many bytes."""
+    room = Room(size + _BESIDE, _OF_METRICS)
+    constants = _OF_CONSTANTS + _OF_A_LETTER * len(text)
+    with sharing_what_is_read(), within_room(room), within_constant_room(constants):
+        model = deserialize_keras_object(config, **options)
     if not isinstance(model, CompiledNetwork):
         raise WeightsFileError(f"{reader.noun} has no model, but {model!r:.200}.")
-    load_state(model, reader, is_new=True)
+    load_state(model, reader, is_new=True, late=room.late)
+    return model

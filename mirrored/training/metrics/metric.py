@@ -1,6 +1,7 @@
 """What all metrics share: variables that replicas add to on their own, and one result of all."""
 
 import functools
+import math
 from collections.abc import Collection
 from typing import Any, ClassVar
 from weakref import WeakSet
@@ -23,6 +24,7 @@ from mirrored.distribute.global_batch import assumed_replicas, global_batch
 from mirrored.distribute.on_read_variables import writes_once
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
+from mirrored.program.variable_creation import room_in_force
 from mirrored.serialization.configured import Configured, arguments_of
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.tracking import Tracking
@@ -135,6 +137,9 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
             ValueError: An unknown initializer or aggregation.
         """
         wanted = self._dtype if dtype is None else ops.as_dtype(dtype)
+        room = room_in_force()
+        if room is not None:
+            room.take(self.name, math.prod(shape) * wanted.itemsize, "metrics")
         make: Any = initializers.get("glorot_uniform" if initializer is None else initializer)
         with name_scope(""):  # As Keras' objects, it has names of its own.
             variable = Variable(

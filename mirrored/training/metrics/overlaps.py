@@ -55,17 +55,17 @@ class IoU(Counting):
         sparse_y_pred: bool = True,
         axis: int = -1,
     ) -> None:
+        super().__init__(ops.int64 if dtype is None else dtype, name)
+        self._start((num_classes, num_classes))  # Before as many ids are listed.
         ids = list(target_class_ids)
         if max(ids) >= num_classes or min(ids) < -num_classes:
             wrong = max(ids) if max(ids) >= num_classes else min(ids)
             raise ValueError(
                 f"Target class id {wrong} is out of range, which is [0, {num_classes})."
             )
-        super().__init__(ops.int64 if dtype is None else dtype, name)
         self.num_classes, self.target_class_ids = num_classes, ids
         self.ignore_class, self.axis = ignore_class, axis
         self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
-        self._start((num_classes, num_classes))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch.

@@ -260,3 +260,38 @@ def test_models_saved_while_training(tmp_path: Path) -> None:
     first, last = sorted(tmp_path.iterdir())
     assert first.name == f"1-{history.history['loss'][0]:.3f}.keras"
     assert state(load_model(last)) == state(model)
+
+
+class HalfLoaded(mr.layers.Layer):
+    """Loads one of its two weights by itself."""
+
+    def build(self, input_shape: Any) -> None:
+        self.first = self.add_weight(shape=(3, 3), initializer="orthogonal", name="first")
+        self.second = self.add_weight(shape=(3, 3), initializer="orthogonal", name="second")
+
+    def call(self, inputs: Any) -> Any:
+        return inputs
+
+    def save_own_variables(self, store: Any) -> None:
+        store["0"] = self.first
+
+    def load_own_variables(self, store: Any) -> None:
+        self.first.assign(store["0"])
+
+
+def test_initializers_that_take_long_run_only_where_the_file_lacks_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense = mr.layers.Dense(3, kernel_initializer="orthogonal")
+    model = mr.Sequential([mr.layers.Input((3,)), dense, HalfLoaded()])
+    for weight in model.weights:
+        weight.assign(mr.ones_like(weight))
+    model.save(tmp_path / "m.keras")
+    decompositions: list[Any] = []
+    compute = np.linalg.qr
+    monkeypatch.setattr(np.linalg, "qr", lambda x: (decompositions.append(x), compute(x))[1])
+    again = mr.keras.models.load_model(tmp_path / "m.keras", {"HalfLoaded": HalfLoaded})
+    *loaded, lacking = again.get_weights()
+    assert all((each == 1.0).all() for each in loaded)
+    np.testing.assert_allclose(lacking @ lacking.T, np.eye(3), atol=1e-6)
+    assert len(decompositions) == 2  # Those of the layer that loads by itself.

@@ -1,0 +1,55 @@
+"""Graphs of functional models as configurations: the order of layers in them does not matter."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.training import graph_configurations
+
+X = np.linspace(-1.0, 1.0, 6, dtype=np.float32).reshape(2, 3)
+
+
+def chain(length: int) -> mr.Model:
+    """Return a model with a layer that is called between the others, and so waits for them."""
+    begin = x = mr.layers.Input((3,))
+    shared = mr.layers.Dense(3, "tanh")
+    for _ in range(length):
+        x = mr.keras.ops.relu(shared(x))
+    return mr.Model(begin, x)
+
+
+@pytest.mark.parametrize("order", ["reversed", "shuffled"])
+def test_layers_in_any_order_take_calls_in_proportion(
+    order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    look = graph_configurations._Drawing._arguments
+
+    def counted(self: Any, call: Any) -> Any:
+        looks.append(1)
+        return look(self, call)
+
+    monkeypatch.setattr(graph_configurations._Drawing, "_arguments", counted)
+    for length in (4, 32):
+        model = chain(length)
+        config = model.get_config()
+        layers = config["layers"]
+        if order == "reversed":
+            layers.reverse()
+        else:
+            np.random.default_rng(0).shuffle(layers)
+        looks.clear()
+        again = mr.Model.from_config(config)
+        again.set_weights(model.get_weights())
+        np.testing.assert_array_equal(again(X), model(X))
+        assert len(looks) <= 2 * (2 * length) + 2 * length
+
+
+def test_layers_whose_calls_lead_in_a_circle() -> None:
+    config = chain(2).get_config()
+    first = next(each for each in config["layers"] if each["class_name"] == "Dense")
+    first["inbound_nodes"].reverse()
+    with pytest.raises(ValueError, match=r"failed to be resolved: \['dense"):
+        mr.Model.from_config(config)
