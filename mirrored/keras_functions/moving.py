@@ -10,7 +10,7 @@ from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import tensors as _tensors
 from mirrored.numpy_functions import orders, shapes
 from mirrored.ops import Tensor
-from mirrored.ops.constant_room import take_constant_room
+from mirrored.ops.hooks import take_constant_room
 
 _OF_A_PART = 1 << 10  # Bytes that a placeholder of a graph takes, about.
 

@@ -8,7 +8,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.ops.constant_room import take_constant_room
+from mirrored.ops.hooks import take_constant_room
 from mirrored.ops.spec import default_float
 
 

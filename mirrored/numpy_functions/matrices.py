@@ -11,7 +11,7 @@ from mirrored.numpy_functions.creation import kind_of
 from mirrored.numpy_functions.promotion import array
 from mirrored.numpy_functions.shapes import moveaxis
 from mirrored.ops import Tensor
-from mirrored.ops.constant_room import take_constant_room
+from mirrored.ops.hooks import take_constant_room
 
 
 @explained

@@ -4,44 +4,28 @@ Whoever made the file may have made up sizes, and constants are computed while t
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 
-_room: ContextVar[list[int] | None] = ContextVar("mirrored_constant_room", default=None)
+from mirrored._contexts import Within
+from mirrored.ops.hooks import constant_rooms
 
 
-@contextmanager
-def within_constant_room(size: int) -> Iterator[None]:
+def within_constant_room(size: int) -> Within:
     """Within this context the constants of graphs have together so much room.
 
     Args:
         size: Bytes.
     """
-    token = _room.set([size])
-    try:
-        yield
-    finally:
-        _room.reset(token)
+    left = size
 
+    def take(shape: Sequence[int], itemsize: int) -> None:
+        nonlocal left
+        asked = math.prod(max(int(each), 0) for each in shape) * itemsize
+        left -= asked
+        if left < 0:
+            raise ValueError(
+                "A configuration asks for larger constants than a file may. Received: one of "
+                f"shape {tuple(shape)}, of {asked} bytes. Restore the file from another copy."
+            )
 
-def take_constant_room(shape: Sequence[int], itemsize: int) -> None:
-    """Take the room of a constant that is to be computed.
-
-    Args:
-        shape: Its shape.
-        itemsize: The bytes of an element.
-
-    Raises:
-        ValueError: There is not so much.
-    """
-    room = _room.get()
-    if room is None:
-        return
-    size = math.prod(max(int(each), 0) for each in shape) * itemsize
-    room[0] -= size
-    if room[0] < 0:
-        raise ValueError(
-            "A configuration asks for larger constants than a file may. Received: one of shape "
-            f"{tuple(shape)}, of {size} bytes. Restore the file from another copy."
-        )
+    return Within(constant_rooms, take)

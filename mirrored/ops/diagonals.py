@@ -13,8 +13,8 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.constant_room import take_constant_room
 from mirrored.ops.conversion import adopt, from_host
+from mirrored.ops.hooks import take_constant_room
 from mirrored.ops.index_range import check_index_dtype
 from mirrored.ops.joining import pad
 from mirrored.ops.reduction import reduce_sum

@@ -11,9 +11,8 @@ import numpy as np
 from mirrored.devices import Device, log_placement, place
 from mirrored.devices.timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.constant_room import take_constant_room
 from mirrored.ops.conversion import as_tensors
-from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder
+from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, take_constant_room
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.narrow_floats import admitted, suited
 from mirrored.ops.op import Op, has_kernel, implementation, set_executor

@@ -33,6 +33,27 @@ class CustomCall:
     rule: Callable[[list[Tensor]], Sequence[Any]]
 
 
+# Called with the shape of a constant that is to be computed, and the bytes of an element.
+ConstantRoom = Callable[[Sequence[int], int], None]
+
+constant_rooms: ContextVar[ConstantRoom | None] = ContextVar("mirrored_constant_room", default=None)
+
+
+def take_constant_room(shape: Sequence[int], itemsize: int) -> None:
+    """Take the room of a constant that is to be computed, where that is bounded.
+
+    Args:
+        shape: Its shape.
+        itemsize: The bytes of an element.
+
+    Raises:
+        ValueError: There is not so much.
+    """
+    take = constant_rooms.get()
+    if take is not None:
+        take(shape, itemsize)
+
+
 class Listener(Protocol):
     """Something that follows what is computed."""
 

@@ -9,9 +9,8 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
-from mirrored.ops.constant_room import take_constant_room
 from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tensor
-from mirrored.ops.hooks import UnknownShape
+from mirrored.ops.hooks import UnknownShape, take_constant_room
 from mirrored.ops.joining import axis_of
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, IDENTITY, RESHAPE, cast, expand_dims
