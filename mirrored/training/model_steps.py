@@ -140,7 +140,7 @@ class SteppedNetwork(CompiledNetwork):
                     output.tracker.update_state(loss, sample_weight=_examples(prediction))
                 losses.append(loss if output.weight is None else loss * output.weight)
         added = [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in self.losses]
-        losses += map(_as_mean, added)
+        losses += [_as_mean(each, "added loss") for each in added]
         if not losses:
             raise ValueError(
                 "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
@@ -190,6 +190,7 @@ class SteppedNetwork(CompiledNetwork):
     def _track(self, loss: Tensor, x: Any) -> None:
         """Add a shard's loss to the mean over examples that logs show."""
         first = next(each for each in _nest.flatten(x) if each is not None)
+        loss = _as_mean(loss, "tracked")
         tracker = self.required_compilation().loss_tracker
         tracker.update_state(loss, sample_weight=_examples(first))
 
@@ -201,12 +202,12 @@ class SteppedNetwork(CompiledNetwork):
             compilation.resolve(shapes, None)
 
 
-def _as_mean(loss: Tensor) -> Tensor:
-    """Return a loss that a layer added as one that counts by the shard's examples."""
+def _as_mean(loss: Tensor, use: str) -> Tensor:
+    """Return a shard's loss as one that counts by the shard's examples; see `GlobalBatch`."""
     batch, context = global_batch(), get_replica_context()
     if batch is None or context is None:
         return loss
-    return batch.as_mean("added loss", context.replica_id_in_sync_group, loss)
+    return batch.as_mean(use, context.replica_id_in_sync_group, loss)
 
 
 def _examples(batch: Tensor) -> float:

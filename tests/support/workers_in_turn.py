@@ -11,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import mirrored as mr
-from mirrored import layers
+from mirrored import _files, layers
+from mirrored._logging import logger
 from mirrored.distribute import multi_worker_strategy, worker_agreement
 from mirrored.workers import connecting
 from mirrored.workers.interface import OneWorker, Workers
@@ -55,6 +56,9 @@ def compared_by(
     """Run a program as one worker of several; return what it compares with the others."""
     compared: Compared = []
     monkeypatch.setattr(connecting, "_connected", WorkerInTurn(rank, layout))
+    # Workers write files through the first one, and the others log warnings alone.
+    monkeypatch.setattr(_files, "_company", [])
+    monkeypatch.setattr(logger, "level", logger.level)
     for module in (worker_agreement, multi_worker_strategy):
         monkeypatch.setattr(
             module, "check_alike", lambda _, facts, what: compared.append((what, facts))

@@ -139,17 +139,17 @@ def compare_replicas(
 
     Example:
         >>> import mirrored as mr
-        >>> class Summed(mr.Model):
+        >>> class Root(mr.Model):
         ...     def compute_loss(self, x, y, y_pred, sample_weight, training=True):
-        ...         return mr.reduce_sum((y_pred - y) ** 2)
+        ...         return mr.sqrt(mr.reduce_mean((y_pred - y) ** 2))
         >>> inputs = mr.layers.Input((1,))
-        >>> model = Summed(inputs, mr.layers.Dense(1, kernel_initializer="zeros")(inputs))
+        >>> model = Root(inputs, mr.layers.Dense(1, kernel_initializer="zeros")(inputs))
         >>> model.compile("sgd")
-        >>> mr.debugging.compare_replicas(model, [[1.0], [2.0], [3.0]], [[1.0], [1.0], [1.0]])
+        >>> mr.debugging.compare_replicas(model, [[1.0], [2.0], [3.0]], [[0.0], [0.0], [3.0]])
         Traceback (most recent call last):
         ...
         AssertionError: One device and 2 replicas, with shards of 2 and 1 examples, make different
-        steps. First differs the loss that is differentiated: 3 on one device, 1.66667 on 2
+        steps. First differs the loss that is differentiated: 1.73205 on one device, 1 on 2
         replicas. ...
     """
     if not isinstance(model, Model):

@@ -67,7 +67,6 @@ class ShardRecorder(ShapeRecorder):
         self._earlier = earlier
         self._results: list[float | None] = []
         self._has_doubts = False
-        self._is_lowering = False
         self._known_of: dict[int, ShardValue] = {}
         self._calls: list[tuple[str, tuple[float | None, ...]]] = []
 
@@ -116,13 +115,8 @@ class ShardRecorder(ShapeRecorder):
         device: Device,
     ) -> Tensor:
         """Return what stands for the result of an op, and note what is known of it."""
-        if self._is_lowering:  # The operations that another one is made of.
-            return super().record(op, inputs, attrs, spec, device)
-        self._is_lowering = op.lower is not None
-        try:
-            output = super().record(op, inputs, attrs, spec, device)
-        finally:
-            self._is_lowering = False
+        # No graph is made, which would keep constants in the memory of a device.
+        output = RecordedTensor(self, None, device, spec)
         number = len(self._calls)
         constants = tuple([_number(each) for each in inputs])
         self._calls.append((op.name, constants))
@@ -153,7 +147,7 @@ class ShardRecorder(ShapeRecorder):
 
     def copy(self, tensor: RecordedTensor, device: Device) -> Tensor:
         """Return what stands for the tensor's copy on another device."""
-        output = super().copy(tensor, device)
+        output = RecordedTensor(self, None, device, tensor.spec)
         if tensor._id in self._known_of:
             self.declare(output, self._known_of[tensor._id])
         return output

@@ -108,8 +108,9 @@ class AnalysedBatch(GlobalBatch):
                 scale, value = None, ShardValue(Kind.OTHER, sources=own)
             if scale is not None:
                 self.scales[use, key] = scale
-            elif use == "logs":
-                self.uneven_logs[str(key)] = tuple(sorted(value.sources))
+            elif use in ("logs", "tracked"):
+                name = "loss" if use == "tracked" else str(key)
+                self.uneven_logs[name] = tuple(sorted(value.sources))
             elif self._refuses and self._recorder.is_certain:
                 raise NotAdditive(_refusal(use, value))
         return [1.0] * len(values)
