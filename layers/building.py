@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any
 
+from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.layers.shapes import Shapes, as_shapes
 from mirrored.layers.weights import WeightOwner
@@ -30,26 +31,30 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(build)
     def run(self: Any, *input_shapes: Any, **named: Any) -> None:
-        if self.built:
-            return
-        placed = zip_longest(names[: len(input_shapes)], input_shapes)
-        shapes = [converted(name, each) for name, each in placed]
-        by_name = {name: converted(name, each) for name, each in named.items()}
-        said = (each for name, each in by_name.items() if name not in others)
-        first = next(iter((*shapes, *said)), None)
-        self.check_input_shape(first)
-        context = get_replica_context()
-        if has_strategy() and context is not None:
-            # Its weights are made once for all replicas: they meet for it, at their first call.
-            context.merge_call(lambda strategy: _built_eagerly(self, shapes, by_name))
-            _check_shared(self)
-            return
-        with undone_on_failure(self), self._build_scope():
-            build(self, *shapes, **by_name)
-        self._input_shape = first
-        given = signature.bind(self, *shapes, **by_name).arguments
-        self._built_for = dict(list(given.items())[1:])
-        self.built = True
+        try:
+            if self.built:
+                return
+            placed = zip_longest(names[: len(input_shapes)], input_shapes)
+            shapes = [converted(name, each) for name, each in placed]
+            by_name = {name: converted(name, each) for name, each in named.items()}
+            said = (each for name, each in by_name.items() if name not in others)
+            first = next(iter((*shapes, *said)), None)
+            self.check_input_shape(first)
+            context = get_replica_context()
+            if has_strategy() and context is not None:
+                # Its weights are made once for all replicas: they meet for it, at their first call.
+                context.merge_call(lambda strategy: _built_eagerly(self, shapes, by_name))
+                _check_shared(self)
+                return
+            with undone_on_failure(self), self._build_scope():
+                build(self, *shapes, **by_name)
+            self._input_shape = first
+            given = signature.bind(self, *shapes, **by_name).arguments
+            self._built_for = dict(list(given.items())[1:])
+            self.built = True
+        except Exception as error:
+            shorten(error)
+            raise
 
     run._runs_once = True  # type: ignore[attr-defined]
     return run

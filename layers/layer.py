@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
+from mirrored._tracebacks import shorten
 from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.layers import added_losses, regularizers
 from mirrored.layers.building import building
@@ -230,21 +231,25 @@ class Layer(ConfiguredLayer):
                 position.
             RuntimeError: The subclass's ``__init__`` did not call that of ``Layer``.
         """
-        if "_name" not in vars(self):
-            raise RuntimeError(
-                f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` as "
-                "the first statement in the `__init__()` method. Go add it!"
-            )
-        if kwargs or len(args) != 1 or not self._takes_one(args[0]):
-            return self._call_on(args, kwargs, training)
-        tensor = as_input(args[0], self._input_dtype, self._name, casts_all=self._casts_all)
-        if self._makes_masks or tensor._keras_mask is not None:
-            return self._call_on((tensor,), {}, training)
-        self._prepare(tensor.shape)
-        output = self._run((tensor,), {}, training)
-        if self._output_shape is None:
-            self._note_outputs(output)
-        return output
+        try:
+            if "_name" not in vars(self):
+                raise RuntimeError(
+                    f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` "
+                    "as the first statement in the `__init__()` method. Go add it!"
+                )
+            if kwargs or len(args) != 1 or not self._takes_one(args[0]):
+                return self._call_on(args, kwargs, training)
+            tensor = as_input(args[0], self._input_dtype, self._name, casts_all=self._casts_all)
+            if self._makes_masks or tensor._keras_mask is not None:
+                return self._call_on((tensor,), {}, training)
+            self._prepare(tensor.shape)
+            output = self._run((tensor,), {}, training)
+            if self._output_shape is None:
+                self._note_outputs(output)
+            return output
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _takes_one(self, inputs: Any) -> bool:
         """Whether an argument is one tensor, which needs no look at the signature of `call`."""

@@ -17,6 +17,7 @@ from mirrored._arguments import explained
 from mirrored._name_scope import name_scope
 from mirrored._naming import check_name, snake_case, unique_name
 from mirrored._overrides import Subclassable
+from mirrored._tracebacks import shortened
 from mirrored.layers import added_losses, constraints, initializers, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
@@ -298,6 +299,7 @@ class WeightOwner(Tracking, Subclassable):
         """Return the values of ``weights``, as arrays on the host."""
         return [np.asarray(weight.numpy()) for weight in self.weights]
 
+    @shortened
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Assign the values of all weights; nothing is changed unless all of them fit.
 

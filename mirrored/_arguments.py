@@ -9,6 +9,7 @@ import re
 from typing import Any, TypeVar
 
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
+from mirrored._tracebacks import shorten
 
 _Target = TypeVar("_Target")
 
@@ -103,14 +104,14 @@ def _explaining_function(function: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
-        except NotComputed:
+            try:
+                return function(*args, **kwargs)
+            except NotComputed:
+                pass
             return as_node(call, args, kwargs)
-        except TypeError as error:
-            text = _explanation(error, function, args, kwargs) if kwargs else None
-            if text is None:
-                raise
-            raise TypeError(text) from None
+        except Exception as error:
+            _explain(error, function, args, kwargs)
+            raise
 
     return begins_nodes(call)
 
@@ -120,13 +121,22 @@ def _explaining(function: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
-            text = _explanation(error, function, args, kwargs) if kwargs else None
-            if text is None:
-                raise
-            raise TypeError(text) from None
+        except Exception as error:
+            _explain(error, function, args, kwargs)
+            raise
 
     return call
+
+
+def _explain(
+    error: Exception, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Let an error name the argument that was meant, if it is about one, and end at the user's."""
+    if kwargs and isinstance(error, TypeError):
+        text = _explanation(error, function, args, kwargs)
+        if text is not None:
+            error.args, error.__suppress_context__ = (text,), True
+    shorten(error)
 
 
 def _explanation(

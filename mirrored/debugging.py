@@ -6,6 +6,9 @@ Scripts find them in the same place; what they do is in ``mirrored.devices`` and
 import typing as _typing
 
 from mirrored._absent import public_module as _public_module
+from mirrored._tracebacks import disable_traceback_filtering as disable_traceback_filtering
+from mirrored._tracebacks import enable_traceback_filtering as enable_traceback_filtering
+from mirrored._tracebacks import is_traceback_filtering_enabled as is_traceback_filtering_enabled
 from mirrored.devices import get_log_device_placement as get_log_device_placement
 from mirrored.devices import set_log_device_placement as set_log_device_placement
 

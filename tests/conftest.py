@@ -41,6 +41,9 @@ _SETTINGS = frozenset(
 )
 _FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
 
+# A test that fails shows where in the library it did.
+mr.debugging.disable_traceback_filtering()
+
 # Tests look which threads are left, and those that are parked stay until the process ends.
 RESERVE.needed = False
 

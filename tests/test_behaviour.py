@@ -111,6 +111,9 @@ HELD: dict[str, dict[str, str]] = {
     "test_argument_names.py": {
         "argument-names": "test_a_misspelt_or_old_argument_names_the_right_one",
     },
+    "test_tracebacks.py": {
+        "tracebacks": "test_they_end_at_the_users_line test_errors_keep_what_they_were_raised_from",
+    },
     "test_public_api.py": {
         "star-import": "test_importing_all_of_a_module_hides_nothing_of_python",
     },

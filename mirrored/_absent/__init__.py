@@ -13,6 +13,7 @@ from types import FrameType, ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from mirrored._late import LateNames
+from mirrored._tracebacks import shorten
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -138,17 +139,21 @@ def public_module(
             return names.load(name)
         if name in made:
             return made[name]()
-        text = None if name.startswith("_") else _said_of(tensorflow, module, name)
-        if _imports(sys._getframe(1)):
-            # Python would put a sentence of its own in the place of an AttributeError's.
-            raise ImportError(
-                f"cannot import name {name!r} from {module!r}" + (f": {text}" if text else ""),
-                name=module,
-                path=home.__file__,
-            )
-        # Without an object Python does not add "Did you mean", which would name another function.
-        text = text or f"module {module!r} has no attribute {name!r}"
-        raise AttributeError(text, name=name, obj=None)
+        try:
+            text = None if name.startswith("_") else _said_of(tensorflow, module, name)
+            if _imports(sys._getframe(1)):
+                # Python would put a sentence of its own in the place of an AttributeError's.
+                raise ImportError(
+                    f"cannot import name {name!r} from {module!r}" + (f": {text}" if text else ""),
+                    name=module,
+                    path=home.__file__,
+                )
+            # Without an object Python adds no "Did you mean", which would name another function.
+            text = text or f"module {module!r} has no attribute {name!r}"
+            raise AttributeError(text, name=name, obj=None)
+        except Exception as error:
+            shorten(error)
+            raise
 
     # Type checkers do not follow this: they would take every name for one that exists.
     vars(home).update(__dir__=listed, __getattr__=refuse)

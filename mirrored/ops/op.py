@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from mirrored._late import FilledByFiles
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
+from mirrored._tracebacks import shorten
 from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, INTEGERS, DType, TensorSpec, is_narrow
@@ -101,10 +102,15 @@ class Op:
     def __call__(self, *inputs: Any, **attrs: Any) -> Tensor:
         """Run the op eagerly: place it, allocate the result, run the kernel."""
         try:
-            return _executor[0](self, inputs, attrs)
-        except NotComputed:
+            try:
+                return _executor[0](self, inputs, attrs)
+            except NotComputed:
+                pass
             node: Tensor = as_node(self, inputs, attrs)
             return node
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __reduce__(self) -> Any:
         return _op_of_name, (self.name,)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mirrored._absent import refused_members
 from mirrored._late import FilledByFiles
+from mirrored._tracebacks import shorten, shortened
 from mirrored.backends import Pool, Storage
 from mirrored.devices import Device, device, empty_with, place
 from mirrored.devices.timing import copy_work, observers, tell
@@ -33,6 +34,39 @@ operators: FilledByFiles[Callable[..., "Tensor"]] = FilledByFiles("mirrored.ops"
 
 # Returns a number that no tensor or variable had before; tapes tell them apart by it.
 new_id: Callable[[], int] = functools.partial(next, itertools.count(1))
+
+
+def _binary(name: str) -> tuple[Callable[[Any, Any], "Tensor"], Callable[[Any, Any], "Tensor"]]:
+    """Return an operator's methods: of what is on the left, and of what is on the right."""
+
+    def left(self: Any, other: Any) -> "Tensor":
+        try:
+            return operators[name](self, other)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def right(self: Any, other: Any) -> "Tensor":
+        try:
+            return operators[name](other, self)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return left, right
+
+
+def _unary(name: str) -> Callable[[Any], "Tensor"]:
+    """Return the method of an operator that has one operand."""
+
+    def operate(self: Any) -> "Tensor":
+        try:
+            return operators[name](self)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return operate
 
 
 class Operators:
@@ -79,109 +113,51 @@ class Operators:
             size *= each
         return size
 
-    def __add__(self, other: Any) -> "Tensor":
-        return operators["AddV2"](self, other)
-
-    def __radd__(self, other: Any) -> "Tensor":
-        return operators["AddV2"](other, self)
-
-    def __sub__(self, other: Any) -> "Tensor":
-        return operators["Sub"](self, other)
-
-    def __rsub__(self, other: Any) -> "Tensor":
-        return operators["Sub"](other, self)
-
-    def __mul__(self, other: Any) -> "Tensor":
-        return operators["Mul"](self, other)
-
-    def __rmul__(self, other: Any) -> "Tensor":
-        return operators["Mul"](other, self)
-
-    def __truediv__(self, other: Any) -> "Tensor":
-        return operators["truediv"](self, other)
-
-    def __rtruediv__(self, other: Any) -> "Tensor":
-        return operators["truediv"](other, self)
-
-    def __floordiv__(self, other: Any) -> "Tensor":
-        return operators["FloorDiv"](self, other)
-
-    def __rfloordiv__(self, other: Any) -> "Tensor":
-        return operators["FloorDiv"](other, self)
-
-    def __mod__(self, other: Any) -> "Tensor":
-        return operators["FloorMod"](self, other)
-
-    def __rmod__(self, other: Any) -> "Tensor":
-        return operators["FloorMod"](other, self)
-
-    def __pow__(self, other: Any) -> "Tensor":
-        return operators["Pow"](self, other)
-
-    def __rpow__(self, other: Any) -> "Tensor":
-        return operators["Pow"](other, self)
-
-    def __matmul__(self, other: Any) -> "Tensor":
-        return _matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> "Tensor":
-        return _matmul(other, self)
-
-    def __neg__(self) -> "Tensor":
-        return operators["Neg"](self)
-
-    def __abs__(self) -> "Tensor":
-        return operators["Abs"](self)
-
-    def __lt__(self, other: Any) -> "Tensor":
-        return operators["Less"](self, other)
-
-    def __le__(self, other: Any) -> "Tensor":
-        return operators["LessEqual"](self, other)
-
-    def __gt__(self, other: Any) -> "Tensor":
-        return operators["Greater"](self, other)
-
-    def __ge__(self, other: Any) -> "Tensor":
-        return operators["GreaterEqual"](self, other)
+    __add__, __radd__ = _binary("AddV2")
+    __sub__, __rsub__ = _binary("Sub")
+    __mul__, __rmul__ = _binary("Mul")
+    __truediv__, __rtruediv__ = _binary("truediv")
+    __floordiv__, __rfloordiv__ = _binary("FloorDiv")
+    __mod__, __rmod__ = _binary("FloorMod")
+    __pow__, __rpow__ = _binary("Pow")
+    __matmul__, __rmatmul__ = _binary("matmul")
+    __and__, __rand__ = _binary("LogicalAnd")
+    __or__, __ror__ = _binary("LogicalOr")
+    __xor__, __rxor__ = _binary("xor")
+    __lt__, __gt__ = _binary("Less")[0], _binary("Greater")[0]
+    __le__, __ge__ = _binary("LessEqual")[0], _binary("GreaterEqual")[0]
+    __neg__, __abs__, __invert__ = _unary("Neg"), _unary("Abs"), _unary("LogicalNot")
 
     def __eq__(self, other: Any) -> Any:
-        return False if other is None else operators["Equal"](self, other)
+        try:
+            return False if other is None else operators["Equal"](self, other)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __ne__(self, other: Any) -> Any:
-        return True if other is None else operators["NotEqual"](self, other)
-
-    def __invert__(self) -> "Tensor":
-        return operators["LogicalNot"](self)
-
-    def __and__(self, other: Any) -> "Tensor":
-        return operators["LogicalAnd"](self, other)
-
-    def __rand__(self, other: Any) -> "Tensor":
-        return operators["LogicalAnd"](other, self)
-
-    def __or__(self, other: Any) -> "Tensor":
-        return operators["LogicalOr"](self, other)
-
-    def __ror__(self, other: Any) -> "Tensor":
-        return operators["LogicalOr"](other, self)
-
-    def __xor__(self, other: Any) -> "Tensor":
-        return operators["xor"](self, other)
-
-    def __rxor__(self, other: Any) -> "Tensor":
-        return operators["xor"](other, self)
+        try:
+            return True if other is None else operators["NotEqual"](self, other)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __getitem__(self, index: Any) -> "Tensor":
-        if is_mask(index):
-            return operators["boolean_mask"](self, index)
-        return operators["StridedSlice"](self, index=index_items(index))
+        try:
+            if is_mask(index):
+                return operators["boolean_mask"](self, index)
+            return operators["StridedSlice"](self, index=index_items(index))
+        except Exception as error:
+            shorten(error)
+            raise
 
+    @shortened
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("Scalar tensor has no `len()`")
         return self.shape[0]
 
+    @shortened
     def __iter__(self) -> Iterator["Tensor"]:
         if not self.shape:
             raise TypeError("Cannot iterate over a scalar tensor.")
@@ -196,19 +172,32 @@ class Operators:
         return np.asarray(self.numpy(), dtype=dtype)
 
     def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ValueError(
-                "The truth value of a tensor with any number of elements but one is ambiguous. "
-                f"Received: shape {self.shape}. Reduce it first."
-            )
-        return bool(self.numpy().item())
+        try:
+            if self.size != 1:
+                raise ValueError(
+                    "The truth value of a tensor with any number of elements but one is ambiguous. "
+                    f"Received: shape {self.shape}. Reduce it first."
+                )
+            return bool(self.numpy().item())
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __float__(self) -> float:
-        return float(self._scalar())
+        try:
+            return float(self._scalar())
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __int__(self) -> int:
-        return int(self._scalar())
+        try:
+            return int(self._scalar())
+        except Exception as error:
+            shorten(error)
+            raise
 
+    @shortened
     def __index__(self) -> int:
         return operator.index(self._scalar())
 
@@ -229,6 +218,9 @@ def _matmul(a: Any, b: Any) -> "Tensor":
     return operators["MatMul" if matrices else "BatchMatMulV2"](
         a, b, transpose_a=False, transpose_b=False
     )
+
+
+operators["matmul"] = _matmul
 
 
 def _rank(x: Any) -> int:

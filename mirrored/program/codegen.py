@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
+from mirrored._tracebacks import GENERATED
 from mirrored.program.calls import Call
 
 _LITERALS = (bool, int, str, type(None))
@@ -106,6 +107,6 @@ def _compiled(lines: Sequence[str], names: _Names) -> Callable[[], bool]:
 def _code(source: str) -> CodeType:
     namespace: dict[str, Any] = {}
     # The source is made above of names and literals alone; nothing in it comes from outside.
-    exec(source, namespace)
+    exec(compile(source, GENERATED, "exec"), namespace)
     code: CodeType = namespace["replay"].__code__
     return code

@@ -24,6 +24,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored._absent import refused_members
 from mirrored._name_scope import name_scope
+from mirrored._tracebacks import shorten
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import constant
 from mirrored.ops.hooks import active_listeners, active_recorder
@@ -130,30 +131,34 @@ class Function(Generic[_P, _R]):
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Run the function: replayed where it was recorded for such arguments."""
-        if functions_run_eagerly():
-            return self.python_function(*args, **kwargs)
-        given: Structure = args, kwargs
-        if self._signature is not None:
-            given = self._signature.converted(args, kwargs)
-        inside = active_recorder() is not None or current_position().run is not None
-        if inside or active_listeners():
-            tensors, named = _nest.map_structure(_as_tensor, given)
-            result: _R = self._run_python(tensors, named)
-            return result
-        if self._signature is None and (kwargs or len(args) != self.parameters.count):
-            given = self.parameters.completed(args, kwargs)
-        with self._traces.lock:
-            arguments = Arguments(*given)
-            # The usual case, and the one that has to be quick.
-            if not self._demands or arguments.key not in self._demands:
-                with variable_writes:
-                    recorded = self._traces.find((arguments.key, ()))
-                    if recorded is not None:
-                        result = recorded.call(arguments.arrays)
-                        return result
-            with contextlib.closing(DatasetInputs(arguments.iterators)) as dataset_inputs:
-                result = self._run_with(arguments, dataset_inputs)
+        try:
+            if functions_run_eagerly():
+                return self.python_function(*args, **kwargs)
+            given: Structure = args, kwargs
+            if self._signature is not None:
+                given = self._signature.converted(args, kwargs)
+            inside = active_recorder() is not None or current_position().run is not None
+            if inside or active_listeners():
+                tensors, named = _nest.map_structure(_as_tensor, given)
+                result: _R = self._run_python(tensors, named)
                 return result
+            if self._signature is None and (kwargs or len(args) != self.parameters.count):
+                given = self.parameters.completed(args, kwargs)
+            with self._traces.lock:
+                arguments = Arguments(*given)
+                # The usual case, and the one that has to be quick.
+                if not self._demands or arguments.key not in self._demands:
+                    with variable_writes:
+                        recorded = self._traces.find((arguments.key, ()))
+                        if recorded is not None:
+                            result = recorded.call(arguments.arrays)
+                            return result
+                with contextlib.closing(DatasetInputs(arguments.iterators)) as dataset_inputs:
+                    result = self._run_with(arguments, dataset_inputs)
+                    return result
+        except Exception as error:
+            shorten(error)
+            raise
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Return the function for one kind of call, which is recorded now.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, Self
 
+from mirrored._tracebacks import shorten
 from mirrored.devices import hold_devices
 from mirrored.errors import DevicesResetError, OutOfRangeError
 from mirrored.ops.hooks import active_recorder
@@ -100,6 +101,9 @@ class PeekingIterator:
                 ahead += self.produce()
             except StopIteration:
                 raise OutOfRangeError("End of sequence") from None
+            except Exception as error:
+                shorten(error)
+                raise
         return ahead.popleft()
 
     def _error_of_lost(self) -> DevicesResetError:

@@ -16,6 +16,7 @@ from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._name_scope import scoped
+from mirrored._tracebacks import shorten
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.tensor import Tensor, value_text
 from mirrored.program import variable_creation
@@ -299,8 +300,12 @@ class Variable(Scatters, metaclass=_VariableType):
             ValueError: The shapes differ.
             InvalidArgumentError: The dtypes differ.
         """
-        written: Variable = self._written("assign", value, read_value)
-        return written
+        try:
+            written: Variable = self._written("assign", value, read_value)
+            return written
+        except Exception as error:
+            shorten(error)
+            raise
 
     def assign_add(
         self,
@@ -310,8 +315,12 @@ class Variable(Scatters, metaclass=_VariableType):
         read_value: bool = True,
     ) -> "Variable":
         """Add to the value and return the variable; the rest as for `assign`."""
-        written: Variable = self._written("assign_add", delta, read_value)
-        return written
+        try:
+            written: Variable = self._written("assign_add", delta, read_value)
+            return written
+        except Exception as error:
+            shorten(error)
+            raise
 
     def assign_sub(
         self,
@@ -321,8 +330,12 @@ class Variable(Scatters, metaclass=_VariableType):
         read_value: bool = True,
     ) -> "Variable":
         """Subtract from the value and return the variable; the rest as for `assign`."""
-        written: Variable = self._written("assign_sub", delta, read_value)
-        return written
+        try:
+            written: Variable = self._written("assign_sub", delta, read_value)
+            return written
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _written(self, method: str, value: Any, read_value: bool) -> Any:
         written = self._write(method, value)

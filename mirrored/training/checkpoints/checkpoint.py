@@ -13,6 +13,7 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName, as_path, trains_together
 from mirrored._numbers import as_integer
+from mirrored._tracebacks import shortened
 from mirrored.distribute import has_strategy, in_cross_replica_context
 from mirrored.ops import int64
 from mirrored.ops.hooks import active_recorder, only
@@ -212,6 +213,7 @@ class Checkpoint(AutoTrackable):
                 raise
         return path
 
+    @shortened
     def write(self, file_prefix: PathName) -> str:
         """Write a checkpoint to a file of this name, and return its path; errors as for `save`.
 
@@ -225,6 +227,7 @@ class Checkpoint(AutoTrackable):
         self._write(name, {})
         return name
 
+    @shortened
     def restore(self, save_path: PathName | None) -> CheckpointStatus:
         """Set all state from a file that `save` or `write` wrote, on every replica.
 
@@ -262,6 +265,7 @@ class Checkpoint(AutoTrackable):
         restoration.go_on()
         return CheckpointStatus(restoration)
 
+    @shortened
     def read(self, save_path: PathName) -> CheckpointStatus:
         """Do as `restore` does.
 

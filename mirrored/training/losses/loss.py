@@ -14,6 +14,7 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
+from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.distribute.global_batch import global_batch
 from mirrored.layers.added_losses import are_ignored
@@ -279,10 +280,15 @@ class Loss(_overrides.Subclassable, Configured):
                 scope, where a replica does not see the whole batch.
         """
         try:
-            return self._reduced(y_true, y_pred, sample_weight)
-        except NotComputed:
+            try:
+                return self._reduced(y_true, y_pred, sample_weight)
+            except NotComputed:
+                pass
             node: Tensor = as_node(self, (y_true, y_pred, sample_weight), {})
             return node
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         share = self._share()

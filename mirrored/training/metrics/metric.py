@@ -14,6 +14,7 @@ from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._name_scope import name_scope
 from mirrored._naming import snake_case
+from mirrored._tracebacks import shorten
 from mirrored.distribute import (
     DistributedVariable,
     SyncOnReadVariable,
@@ -220,8 +221,12 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Add a batch and return the result so far."""
-        self.update_state(*args, **kwargs)
-        return self.result()
+        try:
+            self.update_state(*args, **kwargs)
+            return self.result()
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name}>"

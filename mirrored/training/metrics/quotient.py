@@ -11,6 +11,7 @@ import numpy as np
 
 from mirrored import devices, ops
 from mirrored._naming import snake_case
+from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context
 from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import global_batch
@@ -52,7 +53,11 @@ class Quotient(Metric):
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Add a batch, or in a replica its part of one: the arguments are those of `statistics`."""
-        self.accumulate(*self.statistics(*args, **kwargs))
+        try:
+            self.accumulate(*self.statistics(*args, **kwargs))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def accumulate(self, total: Any, count: Any) -> None:
         """Add the total and the count of a batch.
