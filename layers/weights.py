@@ -3,6 +3,7 @@
 It is apart from how layers are called, so that each of the two can be read alone.
 """
 
+import contextlib
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from mirrored._name_scope import name_scope
 from mirrored._naming import check_name, snake_case, unique_name
 from mirrored._overrides import Subclassable
 from mirrored._tracebacks import shortened
+from mirrored.distribute.context import one_of_several
 from mirrored.layers import added_losses, constraints, initializers, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
@@ -31,6 +33,7 @@ from mirrored.variables.module import held_by
 from mirrored.variables.tracking import Seeds, Tracking
 
 _Found = TypeVar("_Found")
+_HOLDERS = (Tensor, list, tuple, dict)
 
 
 @explained
@@ -63,7 +66,28 @@ class WeightOwner(Tracking, Subclassable):
                     "as the first statement in the `__init__()` method: there is no "
                     f"{attribute!r}. Go add it!"
                 )
+            values = (self._replica_attributes or {}).get(attribute)
+            with contextlib.suppress(AttributeError):
+                if values is not None:
+                    return values.value()
             return missing_attribute(self, attribute)
+
+        def __delattr__(self, name: str) -> None:
+            if name in (self._replica_attributes or ()):
+                from mirrored.distribute.replica_attributes import delete  # Few programs need it.
+
+                delete(self, name)
+            else:
+                super().__delattr__(name)
+
+    def _store(self, name: str, value: Any) -> None:
+        """Assign an attribute: tensors that a replica of several assigns are its own."""
+        if self._replica_attributes or (isinstance(value, _HOLDERS) and one_of_several()):
+            from mirrored.distribute.replica_attributes import assign  # Few programs need it.
+
+            if assign(self, name, value):
+                return
+        super(Subclassable, self).__setattr__(name, value)
 
     @property
     def name(self) -> str:

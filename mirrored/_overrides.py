@@ -139,6 +139,9 @@ class Subclassable:
     _elsewhere: ClassVar[str] = "Keras"
     _declaring: ClassVar[type["Subclassable"]]  # Whose table it is; set below.
     _tracker: Any = None  # What notes the order of attributes, where a subclass has one.
+    # The attributes that have one value per replica, and what assigns these.
+    _replica_attributes: Any = None
+    _store: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Raise TypeError where the class overrides what nothing calls."""
@@ -157,8 +160,11 @@ class Subclassable:
             tracker = self._tracker
             if tracker is not None and type(value) not in _LEAVES:
                 value = tracker.track(value)
+            store = self._store
+            if store is None or (type(value) in _LEAVES and not self._replica_attributes):
+                store = super().__setattr__
             try:
-                super().__setattr__(name, value)
+                store(name, value)
             except AttributeError:
                 own = getattr(type(self), name, None)
                 if not isinstance(own, property) or own.fset is not None:

@@ -512,6 +512,9 @@ HELD: dict[str, dict[str, str]] = {
         "test_what_a_recorded_function_refuses "
         "test_variables_are_written_by_the_function_that_is_taken",
     },
+    "distribute/test_replica_attributes.py": {
+        "replica-attributes": "test_each_replica_reads_its_own test_outside_of_replicas",
+    },
     "distribute/test_replica_variables.py": {
         "made-in-replicas": "test_one_for_all test_the_first_replica_makes_it",
     },

@@ -427,6 +427,12 @@ def get_replica_context() -> ReplicaContext | None:
     return _default[0] if frame is None else frame.replica
 
 
+def one_of_several() -> ReplicaContext | None:
+    """Return the context of the replica that is running, if this process runs several."""
+    context = get_replica_context()
+    return None if context is None or context._strategy.local_replicas == 1 else context
+
+
 def in_cross_replica_context() -> bool:
     """Return whether the running code deals with all replicas at once.
 

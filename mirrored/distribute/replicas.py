@@ -10,13 +10,17 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored._threads import new_thread, start
 from mirrored.distribute.context import MergeCall, ReplicaContext, ReplicaStrategy, enter
 from mirrored.distribute.replica_variables import ReplicaVariables, shared_by_replicas
 from mirrored.distribute.values import regroup, select
+from mirrored.ops.hooks import add_listener
 from mirrored.ops.rng_state import ShardPosition, shard_position
+
+if TYPE_CHECKING:
+    from mirrored.distribute.replica_tensors import ReplicaTensors
 
 Function = Callable[..., Any]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -46,9 +50,12 @@ def run_replicas(
     if len(arguments) == 1:
         with variables:
             return [_run_alone(strategy, fn, arguments[0], positions[0])]
+    from mirrored.distribute.replica_tensors import ReplicaTensors  # One replica needs it not.
+
+    tensors = ReplicaTensors(arguments)
     with variables:  # The replicas' contexts are copies of this one.
         replicas = [
-            _Replica(strategy, fn, each, position)
+            _Replica(strategy, fn, each, position, tensors)
             for each, position in zip(arguments, positions, strict=True)
         ]
     relay = _Relay(strategy, replicas)
@@ -99,7 +106,12 @@ class _Replica:
     """One replica's call of the function: what it asks of the others, and what came of it."""
 
     def __init__(
-        self, strategy: ReplicaStrategy, fn: Function, arguments: Arguments, position: ShardPosition
+        self,
+        strategy: ReplicaStrategy,
+        fn: Function,
+        arguments: Arguments,
+        position: ShardPosition,
+        tensors: "ReplicaTensors",
     ) -> None:
         self.number = position.replica
         self.resume = _Turn()
@@ -112,6 +124,7 @@ class _Replica:
         self._function = fn
         self._arguments = arguments
         self._position = position
+        self._tensors = tensors
         # What is in force here - tapes, device scopes - is in force in the replica.
         self._context = contextvars.copy_context()
 
@@ -131,7 +144,14 @@ class _Replica:
             self._strategy.replica_scope(self.number),
             shard_position(self._position),
         ):
-            return self._function(*args, **kwargs)
+            add_listener(self._tensors.listener(self.number))
+            result = self._function(*args, **kwargs)
+            self.check(result)
+            return result
+
+    def check(self, structure: Any) -> None:
+        """Raise RuntimeError where a structure has a tensor of another replica."""
+        self._tensors.check(structure, self.number)
 
 
 class _Relay:
@@ -224,6 +244,7 @@ class _Relay:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
+        replica.check((args, kwargs))
         if not self._stopping:
             replica.request = (merge_fn, args, kwargs)
             replica.waiting = True

@@ -1,0 +1,93 @@
+"""Attributes that replicas assign tensors to: each replica reads its own.
+
+Replicas share layers and models, and several of them are inside one `call` at the same time where
+they meet in it. Such an attribute is not in `__dict__`, so Python asks `__getattr__` for it.
+"""
+
+from typing import Any
+
+from mirrored import _nest
+from mirrored.distribute.context import one_of_several
+from mirrored.distribute.values import PerReplica
+from mirrored.ops.tensor import Tensor
+from mirrored.variables.tracking import Part
+
+_MISSING: Any = object()
+
+
+class ReplicaAttribute:
+    """The values of one attribute.
+
+    Args:
+        replicas: The number of replicas.
+        before: The value that the attribute had before a replica assigned it.
+    """
+
+    __slots__ = ("before", "by_replica")
+
+    def __init__(self, replicas: int, before: Any) -> None:
+        self.before = before
+        self.by_replica = [before] * replicas
+
+    def value(self) -> Any:
+        """Return the value of the running replica; outside of replicas a `PerReplica`.
+
+        Raises:
+            AttributeError: This replica has none.
+        """
+        context = one_of_several()
+        if context is None:
+            return PerReplica(None if each is _MISSING else each for each in self.by_replica)
+        value = self.before
+        if context._strategy.local_replicas == len(self.by_replica):
+            value = self.by_replica[context._number]
+        if value is _MISSING:
+            raise AttributeError
+        return value
+
+
+def assign(owner: Any, name: str, value: Any) -> bool:
+    """Return whether an attribute is one of the running replica alone, and then assign it.
+
+    Args:
+        owner: A layer or model.
+        name: The attribute.
+        value: Its value.
+    """
+    known = owner._replica_attributes or {}
+    context = one_of_several()
+    kept_apart = name in known or _holds_tensors(value)
+    if context is None or not kept_apart or hasattr(type(owner), name):
+        known.pop(name, None)
+        return False
+    known = vars(owner).setdefault("_replica_attributes", {})
+    count = context._strategy.local_replicas
+    values = known.get(name)
+    before = vars(owner).pop(name, _MISSING) if values is None else values.before
+    if values is None or len(values.by_replica) != count:
+        known[name] = ReplicaAttribute(count, before)
+    known[name].by_replica[context._number] = value
+    return True
+
+
+def delete(owner: Any, name: str) -> None:
+    """Delete an attribute that replicas assigned: that of the running one, or of all of them.
+
+    Args:
+        owner: A layer or model.
+        name: The attribute.
+    """
+    context = one_of_several()
+    if context is None:
+        del owner._replica_attributes[name]
+    else:
+        owner._replica_attributes[name].by_replica[context._number] = _MISSING
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Return whether a value is of one replica: tensors, or a list or dict that may get some."""
+    if isinstance(value, list | dict) and not value:
+        return True
+    leaves = _nest.flatten(value)
+    found = any(isinstance(each, Tensor) for each in leaves)
+    return found and not any(isinstance(each, Part) for each in leaves)

@@ -1,0 +1,142 @@
+"""The replica that computed each tensor of a run, and the error where another replica uses it.
+
+Replicas run the same Python objects one after the other, so that a list, a closure or a global may
+hold what another replica put there.
+"""
+
+import gc
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mirrored import _nest
+from mirrored.distribute.context import ALL_GATHER, ALL_REDUCE
+from mirrored.ops.hooks import CustomCall
+from mirrored.ops.op import Op
+from mirrored.ops.tensor import Tensor
+from mirrored.variables import VariableSynchronization
+from mirrored.variables.tracking import Part
+
+_SHARED = (ALL_REDUCE, ALL_GATHER)  # Of results that are the same on all replicas.
+
+
+class ReplicaTensors:
+    """The replica of each tensor that depends on a replica's part of the batch.
+
+    Args:
+        arguments: The arguments of each replica.
+    """
+
+    def __init__(self, arguments: Sequence[Any]) -> None:
+        own = [
+            {leaf._id for leaf in _nest.flatten(each) if isinstance(leaf, Tensor)}
+            for each in arguments
+        ]
+        count = Counter(number for ids in own for number in ids)
+        self._replicas = {
+            number: replica
+            for replica, ids in enumerate(own)
+            for number in ids
+            if count[number] == 1
+        }
+
+    def listener(self, replica: int) -> "ReplicaListener":
+        """Return what follows the ops of a replica.
+
+        Args:
+            replica: The replica's number.
+        """
+        return ReplicaListener(self, replica)
+
+    def note(self, tensor: Tensor, replica: int) -> None:
+        """Note that a replica computed a tensor.
+
+        Args:
+            tensor: The tensor.
+            replica: The replica's number.
+        """
+        self._replicas[tensor._id] = replica
+
+    def replica_of(self, tensor: Tensor) -> int | None:
+        """Return the replica that computed a tensor; None: it is the same on all of them.
+
+        Args:
+            tensor: The tensor.
+        """
+        return self._replicas.get(tensor._id)
+
+    def check(self, structure: Any, replica: int) -> bool:
+        """Return whether a structure has tensors of a replica.
+
+        Args:
+            structure: Tensors and other values, in lists, tuples and dicts.
+            replica: The replica's number.
+
+        Raises:
+            RuntimeError: It has one of another replica.
+        """
+        tensors = (each for each in _nest.flatten(structure) if isinstance(each, Tensor))
+        owners = {self.replica_of(each): each for each in tensors}
+        for owner, tensor in owners.items():
+            if owner is not None and owner != replica:
+                raise RuntimeError(
+                    "A replica computes with its own tensors, since others have other examples. "
+                    f"Received: in replica {replica}, a tensor of shape {tensor.shape} that "
+                    f"replica {owner} computed and that is kept in {_holder(tensor)}. Assign it, "
+                    "or a new list or dict of it, to an attribute of a layer or model that its "
+                    "class does not define, as in `self.hidden = hidden` inside `call`: each "
+                    "replica then reads its own. Or return it from the function that computes it."
+                )
+        return replica in owners
+
+
+class ReplicaListener:
+    """Follows what one replica computes.
+
+    Args:
+        tensors: The tensors of all replicas.
+        replica: The replica's number.
+    """
+
+    def __init__(self, tensors: ReplicaTensors, replica: int) -> None:
+        self._tensors = tensors
+        self._replica = replica
+
+    def follows(self, tensor: Tensor) -> bool:
+        """Return whether gradients are wanted: never."""
+        return False
+
+    def on_op(
+        self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
+    ) -> None:
+        """Check the inputs of an op, and note its output."""
+        depends = False
+        for each in inputs:  # A generator would take longer, in each op.
+            owner = self._tensors.replica_of(each)
+            if owner is not None:
+                depends = True
+                if owner != self._replica:
+                    self._tensors.check(each, self._replica)
+        if (depends and op not in _SHARED) or op.random:
+            self._tensors.note(output, self._replica)
+
+    def on_read(self, variable: Any, value: Tensor) -> None:
+        """Note the value of a variable whose copies differ."""
+        if variable.synchronization is VariableSynchronization.ON_READ:
+            self._tensors.note(value, self._replica)
+
+    def on_custom_call(self, call: CustomCall) -> None:
+        """Check the inputs of a function with a gradient of its own, and note its outputs."""
+        if self._tensors.check(call.inputs, self._replica):
+            for each in call.outputs:
+                self._tensors.note(each, self._replica)
+
+
+def _holder(tensor: Tensor) -> str:
+    """Return what errors call the place where a tensor is kept."""
+    for owner in gc.get_objects():
+        if isinstance(owner, Part) and hasattr(owner, "__dict__"):
+            for name, value in vars(owner).items():
+                if any(each is tensor for each in _nest.flatten(value)):
+                    return f"the attribute {name!r} of {owner!r}"
+    return "a list, a dict, a closure or a global"
