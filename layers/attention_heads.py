@@ -226,7 +226,7 @@ def _as_window(value: Any) -> int | None:
     if value is not None and (not isinstance(value, int) or value <= 0):
         raise ValueError(
             "`sliding_window` must be `None` or a positive integer. Received: "
-            f"sliding_window={value}"
+            f"sliding_window={value!r}"
         )
     return value
 

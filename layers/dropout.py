@@ -57,7 +57,7 @@ def from_0_to_1(name: str, value: Any) -> float:
     if number is None or not 0 <= number <= 1:
         raise ValueError(
             f"Invalid value received for argument `{name}`. Expected a float value between 0 and "
-            f"1. Received: {name}={value}"
+            f"1. Received: {name}={value!r}"
         )
     return number
 

@@ -98,7 +98,7 @@ class VarianceScaling(Drawn):
         super().__init__(seed)
         factor = as_real(scale)
         if factor is None or not factor > 0:
-            raise ValueError(f"Argument `scale` must be positive float. Received: scale={scale}")
+            raise ValueError(f"Argument `scale` must be positive float. Received: scale={scale!r}")
         _check_choice("mode", mode, ("fan_in", "fan_out", "fan_avg"))
         kinds = ("uniform", "truncated_normal", "untruncated_normal")
         distribution = str(distribution).lower()

@@ -273,7 +273,7 @@ def _check_size(name: str, value: Any) -> None:
         optional = " or `None`" if name == "value_dim" else ""
         raise ValueError(
             f"Received an invalid value for argument `{name}`, expected a positive integer"
-            f"{optional}. Received: {name}={value}"
+            f"{optional}. Received: {name}={value!r}"
         )
 
 

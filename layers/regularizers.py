@@ -236,7 +236,7 @@ def _check_factor(name: str, value: object) -> float:
     if factor is None or not math.isfinite(factor) or factor < 0:
         raise ValueError(
             f"Invalid value for argument {name}: expected a non-negative float. "
-            f"Received: {name}={value}"
+            f"Received: {name}={value!r}"
         )
     return factor
 

@@ -137,7 +137,7 @@ class RepeatVector(Layer):
         if count is None:
             raise TypeError(f"Expected an integer value for `n`, got {type(n)}.")
         if count < 1:
-            raise ValueError(f"Argument `n` should be a positive integer. Received: n={n}")
+            raise ValueError(f"Argument `n` should be a positive integer. Received: n={n!r}")
         self.n = int(count)
 
     def check_input_shape(self, input_shape: Shape) -> None:

@@ -161,7 +161,7 @@ class Drawn(Initializer):
         if isinstance(seed, bool) or not isinstance(seed, known):
             raise ValueError(
                 "`seed` argument should be an instance of `SeedGenerator` or an integer. "
-                f"Received: seed={seed}"
+                f"Received: seed={seed!r}"
             )
         self.seed = seed
 

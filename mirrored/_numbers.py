@@ -78,5 +78,5 @@ def as_positive(argument: str, value: object) -> int:
         return number
     raise ValueError(
         f"Received an invalid value for `{argument}`, expected a positive integer. "
-        f"Received: {argument}={value}"
+        f"Received: {argument}={value!r}"
     )

@@ -22,7 +22,7 @@ def checked_clips(**clips: float | None) -> dict[str, float | None]:
     if len([each for each in clips.values() if each is not None]) > 1:
         raise ValueError(
             "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. "
-            f"Received: {', '.join(f'{key}={value}' for key, value in clips.items())}."
+            f"Received: {', '.join(f'{key}={value!r}' for key, value in clips.items())}."
         )
     return {
         key: None if value is None else check_number(key, value, above_zero=True)

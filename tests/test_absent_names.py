@@ -1,6 +1,7 @@
 """Names that TensorFlow has and this library does not: what the error says, and when it says it."""
 
 import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -52,6 +53,19 @@ def test_every_absent_name_says_so(module: str) -> None:
         start = re.escape(f"mirrored has no `{module}.{name}`: not provided here. ")
         with pytest.raises(AttributeError, match=f"^{start}[A-Z`].*[.]$"):
             getattr(ours(module), name)
+
+
+@pytest.mark.parametrize(
+    "name", ["keras.applications.resnet", "keras.legacy", "lite", "keras.layer"]
+)
+def test_an_absent_module_that_is_imported_says_so(name: str) -> None:
+    said = "Did you mean: 'Layer'" if name == "keras.layer" else "not provided here. [A-Z]"
+    with pytest.raises(ModuleNotFoundError, match=said):
+        importlib.import_module(f"mirrored.{name}")
+    first = ".".join(name.split(".")[:2])
+    assert importlib.util.find_spec(f"mirrored.{first}") is None
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'mirrored\.neither'$"):
+        importlib.import_module("mirrored.neither")
 
 
 @pytest.mark.parametrize("module", NAMES)

@@ -17,6 +17,7 @@ from mirrored._tracebacks import shorten
 
 _Class = TypeVar("_Class", bound=type)
 
+_homes: dict[str, str] = {}  # The names of public modules, with those of TensorFlow's.
 # How much of two names is the same, of 1, where one is taken for a misspelling of the other.
 _ALIKE, _VERY_ALIKE = 0.7, 0.85
 
@@ -157,6 +158,31 @@ def public_module(
 
     # Type checkers do not follow this: they would take every name for one that exists.
     vars(home).update(__dir__=listed, __getattr__=refuse)
+    _homes[module] = tensorflow
+
+
+class _AbsentModules:
+    """The last finder of imports: its error says what to use instead of an absent module."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        """Raise ModuleNotFoundError with advice, if there is any; no module is found here.
+
+        Args:
+            name: The whole name of the module.
+            path: Where its package is.
+            target: The module, where it is loaded again.
+        """
+        package, _, last = name.rpartition(".")
+        # `importlib.util.find_spec` asks whether there is such a module: there is none.
+        if package in _homes and sys._getframe(2).f_globals["__name__"] != "importlib.util":
+            text = _said_of(_homes[package], package, last)
+            if text:
+                raise ModuleNotFoundError(f"No module named {name!r}: {text}", name=name)
+
+
+if not any(type(each).__name__ == "_AbsentModules" for each in sys.meta_path):
+    sys.meta_path.append(_AbsentModules())
 
 
 def _said_of(tensorflow: str, module: str, name: str) -> str | None:

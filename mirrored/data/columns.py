@@ -258,10 +258,15 @@ def _check_mask(value: Any, name: str) -> None:
 
 
 def _dtype_advice(array: NDArray[Any]) -> str:
-    if array.dtype.kind in "SU":
-        return "Map the strings to integers first."
+    strings = array.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in array.flat)
+    if array.dtype.kind in "SU" or strings:
+        return "Map the strings to numbers first."
     if array.dtype.kind == "c":
         return "Pass the real and imaginary parts as separate features."
+    try:
+        array.astype(np.float32)
+    except (TypeError, ValueError):
+        return "Make each example an array of numbers, all of one shape."
     return "Convert it with `numpy.asarray(..., dtype='float32')`."
 
 

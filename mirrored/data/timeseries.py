@@ -98,10 +98,10 @@ def timeseries_dataset_from_array(
     _check_range(len(series), start_index, end_index)
     for name, value in (("sampling_rate", sampling_rate), ("sequence_stride", sequence_stride)):
         if value <= 0:
-            raise ValueError(f"`{name}` must be higher than 0. Received: {name}={value}")
+            raise ValueError(f"`{name}` must be higher than 0. Received: {name}={value!r}")
         if value >= len(series):
             raise ValueError(
-                f"`{name}` must be lower than the length of the data. Received: {name}={value}, "
+                f"`{name}` must be lower than the length of the data. Received: {name}={value!r}, "
                 f"for data of length {len(series)}"
             )
     check_count("sequence_length", sequence_length, least=1)

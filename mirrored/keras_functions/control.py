@@ -175,7 +175,7 @@ def scan(
         raise TypeError(f"`f` should be a callable. Received: f={f}")
     if not isinstance(unroll, bool) and (not isinstance(unroll, int) or unroll < 1):
         raise ValueError(
-            f"`unroll` must be an positive integer or boolean. Received: unroll={unroll}"
+            f"`unroll` must be an positive integer or boolean. Received: unroll={unroll!r}"
         )
     if xs is None and length is None:
         raise ValueError("Got no `xs` to scan over and `length` not provided.")

@@ -84,9 +84,11 @@ def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Tensor, Tensor
         array([1., 1., 1.], dtype=float32)
     """
     if not isinstance(bins, int):
-        raise TypeError(f"Argument `bins` must be of type `int`. Received: bins={bins}")
+        raise TypeError(f"Argument `bins` must be of type `int`. Received: bins={bins!r}")
     if bins < 1:
-        raise ValueError(f"Argument `bins` should be a non-negative integer. Received: bins={bins}")
+        raise ValueError(
+            f"Argument `bins` should be a non-negative integer. Received: bins={bins!r}"
+        )
     if range is not None and (len(range) != 2 or range[1] < range[0]):
         raise ValueError(f"The second element of `range` must be greater. Received: range={range}")
     tensor = ops.convert_to_tensor(x)

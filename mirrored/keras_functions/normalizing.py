@@ -33,7 +33,7 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: float | None = No
         array([0.6, 0.8], dtype=float32)
     """
     if not isinstance(order, int) or not order >= 1:
-        raise ValueError(f"Argument `order` must be an int >= 1. Received: order={order}")
+        raise ValueError(f"Argument `order` must be an int >= 1. Received: order={order!r}")
     tensor = _floats(x)
     tensor = tensor if tensor.ndim else ops.expand_dims(tensor, 0)
     least = _EPSILON if epsilon is None else epsilon

@@ -34,7 +34,7 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     if (axis + tensor.ndim if axis < 0 else axis) >= tensor.ndim:
         raise ValueError(f"Argument `axis` (received axis={axis}) is out of bounds.")
     if n < 0:
-        raise ValueError(f"Argument `n` must be a non-negative integer. Received: n={n}")
+        raise ValueError(f"Argument `n` must be a non-negative integer. Received: n={n!r}")
     behind, before = [slice(None)] * tensor.ndim, [slice(None)] * tensor.ndim
     behind[axis], before[axis] = slice(1, None), slice(None, -1)
     between = ops.not_equal if tensor.dtype == bool_ else ops.subtract

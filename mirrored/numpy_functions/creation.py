@@ -232,7 +232,7 @@ def linspace(
     if num < 0:
         raise ValueError(
             "Argument `num` (number of samples) must be a non-negative integer. "
-            f"Received: num={num}"
+            f"Received: num={num!r}"
         )
     kind = result_type(_times_one(start), _times_one(stop)) if dtype is not None else None
     first, last = (array(each, kind) for each in (start, stop))

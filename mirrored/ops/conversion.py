@@ -247,9 +247,12 @@ def _holds_numpy(value: Any) -> bool:
 
 
 def _unsupported(array: NDArray[Any], value: Any) -> str:
+    advice = "Convert it first, as with .astype('float32')"
+    if array.dtype.kind in "SU":
+        advice = "Map the strings to numbers"
     return (
         f"Cannot make a tensor of dtype {array.dtype}: tensors are {DTYPE_NAMES}. Received: "
-        f"{value!r:.80}. Convert it first, as with .astype('float32')."
+        f"{value!r:.80}. {advice}."
     )
 
 

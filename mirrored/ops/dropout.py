@@ -153,7 +153,8 @@ def _dropout(
     number = None if is_tensor(rate) else as_real(rate)
     if not is_tensor(rate) and (number is None or not 0 <= number < 1):
         raise ValueError(
-            f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
+            "`rate` must be a scalar tensor or a float in the range [0, 1). "
+            f"Received: rate={rate!r}"
         )
     values = adopt(x, None)
     if values.dtype not in FLOATS:

@@ -131,7 +131,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     first, last = as_tensors((start, stop))
     count = as_integer(num, "`num`")
     if count < 0:
-        raise InvalidArgumentError(f"There are 0 numbers or more. Received: num={count}")
+        raise InvalidArgumentError(f"There are 0 numbers or more. Received: num={count!r}")
     shape = broadcast_shapes("LinSpace", first.shape, last.shape)
     place = axis_of(axis, len(shape) + 1)
     wide = (*shape[:place], 1, *shape[place:])

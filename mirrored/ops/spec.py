@@ -370,6 +370,21 @@ def has_shape(shape: Shape, wanted: Sequence[int | None]) -> bool:
     return len(shape) == len(wanted) and all(size in (None, own) for size, own in sizes)
 
 
+def check_shape(what: str, shape: Shape, supplied: Sequence[int | None] | None) -> None:
+    """Raise ValueError unless a shape has the sizes that `set_shape` was called with.
+
+    Args:
+        what: The kind of object that has the shape.
+        shape: Its shape.
+        supplied: The sizes, of which None stands for any; None: any shape.
+    """
+    if supplied is not None and not has_shape(shape, tuple(supplied)):
+        raise ValueError(
+            f"{what}'s shape {shape_text(shape)} is not compatible with supplied shape "
+            f"[{','.join(map(str, supplied))}]."
+        )
+
+
 def as_integers(value: Any, what: str) -> tuple[int, ...]:
     """Return `value`, an integer or a sequence of them, as Python's integers.
 

@@ -22,7 +22,7 @@ from mirrored.devices import Device, device, empty_with, place
 from mirrored.devices.timing import copy_work, observers, tell
 from mirrored.errors import DevicesResetError
 from mirrored.ops.sharing import capsule, is_readable, shared
-from mirrored.ops.spec import DType, TensorSpec, has_shape, shape_text
+from mirrored.ops.spec import DType, TensorSpec, check_shape
 from mirrored.ops.tensor_shape import TensorShape
 
 _new_tuple = tuple.__new__  # Shapes of tensors need no check.
@@ -359,11 +359,7 @@ class Tensor(Operators):
         Raises:
             ValueError: It has another one.
         """
-        if shape is not None and not has_shape(self.shape, tuple(shape)):
-            raise ValueError(
-                f"Tensor's shape {shape_text(self.shape)} is not compatible with supplied shape "
-                f"{shape_text(tuple(shape))}."
-            )
+        check_shape("Tensor", self.shape, shape)
 
     @property
     def assign(self) -> Callable[..., Any]:

@@ -396,9 +396,12 @@ def _lone(structure: Any, names: list[str]) -> Any:
     if isinstance(structure, dict) and len(names) == 1 and names[0] in structure:
         return _lone(structure[names[0]], names)
     if isinstance(structure, list | tuple | dict):
+        joined = "examples, join them with `numpy.stack(x)`"
+        if isinstance(structure, dict):
+            joined = "columns, join them with `numpy.column_stack(list(x.values()))`"
         raise ValueError(
             "`x` must be one array, as the model has one input. Received: "
-            f"{_described(structure)}. If they are the examples, join them with `numpy.stack`."
+            f"{_described(structure)}. If they are the {joined}."
         )
     return structure
 

@@ -51,7 +51,7 @@ class SeedGenerator(Seeds):
         self.name = unique_name("seed_generator") if name is None else check_name(name)
         number = 1 + new_seed() % 10**9 if seed is None else as_integer(seed)
         if number is None:
-            raise ValueError(f"Argument `seed` must be an integer. Received: seed={seed}")
+            raise ValueError(f"Argument `seed` must be an integer. Received: seed={seed!r}")
         self.state: Variable = state_variable(
             np.array([number, 0], np.int64), f"{self.name}/seed_generator_state"
         )

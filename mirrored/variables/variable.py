@@ -18,6 +18,7 @@ from mirrored._contexts import Within
 from mirrored._name_scope import scoped
 from mirrored._tracebacks import shorten
 from mirrored.ops.hooks import recorded_by
+from mirrored.ops.spec import check_shape
 from mirrored.ops.tensor import Tensor, value_text
 from mirrored.program import variable_creation
 from mirrored.program.variable_access import variable_writes
@@ -194,7 +195,7 @@ def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "
     "tf.Variable",
     "T astype batch_scatter_update clip count_up_to create eval experimental_ref "
     "from_proto graph handle initial_value initialized_value initializer is_initialized item load "
-    "max mean min op ravel read_value_no_copy ref reshape set_shape sum to_proto tolist transpose",
+    "max mean min op ravel read_value_no_copy ref reshape sum to_proto tolist transpose",
 )
 class Variable(Scatters, metaclass=_VariableType):
     """A value that can be assigned. It computes as the tensor that it holds when it is read.
@@ -273,6 +274,17 @@ class Variable(Scatters, metaclass=_VariableType):
     def constraint(self) -> Callable[[Any], Any] | None:
         """What optimizers make of its new value; None: they leave it as it is."""
         return self._constraint
+
+    def set_shape(self, shape: Any) -> None:
+        """Check that the variable has a shape, which never changes.
+
+        Args:
+            shape: Its sizes, of which some may be None; None: any shape.
+
+        Raises:
+            ValueError: It has another shape.
+        """
+        check_shape("Variable", self.shape, shape)
 
     def read_value(self) -> Tensor:
         """Return the value; a later assign does not change what was returned."""

@@ -41,6 +41,10 @@ DATA: dict[str, tuple[dict[str, Any], str]] = {
         {"x": [[1.0], [1.0, 2.0]]},
         "Can't convert non-rectangular Python sequence to Tensor",
     ),
+    "columns in a dict": (
+        {"x": {"a": X[:, 0], "b": X[:, 1]}},
+        "columns, join them with `numpy.column_stack(list(x.values()))`",
+    ),
     "objects": ({"x": X.astype(object)}, f"`x` {NUMBERS}x with dtype object"),
     "strings": ({"x": X.astype(str)}, f"`x` {NUMBERS}x with dtype <U"),
     "complex numbers": ({"x": X.astype(complex)}, f"`x` {NUMBERS}x with dtype complex128"),

@@ -153,10 +153,15 @@ def test_weights_of_several_targets() -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "objects": (
         {"x": np.array([None, {}, 1], dtype=object)},
-        r"`x` must hold numbers .* x with dtype object.*float32",
+        r"`x` must hold numbers .* x with dtype object.*Make each example an array of numbers",
     ),
+    "numbers as objects": (
+        {"x": np.array([None, 2.0, 1], dtype=object)},
+        r"`x` must hold numbers .* x with dtype object.*Convert it with `numpy.asarray\(.*float32",
+    ),
+    "strings as objects": ({"x": np.array([[1, "a"]] * 3, dtype=object)}, "Map the strings to num"),
     "no array": ({"x": object()}, r"`x` must hold numbers .* dtype object"),
-    "strings": ({"x": ["a", "b", "c"]}, r"x with dtype <U1. Map the strings to integers"),
+    "strings": ({"x": ["a", "b", "c"]}, r"x with dtype <U1. Map the strings to numbers"),
     "text": ({"x": "abc"}, r"x with dtype <U3"),
     "bytes": ({"y": np.array([b"a", b"b", b"c"])}, r"y with dtype \|S1. Map the strings"),
     "complex": ({"x": np.ones((3, 1), complex)}, r"dtype complex128. Pass the real and"),

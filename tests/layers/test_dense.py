@@ -70,7 +70,7 @@ def test_softmax_outputs_remember_their_logits() -> None:
 def test_units_must_be_a_positive_integer(units: object) -> None:
     text = (
         "Received an invalid value for `units`, expected a positive integer. "
-        f"Received: units={units}"
+        f"Received: units={units!r}"
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         Dense(units)  # type: ignore[arg-type]

@@ -79,7 +79,7 @@ def test_a_generator_may_be_shared() -> None:
 def test_other_rates_are_refused(rate: object) -> None:
     text = (
         "Invalid value received for argument `rate`. Expected a float value between 0 and 1. "
-        f"Received: rate={rate}"
+        f"Received: rate={rate!r}"
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         Dropout(rate)  # type: ignore[arg-type]

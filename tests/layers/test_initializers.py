@@ -332,7 +332,7 @@ def test_random_values_are_floats(row: Any, dtype: str) -> None:
 def test_other_seeds_are_refused(row: Any, seed: object) -> None:
     text = (
         "`seed` argument should be an instance of `SeedGenerator` or an integer. "
-        f"Received: seed={seed}"
+        f"Received: seed={seed!r}"
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         type(row[0])(seed=seed)
@@ -342,7 +342,7 @@ def test_other_seeds_are_refused(row: Any, seed: object) -> None:
     ("kwargs", "text"),
     [
         ({"scale": 0.0}, "`scale` must be positive float. Received: scale=0.0"),
-        ({"scale": "a"}, "`scale` must be positive float. Received: scale=a"),
+        ({"scale": "a"}, "`scale` must be positive float. Received: scale='a'"),
         ({"mode": "fan"}, "Invalid `mode` argument: fan. Please use one of fan_in, fan_out"),
         ({"distribution": "x"}, "Invalid `distribution` argument: x. Please use one of uniform"),
     ],

@@ -109,7 +109,7 @@ REFUSED = [(kind, name, None) for kind, name in ((L1, "l1"), (L2, "l2"))] + [
 def test_other_factors_are_refused(kind: Any, name: str, factor: object) -> None:
     text = (
         f"Invalid value for argument {name}: expected a non-negative float. "
-        f"Received: {name}={factor}"
+        f"Received: {name}={factor!r}"
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         kind(**{name: factor})

@@ -214,3 +214,11 @@ def test_a_write_may_return_nothing(method: str) -> None:
     variable = Variable(2.0)
     assert getattr(variable, method)(2.0, read_value=False) is None
     assert variable.numpy() == {"assign": 2.0, "assign_add": 4.0, "assign_sub": 0.0}[method]
+
+
+def test_set_shape_checks_the_shape() -> None:
+    variable = Variable([1.0, 2.0])
+    for shape in ([2], [None], None):
+        variable.set_shape(shape)
+    with pytest.raises(ValueError, match=r"shape \[2\] is not compatible with supplied shape \[3"):
+        variable.set_shape([3])

@@ -81,7 +81,7 @@ class BinaryAccuracy(Comparison):
         if not 0 <= threshold <= 1:
             raise ValueError(
                 "Invalid value for argument `threshold`. Expected a value in interval [0, 1]. "
-                f"Received: threshold={threshold}"
+                f"Received: threshold={threshold!r}"
             )
         super().__init__(dtype, name)
         self.threshold = threshold

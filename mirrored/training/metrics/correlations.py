@@ -193,7 +193,7 @@ class R2Score(Counting):
         if num_regressors < 0:
             raise ValueError(
                 "Invalid value for argument `num_regressors`. Expected a value >= 0. "
-                f"Received: num_regressors={num_regressors}"
+                f"Received: num_regressors={num_regressors!r}"
             )
         super().__init__(dtype, name)
         self.class_aggregation, self.num_regressors = class_aggregation, num_regressors

@@ -173,7 +173,7 @@ def _inner(num_thresholds: int, thresholds: Any) -> list[float]:
     if num_thresholds <= 1:
         raise ValueError(
             "Argument `num_thresholds` must be an integer > 1. "
-            f"Received: num_thresholds={num_thresholds}"
+            f"Received: num_thresholds={num_thresholds!r}"
         )
     check_most(num_thresholds)
     return [each / (num_thresholds - 1) for each in range(1, num_thresholds - 1)]

@@ -163,9 +163,11 @@ def _check(average: Any, beta: Any, threshold: Any) -> None:
                 f"Received: {name}={value} of type '{type(value)}'"
             )
     if beta <= 0.0:
-        raise ValueError(f"Invalid `beta` argument value. It should be > 0. Received: beta={beta}")
+        raise ValueError(
+            f"Invalid `beta` argument value. It should be > 0. Received: beta={beta!r}"
+        )
     if threshold is not None and not 0.0 < threshold <= 1.0:
         raise ValueError(
             "Invalid `threshold` argument value. It should verify 0 < threshold <= 1. "
-            f"Received: threshold={threshold}"
+            f"Received: threshold={threshold!r}"
         )

@@ -26,12 +26,12 @@ class OperatingPoint(Counting):
         if value < 0 or value > 1:
             raise ValueError(
                 f"Argument `{self._argument}` must be in the range [0, 1]. "
-                f"Received: {self._argument}={value}"
+                f"Received: {self._argument}={value!r}"
             )
         if num_thresholds <= 0:
             raise ValueError(
                 "Argument `num_thresholds` must be an integer > 0. "
-                f"Received: num_thresholds={num_thresholds}"
+                f"Received: num_thresholds={num_thresholds!r}"
             )
         check_most(num_thresholds)
         super().__init__(dtype, name)
