@@ -11,6 +11,7 @@ import numpy as np
 
 from mirrored._arguments import explained
 from mirrored.training.cloning import clone_model
+from mirrored.training.losses import BinaryCrossentropy, BinaryFocalCrossentropy
 from mirrored.training.model import Model
 
 try:
@@ -185,6 +186,8 @@ class SKLearnClassifier(ClassifierMixin, _Wrapper):  # type: ignore[misc]  # As 
         >>> fitted = classifier.fit([[0.0], [1.0], [2.0]], ["low", "high", "high"])
         >>> [str(label) for label in fitted.classes_]
         ['high', 'low']
+        >>> fitted.predict_proba([[0.0], [1.0]]).shape
+        (2, 2)
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -195,10 +198,43 @@ class SKLearnClassifier(ClassifierMixin, _Wrapper):  # type: ignore[misc]  # As 
     def decision_function(self, X: Any) -> Any:
         """Return the model's outputs, of shape (examples, classes).
 
+        For two classes they are, as in scikit-learn, of shape (examples,): how much larger the
+        output of the second class is.
+
         Args:
             X: The inputs, of shape (examples, features).
         """
-        return self._outputs(X)
+        outputs = self._outputs(X)
+        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes in float64, of shape (examples, classes).
+
+        They are the model's outputs, divided by their sum. Where the model's loss is one of logits,
+        their softmax or, for a binary loss, their sigmoid comes first.
+
+        Args:
+            X: The inputs, of shape (examples, features).
+
+        Raises:
+            ValueError: The outputs are neither logits nor probabilities.
+        """
+        outputs = self._outputs(X).astype(np.float64)
+        loss = self.model_.loss
+        if getattr(loss, "from_logits", False):
+            if isinstance(loss, BinaryCrossentropy | BinaryFocalCrossentropy):
+                outputs = np.exp(-np.logaddexp(0.0, -outputs))
+            else:
+                outputs = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        elif outputs.size and not (outputs.min() >= 0.0 and outputs.max() <= 1.0):
+            raise ValueError(
+                "The outputs of the model are no probabilities. Received: outputs from "
+                f"{outputs.min():.6g} to {outputs.max():.6g}, and the loss {loss!r}. Let "
+                'the last layer have the activation "softmax", or give the loss `from_logits=True`.'
+            )
+        total = outputs.sum(axis=1, keepdims=True)
+        alike = np.full_like(outputs, 1.0 / outputs.shape[1])
+        return np.divide(outputs, total, out=alike, where=total > 0.0)
 
     def _encoded(self, y: Any) -> Any:
         kind = type_of_target(y, raise_unknown=True)
