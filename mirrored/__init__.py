@@ -118,6 +118,7 @@ if _typing.TYPE_CHECKING:
     from mirrored import dtypes as dtypes
     from mirrored import experimental as experimental
     from mirrored import initializers as initializers
+    from mirrored import io as io
     from mirrored import linalg as linalg
     from mirrored import losses as losses
     from mirrored import math as math
@@ -313,6 +314,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "io",
     "is_symbolic_tensor",
     "is_tensor",
     "keras",
@@ -434,7 +436,7 @@ compat: _typing.Any
 
 _LATE = {
     "mirrored": (
-        "callbacks config debugging dtypes experimental initializers linalg losses math metrics "
+        "callbacks config debugging dtypes experimental initializers io linalg losses math metrics "
         "nest nn optimizers profiler random summary test train"
     ),
     "mirrored.autodiff.custom_gradients": "custom_gradient grad_pass_through recompute_grad",

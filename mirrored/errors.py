@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CollectiveError",
     "CollectiveTimeoutError",
+    "DataLossError",
     "DeviceLostError",
     "DeviceUnavailableError",
     "DevicesResetError",
@@ -43,6 +44,10 @@ class _WithMessage:
 
 class InvalidArgumentError(_WithMessage, ValueError, RuntimeError):
     """An operation or a public call was given something that it cannot work with."""
+
+
+class DataLossError(_WithMessage, ValueError):
+    """A file of records is damaged, or ends in the middle of one."""
 
 
 class FailedPreconditionError(_WithMessage, RuntimeError):

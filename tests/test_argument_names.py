@@ -156,6 +156,7 @@ MADE_BY_USERS = {
     for name, kind in CALLS.items()
     if inspect.isclass(kind)
     and kind.__name__ not in MADE_INSIDE
+    and kind.__module__ is not None  # Those of protobuf's messages.
     and not kind.__module__.startswith("numpy")
     and not issubclass(kind, BaseException | enum.Enum)
 }

@@ -83,6 +83,7 @@ ALIAS_MODULES = [
     mr.experimental.dlpack,
     mr.experimental.numpy,
     mr.experimental.numpy.random,
+    mr.io,
     mr.keras,
     mr.layers,
     mr.nn.experimental,

@@ -286,9 +286,9 @@ def absent_members(tensorflow: str) -> Callable[[_Class], _Class]:
 
     Example:
         >>> import mirrored as mr
-        >>> mr.data.Dataset.list_files("*.csv")
+        >>> mr.data.Dataset.ragged_batch
         Traceback (most recent call last):
-        AttributeError: mirrored has no `tf.data.Dataset.list_files`: not provided here. Use ...
+        AttributeError: mirrored has no `tf.data.Dataset.ragged_batch`: not provided here. Use ...
     """
 
     def decorate(cls: _Class) -> _Class:

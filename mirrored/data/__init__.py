@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.data.dataset_arguments import AUTOTUNE as AUTOTUNE
     from mirrored.data.options import Options as Options
     from mirrored.data.options import ThreadingOptions as ThreadingOptions
+    from mirrored.data.record_files import TFRecordDataset as TFRecordDataset
 
 __all__ = [
     "AUTOTUNE",
@@ -28,6 +29,7 @@ __all__ = [
     "Iterator",
     "NumpyIterator",
     "Options",
+    "TFRecordDataset",
     "ThreadingOptions",
     "experimental",
 ]
@@ -37,5 +39,6 @@ _LATE = {
     "mirrored.data.dataset": "Dataset",
     "mirrored.data.dataset_arguments": "AUTOTUNE",
     "mirrored.data.options": "Options ThreadingOptions",
+    "mirrored.data.record_files": "TFRecordDataset",
 }
 _public_module("tf.data", __name__, _LATE)

@@ -115,6 +115,11 @@ def _outline(element: Element) -> Any:
     if isinstance(element, tuple):
         return {"tuple": [_outline(part) for part in element]}
     check_arrays(specs_of(element))
+    if element.dtype.kind == "O":
+        raise TypeError(
+            "Strings are not kept in a file. Received: `cache` with a filename, of elements with "
+            "strings. Parse them before, or keep them in memory by `cache()`."
+        )
     return element.dtype.name
 
 

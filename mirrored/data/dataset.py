@@ -5,6 +5,7 @@ class, and most of it what that says to users: the work is in the transforms tha
 Methods whose elements are of the same kind as before stand in the classes that it derives from.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, Self, TypeVar, cast, overload
 
@@ -25,15 +26,17 @@ from mirrored.data.dataset_arguments import (
     slices_of,
     transforms_of,
 )
+from mirrored.data.files import matching
 from mirrored.data.mixing_methods import MixingMethods
 from mirrored.data.mixtures import Drawn
 from mirrored.data.nested_transforms import Windowed
 from mirrored.data.pipeline import ElementT
 from mirrored.data.rng import Rng
-from mirrored.data.sources import Counted, Transform, zipped
+from mirrored.data.sources import Counted, Slices, Transform, zipped
 from mirrored.data.spec import check_callable
 from mirrored.data.states import Scanned, States
 from mirrored.ops import Tensor, as_dtype, int64
+from mirrored.ops.strings import StringTensor, as_strings
 from mirrored.ops.tensor import Operators
 
 _Array = np.ndarray[Any, Any] | Operators | list[Any]
@@ -187,6 +190,41 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
         """
         made = cls(Counted(range_of(args), as_dtype(output_type)))
         return cast("Dataset[Tensor]", made)
+
+    @classmethod
+    def list_files(
+        cls,
+        file_pattern: Any,
+        shuffle: bool | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> "Dataset[StringTensor]":
+        """Return the names of files that match patterns, as strings.
+
+        Args:
+            file_pattern: A pattern of Python's `glob`, or several in a list.
+            shuffle: Whether they come in another random order in each iteration, as where it is
+                None; else they are sorted.
+            seed: The seed of that order; None takes one from the global seed.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: A pattern is no path.
+            InvalidArgumentError: No file matches.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> import mirrored as mr
+            >>> folder = pathlib.Path(tempfile.mkdtemp())
+            >>> (folder / "a.csv").touch()
+            >>> [each.numpy()[-5:] for each in mr.data.Dataset.list_files(folder / "*.csv")]
+            [b'a.csv']
+        """
+        names = matching(file_pattern)
+        files: Any = cls(Slices(as_strings([os.fsencode(each) for each in names]), len(names)))
+        if shuffle is None or shuffle:
+            files = files.shuffle(len(names), seed)
+        return cast("Dataset[StringTensor]", files)
 
     @classmethod
     def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:

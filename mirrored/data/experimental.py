@@ -23,6 +23,8 @@ from mirrored.data.applied import shuffle_and_repeat as shuffle_and_repeat
 from mirrored.data.applied import take_while as take_while
 from mirrored.data.applied import unbatch as unbatch
 from mirrored.data.applied import unique as unique
+from mirrored.data.csv_files import CsvDataset as CsvDataset
+from mirrored.data.csv_files import make_csv_dataset as make_csv_dataset
 from mirrored.data.dataset_arguments import AUTOTUNE as AUTOTUNE
 from mirrored.data.optional import Optional as Optional
 from mirrored.data.options import AutoShardPolicy as AutoShardPolicy
@@ -43,6 +45,7 @@ __all__ = [
     "AutotuneAlgorithm",
     "AutotuneOptions",
     "Counter",
+    "CsvDataset",
     "DistributeOptions",
     "ExternalStatePolicy",
     "OptimizationOptions",
@@ -59,6 +62,7 @@ __all__ = [
     "get_structure",
     "group_by_window",
     "ignore_errors",
+    "make_csv_dataset",
     "map_and_batch",
     "sample_from_datasets",
     "scan",

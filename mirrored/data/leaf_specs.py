@@ -12,6 +12,7 @@ from mirrored import _nest
 from mirrored._arguments import explained
 from mirrored.ops import TensorSpec, as_dtype
 from mirrored.ops.conversion import is_tensor
+from mirrored.ops.strings import StringSpec
 
 
 @explained
@@ -52,10 +53,10 @@ class LeafSpec:
             and all(want in (None, have) for want, have in zip(self.shape, shape, strict=True))
         )
 
-    def public(self) -> TensorSpec:
+    def public(self) -> TensorSpec | StringSpec:
         """Return it as users see it."""
         shape: Any = self.shape
-        return TensorSpec(shape, self.dtype)
+        return StringSpec(shape) if self.dtype.kind == "O" else TensorSpec(shape, self.dtype)
 
     def batched(self, size: int | None) -> "LeafSpec":
         """Return that of such parts joined along a new first axis."""

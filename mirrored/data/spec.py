@@ -17,6 +17,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor, transfer
 from mirrored.ops.conversion import adopt, is_tensor, to_array
 from mirrored.ops.hooks import graph_scope, only, recorded_by
+from mirrored.ops.strings import StringTensor
 
 Element = Any  # An array, a dataset, or a tuple or dict of elements.
 Elements = Generator[Element, None, None]  # `close` ends what works for it, threads included.
@@ -36,6 +37,8 @@ def to_leaf(value: Any, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
     """Return a value as a read-only array that nobody else holds."""
     if isinstance(value, Nested):
         raise TypeError(f"It is a dataset: {value!r}.")
+    if isinstance(value, StringTensor):
+        return value._array
     is_own = isinstance(value, (*_OWN, Tensor))
     if is_tensor(value):
         value = adopt(value, None)
@@ -93,10 +96,14 @@ def to_tensors(element: Element) -> Any:
     """Return an element with a tensor on CPU:0 for each array."""
     cpu = get_device("CPU:0")
     if _is_flat(element):  # The usual case, and much the faster.
-        return tuple([transfer(array, cpu) for array in element])
+        return tuple(
+            [StringTensor(a) if a.dtype.kind == "O" else transfer(a, cpu) for a in element]
+        )
 
     def tensor(leaf: Any) -> Any:
-        return leaf if isinstance(leaf, Nested) else transfer(leaf, cpu)
+        if isinstance(leaf, Nested):
+            return leaf
+        return StringTensor(leaf) if leaf.dtype.kind == "O" else transfer(leaf, cpu)
 
     return _nest.map_structure(tensor, element)
 

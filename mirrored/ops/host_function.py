@@ -19,6 +19,7 @@ from mirrored.ops.hooks import active_recorder, in_graph
 from mirrored.ops.host_tensor import transfer
 from mirrored.ops.recorded_host_function import recorded_call
 from mirrored.ops.spec import DType, TensorSpec, as_dtype
+from mirrored.ops.strings import StringTensor
 from mirrored.ops.tensor import Tensor
 
 
@@ -56,7 +57,7 @@ def numpy_function(
     is_eager = active_recorder() is None and not in_graph()
 
     def run(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        results = func(*(arrays if is_eager else [each[()] for each in arrays]))
+        results = func(*(arrays if is_eager else map(_scalar, arrays)))
         nothing = results is None and not dtypes
         values = [] if nothing else list(results) if several else [results]
         if len(values) != len(dtypes):
@@ -67,16 +68,16 @@ def numpy_function(
         pairs = zip(values, dtypes, strict=True)
         return [_checked(*each, position) for position, each in enumerate(pairs)]
 
-    given = [adopt(value, None) for value in inp]
     if active_recorder() is not None:
-        made: list[Any] = list(recorded_call(run, given, dtypes, eager=False))
+        inputs = [adopt(value, None) for value in inp]
+        made: list[Any] = list(recorded_call(run, inputs, dtypes, eager=False))
         return made if several else made[0]
-    arrays = [np.asarray(each.numpy()) for each in given]
+    arrays = [_on_host(value) for value in inp]
     log_placement("PyFunc", device)
     start = perf_counter_ns() if observers else 0
     results = run(*arrays)
     if start:
-        nbytes = sum(array.nbytes for array in arrays)
+        nbytes = sum(getattr(array, "nbytes", 0) for array in arrays)
         tell(kernel_work("PyFunc", (), device, nbytes, 0), start)
     tensors = [transfer(each, device) for each in results]
     return tensors if several else tensors[0]
@@ -138,7 +139,9 @@ def py_function(
         for each in (Tout if several else [Tout])
     ]
     dtypes = [each.dtype if isinstance(each, TensorSpec) else each for each in wanted]
-    given = [adopt(value, None) for value in inp]
+    given: list[Any] = [
+        value if isinstance(value, StringTensor) else adopt(value, None) for value in inp
+    ]
 
     def run(*tensors: Tensor) -> list[Tensor]:
         result = func(*tensors)
@@ -164,6 +167,17 @@ def py_function(
     else:
         made = list(run(*given))
     return made if several else made[0]
+
+
+def _on_host(value: Any) -> Any:
+    """Return an input as an array; strings as bytes."""
+    if isinstance(value, StringTensor):
+        return value.numpy()
+    return np.asarray(adopt(value, None).numpy())
+
+
+def _scalar(array: Any) -> Any:
+    return array if isinstance(array, bytes) else array[()]
 
 
 def _checked(value: Any, dtype: DType, position: int) -> NDArray[Any]:

@@ -151,6 +151,12 @@ def model_to_dot(
     Raises:
         ValueError: The model is not built.
         ImportError: pydot is not installed.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.utils.model_to_dot(mr.Sequential([mr.layers.Dense(2)]))
+        Traceback (most recent call last):
+        ValueError: This model has not yet been built. Build the model first by calling ...
     """
     found = _diagram(
         model,

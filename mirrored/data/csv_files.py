@@ -1,0 +1,479 @@
+"""Datasets of the numbers in CSV files.
+
+Fields are those of Python's `csv`; columns of strings are refused by name.
+"""
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored._arguments import explained
+from mirrored.data.dataset import Dataset
+from mirrored.data.dataset_arguments import as_count
+from mirrored.data.failures import attempt
+from mirrored.data.files import matching, names_of
+from mirrored.data.leaf_specs import LeafSpec
+from mirrored.data.pipeline import Pipeline
+from mirrored.data.record_files import named_files
+from mirrored.data.records import compression_of
+from mirrored.data.rng import Iteration
+from mirrored.data.sources import Transform
+from mirrored.data.spec import Element, Elements
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops import as_dtype, float32, float64, int32, int64
+from mirrored.ops.conversion import is_tensor
+from mirrored.ops.strings import StringTensor
+
+_INFERRED = (int32, int64, float32, float64)  # In the order in which TensorFlow tries them.
+
+
+class Column:
+    """How a field becomes a number.
+
+    Args:
+        default: A dtype, where each record has the field, or the number for one that is empty.
+    """
+
+    def __init__(self, default: Any) -> None:
+        value = default.numpy() if is_tensor(default) else default
+        if isinstance(value, list | tuple | np.ndarray) and np.size(value) <= 1:
+            self.default = None if np.size(value) == 0 else np.ravel(np.asarray(value))[0]
+            dtype: Any = np.asarray(value).dtype
+        elif isinstance(value, bool | int | float | np.number):
+            self.default, dtype = value, int32 if isinstance(value, int) else float32
+            dtype = value.dtype if isinstance(value, np.number) else dtype
+        else:
+            self.default, dtype = None, value
+        if isinstance(dtype, str) or np.dtype(dtype).kind in "SUO":
+            raise TypeError(
+                f"Columns of CSV files are numbers. Received: {default!r:.200}. Leave the column "
+                "out by `select_cols`, or map its strings to numbers with pandas."
+            )
+        self.dtype = as_dtype(dtype)
+        if self.dtype not in _INFERRED:
+            raise TypeError(
+                "Columns of CSV files are float32, float64, int32 or int64. Received: "
+                f"{self.dtype.name}. Use `cast` behind it."
+            )
+
+    def number(self, field: str | None, index: int, place: int) -> NDArray[Any]:
+        """Return a field as a scalar."""
+        if not field:
+            if self.default is None:
+                raise InvalidArgumentError(
+                    f"Field {place} is required but missing in record {index}! Give the column a "
+                    "default value."
+                )
+            return np.asarray(self.default, self.dtype)
+        try:
+            if "_" in field:  # Python's numbers may have them.
+                raise ValueError(field)
+            if self.dtype.kind == "f":
+                return np.asarray(float(field), self.dtype)
+            value = int(field)
+            if (
+                not -(2 ** (8 * self.dtype.itemsize - 1))
+                <= value
+                < 2 ** (8 * self.dtype.itemsize - 1)
+            ):
+                raise ValueError("out of range")
+            return np.asarray(value, self.dtype)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"Field {place} in record {index} is not a valid {self.dtype.name}: {field}"
+            ) from error
+
+
+class CsvRows(Transform):
+    """The rows of CSV files, each a tuple of scalars.
+
+    Args:
+        names: The files.
+        columns: The columns that are read.
+        places: Which fields they are; None: all of them.
+        compression: How files are compressed.
+        header: Whether the first line of each file is left out.
+        delimiter: What is between fields.
+        quotes: Whether quotation marks have a meaning.
+        missing: A field that counts as empty.
+    """
+
+    known = True
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        columns: Sequence[Column],
+        places: Sequence[int] | None,
+        compression: str,
+        header: bool,
+        delimiter: str,
+        quotes: bool,
+        missing: str,
+    ) -> None:
+        self._names, self._columns, self._places = names, columns, places
+        self._compression, self._header, self._missing = compression, header, missing
+        self._format = delimiter, quotes
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of tuples."""
+        index = 0
+        for name in self._names:
+            with opened(name, self._compression) as file:
+                for number, fields in enumerate(rows_of(file, *self._format)):
+                    if self._header and number == 0:
+                        continue
+                    yield attempt(self._row, fields, index)
+                    index += 1
+
+    def _row(self, fields: list[str], index: int) -> Element:
+        expected = len(self._columns)
+        if self._places is None:
+            if len(fields) != expected:
+                raise InvalidArgumentError(
+                    f"Expect {expected} fields but have {len(fields)} in record {index}"
+                )
+            chosen = list(enumerate(fields))
+        else:
+            if max(self._places) >= len(fields):
+                raise InvalidArgumentError(
+                    f"Expect more than {max(self._places)} fields but have {len(fields)} in record "
+                    f"{index}"
+                )
+            chosen = [(place, fields[place]) for place in self._places]
+        return tuple(
+            column.number(None if field == self._missing else field, index, place)
+            for column, (place, field) in zip(self._columns, chosen, strict=True)
+        )
+
+    def specs(self) -> Any:
+        """Return those of the columns."""
+        return tuple(LeafSpec((), column.dtype) for column in self._columns)
+
+
+def opened(name: str, compression: str, encoding: str = "utf-8") -> IO[str]:
+    """Return a file's text."""
+    if compression == "ZLIB":
+        with open(name, "rb") as file:
+            return io.StringIO(zlib.decompress(file.read()).decode(encoding), newline="")
+    if compression == "GZIP":
+        return gzip.open(name, "rt", encoding=encoding, newline="")
+    return open(name, encoding=encoding, newline="")
+
+
+def rows_of(file: IO[str], delimiter: str, quotes: bool) -> Iterator[list[str]]:
+    """Return the fields of each row; an empty line is one empty field."""
+    read = csv.reader(
+        file, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    )
+    return (row or [""] for row in read)
+
+
+@explained
+class CsvDataset(Dataset[Any]):
+    r"""The rows of CSV files, each a tuple of scalars.
+
+    Args:
+        filenames: A file, several in a list, or a dataset of their names.
+        record_defaults: For each column that is read a dtype, where no field of it is empty, or
+            the number for those that are.
+        compression_type: "GZIP", "ZLIB", or "" or None for none.
+        buffer_size: Accepted; files have Python's buffers.
+        header: Whether the first line of each file is left out.
+        field_delim: What is between fields: one character.
+        use_quote_delim: Whether quotation marks around fields are taken off.
+        na_value: A field that counts as empty.
+        select_cols: The numbers of the columns to read, in order; None: all.
+        exclude_cols: The numbers of those not to read.
+
+    Raises:
+        TypeError: A column is none of numbers.
+        ValueError: Arguments exclude each other, or there are other numbers of columns.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import mirrored as mr
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+        >>> _ = path.write_text("1,2.5\n2,\n")
+        >>> rows = mr.data.experimental.CsvDataset(path, [mr.int32, 0.0])
+        >>> [(int(a), float(b)) for a, b in rows]
+        [(1, 2.5), (2, 0.0)]
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_defaults: Sequence[Any],
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        header: bool = False,
+        field_delim: str = ",",
+        use_quote_delim: bool = True,
+        na_value: str = "",
+        select_cols: Sequence[int] | None = None,
+        exclude_cols: Sequence[int] | None = None,
+    ) -> None:
+        columns = [Column(each) for each in record_defaults]
+        if select_cols is not None and exclude_cols is not None:
+            raise InvalidArgumentError(
+                "Either select_cols or exclude_cols should be specified, not both."
+            )
+        places = None if select_cols is None else [*select_cols]
+        if exclude_cols is not None:
+            count = len(columns) + len(exclude_cols)
+            places = [place for place in range(count) if place not in exclude_cols]
+        if places is not None and (len(places) != len(columns) or places != sorted({*places})):
+            raise InvalidArgumentError(
+                "`select_cols` names each column of `record_defaults`, strictly increasing. "
+                f"Received: select_cols={places}, {len(columns)} defaults"
+            )
+        options: Any = (
+            columns,
+            places,
+            compression_of(compression_type),
+            header,
+            field_delim,
+            use_quote_delim,
+            na_value,
+        )
+        if not isinstance(filenames, Pipeline):
+            super().__init__(CsvRows(names_of(filenames, "filenames"), *options))
+            return
+
+        def rows(file: StringTensor) -> Dataset[Any]:
+            return Dataset(CsvRows(names_of(file, "filenames"), *options))
+
+        files: Any = filenames
+        super().__init__(files.flat_map(rows)._transform)
+
+
+@explained
+def make_csv_dataset(
+    file_pattern: Any,
+    batch_size: int,
+    column_names: Sequence[str] | None = None,
+    column_defaults: Sequence[Any] | None = None,
+    label_name: str | None = None,
+    select_columns: Sequence[Any] | None = None,
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    header: bool = True,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    shuffle_buffer_size: int = 10000,
+    shuffle_seed: int | None = None,
+    prefetch_buffer_size: int | None = None,
+    num_parallel_reads: int | None = None,
+    sloppy: bool = False,
+    num_rows_for_inference: int | None = 100,
+    compression_type: str | None = None,
+    ignore_errors: bool = False,
+    encoding: str = "utf-8",
+) -> Dataset[Any]:
+    r"""Return batches of the columns of CSV files, by their names.
+
+    Args:
+        file_pattern: A pattern of files, or several in a list.
+        batch_size: How many rows a batch joins.
+        column_names: The names of all columns; None: those of the first line.
+        column_defaults: As for `CsvDataset`, for the columns that are read; None: what the first
+            rows tell.
+        label_name: The column that is the target; None: there is none.
+        select_columns: The names or numbers of the columns to read; None: all.
+        field_delim: What is between fields.
+        use_quote_delim: Whether quotation marks around fields are taken off.
+        na_value: A field that counts as empty.
+        header: Whether the first line of each file has names.
+        num_epochs: How many times to go over the rows; None: without end.
+        shuffle: Whether rows, and files, come in random order.
+        shuffle_buffer_size: How many rows the buffer of the order holds.
+        shuffle_seed: The seed of the order; None takes one from the global seed.
+        prefetch_buffer_size: How many batches are made ahead; None: 1.
+        num_parallel_reads: How many files rows come from alternately; None: 1.
+        sloppy: Accepted: the order is always the same.
+        num_rows_for_inference: How many rows tell the columns' dtypes; None: all.
+        compression_type: "GZIP", "ZLIB", or "" or None for none.
+        ignore_errors: Whether to leave out rows that cannot be read.
+        encoding: The files' encoding, for their names and dtypes.
+
+    Returns:
+        A dataset of dicts of columns, or of pairs of such a dict and the label.
+
+    Raises:
+        InvalidArgumentError: No file matches.
+        ValueError: A name is none of a column.
+        TypeError: A column is none of numbers.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import mirrored as mr
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+        >>> _ = path.write_text("a,b,y\n1,0.5,0\n2,1.5,1\n")
+        >>> dataset = mr.data.experimental.make_csv_dataset(
+        ...     str(path), 2, label_name="y", num_epochs=1, shuffle=False
+        ... )
+        >>> features, label = next(iter(dataset))
+        >>> features["b"].numpy(), label.numpy()
+        (array([0.5, 1.5], dtype=float32), array([0, 1], dtype=int32))
+    """
+    files = matching(file_pattern)
+    compression = compression_of(compression_type)
+    names = _names(files, column_names, header, compression, field_delim, use_quote_delim, encoding)
+    places = _places(names, select_columns)
+    if label_name is not None and label_name not in [names[place] for place in places]:
+        raise ValueError(
+            "`label_name` provided must be one of the columns. Received: "
+            f"label_name={label_name!r}, columns {[names[place] for place in places]}"
+        )
+    if column_defaults is None:
+        inferred = _Inferred(files, places, compression, header, field_delim, use_quote_delim)
+        column_defaults = inferred.defaults(names, na_value, num_rows_for_inference, encoding)
+    elif len(column_defaults) != len(places):
+        raise ValueError(
+            f"`column_defaults` has one for each column that is read. Received: "
+            f"{len(column_defaults)} for {len(places)} columns"
+        )
+
+    def rows(of: Any) -> Dataset[Any]:
+        return CsvDataset(
+            of,
+            column_defaults or (),
+            compression,
+            header=header,
+            field_delim=field_delim,
+            use_quote_delim=use_quote_delim,
+            na_value=na_value,
+            select_cols=places,
+        )
+
+    dataset = named_files(files)
+    if shuffle:
+        dataset = dataset.shuffle(len(files), shuffle_seed)
+    cycle = (
+        1
+        if num_parallel_reads is None
+        else as_count("num_parallel_reads", num_parallel_reads, least=1)
+    )
+    dataset = dataset.interleave(rows, cycle)
+    if ignore_errors:
+        dataset = dataset.ignore_errors()
+    if shuffle:
+        dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
+    dataset = dataset.repeat(num_epochs)
+    dataset = dataset.batch(batch_size, drop_remainder=num_epochs is None)
+    titles = [names[place] for place in places]
+
+    def named(*columns: Any) -> Any:
+        features = dict(zip(titles, columns, strict=True))
+        if label_name is None:
+            return features
+        label = features.pop(label_name)
+        return features, label
+
+    return dataset.map(named).prefetch(1 if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+def _names(
+    files: list[str],
+    given: Sequence[str] | None,
+    header: bool,
+    compression: str,
+    delimiter: str,
+    quotes: bool,
+    encoding: str,
+) -> list[str]:
+    """Return the names of all columns."""
+    if given is None and not header:
+        raise ValueError("Cannot infer column names without a header line. Give `column_names`.")
+    names = [] if given is None else [*given]
+    for name in files if header else ():
+        with opened(name, compression, encoding) as file:
+            found = next(rows_of(file, delimiter, quotes), [])
+        if not names:
+            names = found
+        if given is None and found != names:
+            raise ValueError(
+                f"All input CSV files must have the same column names in the header row. File "
+                f"{name} has different column names: {found}, not {names}."
+            )
+    if len({*names}) != len(names):
+        raise ValueError(f"Cannot have duplicate column names. Received: {names}")
+    return names
+
+
+def _places(names: list[str], chosen: Sequence[Any] | None) -> list[int]:
+    """Return the numbers of the columns that are read."""
+    if chosen is None:
+        return [*range(len(names))]
+    unknown = [each for each in chosen if not isinstance(each, int) and each not in names]
+    if unknown:
+        raise ValueError(
+            f"Value '{unknown[0]}' in `select_columns` is none of the columns. Received: columns "
+            f"{names}"
+        )
+    return sorted(each if isinstance(each, int) else names.index(each) for each in chosen)
+
+
+class _Inferred:
+    """What the first rows of files tell of columns."""
+
+    def __init__(
+        self,
+        files: list[str],
+        places: list[int],
+        compression: str,
+        header: bool,
+        delimiter: str,
+        quotes: bool,
+    ) -> None:
+        self._files, self._places, self._compression = files, places, compression
+        self._header, self._format = header, (delimiter, quotes)
+
+    def defaults(
+        self, names: list[str], missing: str, rows: int | None, encoding: str
+    ) -> list[Any]:
+        """Return a default of the narrowest dtype that holds the fields, as TensorFlow does."""
+        found = [0] * len(self._places)
+        for fields in self._rows(rows, encoding):
+            for number, place in enumerate(self._places):
+                field = fields[place] if place < len(fields) else ""
+                while field not in ("", missing) and not _fits(field, found[number]):
+                    found[number] += 1
+                    if found[number] == len(_INFERRED):
+                        raise TypeError(
+                            f"Columns of CSV files are numbers. Received: {field!r:.200} in the "
+                            f"column {names[place]!r}. Leave it out by `select_columns`, or map "
+                            "its strings to numbers with pandas."
+                        )
+        return [np.zeros((), _INFERRED[each])[()] for each in found]
+
+    def _rows(self, most: int | None, encoding: str) -> Iterator[list[str]]:
+        count = 0
+        for name in self._files:
+            with opened(name, self._compression, encoding) as file:
+                for number, fields in enumerate(rows_of(file, *self._format)):
+                    if self._header and number == 0:
+                        continue
+                    if most is not None and count >= most:
+                        return
+                    count += 1
+                    yield fields
+
+
+def _fits(field: str, number: int) -> bool:
+    """Return whether a dtype holds a field."""
+    dtype = _INFERRED[number]
+    try:
+        if dtype.kind == "i":
+            return np.iinfo(dtype).min <= int(field) <= np.iinfo(dtype).max
+        value = float(field)
+    except ValueError:
+        return False
+    return dtype == float64 or not np.isfinite(value) or abs(value) <= np.finfo(dtype).max

@@ -1,0 +1,45 @@
+"""Names of files: as users give them to datasets that read files, and as patterns."""
+
+import glob
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from mirrored._files import as_path
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.strings import StringTensor
+
+
+def names_of(given: Any, what: str) -> list[str]:
+    """Return the names of files.
+
+    Args:
+        given: A path, a string of a dataset's element, or several in a list.
+        what: The argument's name.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(given, StringTensor):
+        return [os.fsdecode(each) for each in given._array.ravel()]
+    if isinstance(given, bytes | str | os.PathLike):
+        return [os.fsdecode(given)]
+    if isinstance(given, Iterable):
+        return [name for each in given for name in names_of(each, what)]
+    raise TypeError(
+        f"`{what}` must be a `mr.data.Dataset` of strings, or a path or a list of paths. Received: "
+        f"{given!r:.200}."
+    )
+
+
+def matching(patterns: Any) -> list[str]:
+    """Return the files that match any of some patterns, sorted.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
+    wanted = [as_path(each, "file") for each in names_of(patterns, "file_pattern")]
+    found = sorted({name for each in wanted for name in glob.glob(each)})
+    if not found:
+        raise InvalidArgumentError(f"No files matched pattern: {', '.join(wanted)}")
+    return found
