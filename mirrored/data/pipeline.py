@@ -16,7 +16,6 @@ from mirrored.data.leaf_specs import public_specs
 from mirrored.data.positions import Position, elements_from, go_on_after, position_of, words_of
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.data.spec import Nested, check_arrays, to_numpy, to_tensors
-from mirrored.data.states import States, reduced
 from mirrored.devices import get_device
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops import Tensor, transfer
@@ -99,6 +98,8 @@ class Pipeline(Nested, Generic[ElementT]):
                 "Received: a call while a function was being recorded. Call it outside, and give "
                 "the function the result; or loop over the dataset in the function."
             )
+        from mirrored.data.states import States, reduced  # Few programs need it.
+
         states = States(initial_state, "reduce_func", reduce_func)
         return to_tensors(reduced(self._host_elements(), states))
 
