@@ -220,7 +220,7 @@ print(len(kept))
 def test_bytes_that_are_others(
     model: mr.Model, tmp_path_factory: Any, changes: list[tuple[int, int]]
 ) -> None:
-    """A file is refused with our error, or read; HDF5 has no checksums of values."""
+    """A file is refused with our error, or read."""
     path = tmp_path_factory.mktemp("fuzz") / "x.weights.h5"
     model.save_weights(path)
     data = bytearray(path.read_bytes())
@@ -236,3 +236,45 @@ def test_bytes_that_are_others(
     if refused is not None:
         assert str(path) in str(refused)
         assert [each.tobytes() for each in model.get_weights()] == before
+
+
+def test_a_flipped_bit(model: mr.Model, tmp_path: Path) -> None:
+    """The file is refused, or read as it was: checksums are of values, places and types."""
+    path = tmp_path / "x.weights.h5"
+    model.save_weights(path)
+    data = path.read_bytes()
+    with h5py.File(path) as file:
+        start = file[KERNEL].id.get_offset() * 8
+    saved = [each.tobytes() for each in model.get_weights()]
+    others = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(3)])
+    before = others.get_weights()
+    anywhere = np.random.default_rng(0).choice(len(data) * 8, 60, replace=False)
+    for bit in [*range(start, start + 32), *anywhere.tolist()]:
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        others.set_weights(before)
+        try:
+            others.load_weights(path)
+        except WeightsFileError:
+            continue
+        assert not start <= bit < start + 32
+        assert [each.tobytes() for each in others.get_weights()] == saved, bit
+
+
+def test_a_program_that_changes_values_deletes_their_checksum(
+    model: mr.Model, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.weights.h5"
+    model.save_weights(path)
+    with h5py.File(path, "r+") as file:
+        file[KERNEL][0, 0] = 5.0
+    _refused(model, path, r"checksum of 'layers/dense/vars/0' does not fit .* attribute 'crc32'")
+    with h5py.File(path, "r+") as file:
+        file[KERNEL].attrs["crc32"] = "text"
+    _refused(model, path, "checksum of 'layers/dense/vars/0' does not fit")
+    with h5py.File(path, "r+") as file:
+        del file[KERNEL].attrs["crc32"]
+    others = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(3)])
+    others.load_weights(path)
+    assert others.get_weights()[0][0, 0] == 5.0

@@ -7,6 +7,7 @@ in the file itself, and their sizes are compared before memory is taken.
 import contextlib
 import errno
 import math
+import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -23,6 +24,7 @@ from mirrored.variables import Variable
 _VARS = "vars"
 _OLD = "_layer_checkpoint_dependencies"
 _WHAT_HDF5_RAISES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ArithmeticError)
+_CHECKSUM = "crc32"  # An attribute of each array, which Keras leaves alone.
 _NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute that says so.
 
 
@@ -49,11 +51,10 @@ class WrittenGroup:
                 f"Files of weights hold numbers. Received: {self._where!r} with {key!r} of dtype "
                 f"{array.dtype}. Convert it first."
             )
+        dataset = self._group.create_dataset(key, data=array)
         if array.dtype.name == _NARROW:
-            narrow = self._group.create_dataset(key, data=array)
-            narrow.attrs["dtype"] = _NARROW
-        else:
-            self._group[key] = array
+            dataset.attrs["dtype"] = _NARROW
+        dataset.attrs[_CHECKSUM] = _checksum(f"{self._where}/{key}", array)
         self._file.check()
 
     def __getitem__(self, key: str) -> NDArray[Any]:
@@ -153,7 +154,15 @@ class ReadGroup:
             array = np.empty(shape, dtype.newbyteorder("="))
             if array.size:
                 dataset.read_direct(array)
-        return array.view(as_dtype(_NARROW)) if dtype.kind == "V" else array
+            array = array.view(as_dtype(_NARROW)) if dtype.kind == "V" else array
+            is_right = _CHECKSUM not in dataset.attrs or _fits(dataset, self._where, key, array)
+        if not is_right:
+            raise WeightsFileError(
+                f"{self.reader.noun} is corrupt: the checksum of '{self._where}/{_VARS}/{key}' "
+                "does not fit its data. Restore the file from another copy; or, where a program "
+                f"has changed the data on purpose, let it delete the attribute {_CHECKSUM!r}."
+            )
+        return array
 
     def spec(self, key: str) -> Spec:
         """Return shape and dtype of an array, of which nothing is read."""
@@ -327,6 +336,21 @@ def _problem_of(dataset: Any) -> str | None:
     if dataset.id.get_storage_size() != size or ends > dataset.file.id.get_filesize():
         return "an array of which the file has not all values."
     return None
+
+
+def _checksum(where: str, array: NDArray[Any]) -> np.uint32:
+    """Return a checksum of an array, and of its place, shape and dtype, which a bit changes too."""
+    said = f"{where} {array.dtype.name} {array.shape}".encode()
+    data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
+    return np.uint32(zlib.crc32(data.data, zlib.crc32(said)))
+
+
+def _fits(dataset: Any, where: str, key: str, array: NDArray[Any]) -> bool:
+    """Return whether an array is the one that its checksum was computed of."""
+    kept = dataset.attrs.get_id(_CHECKSUM)
+    if kept.shape != () or kept.dtype != np.uint32:  # Of another type it might take much memory.
+        return False
+    return bool(dataset.attrs[_CHECKSUM] == _checksum(f"{where}/{key}", array))
 
 
 def _is_narrow(dataset: Any) -> bool:
