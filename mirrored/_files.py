@@ -23,7 +23,8 @@ PathName = str | os.PathLike[str]
 
 _Value = TypeVar("_Value")
 
-_TEMPORARY = re.compile(r"(?P<name>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_ENDING = ".mirrored.tmp"  # No other program's file ends so.
+_TEMPORARY = re.compile(rf"(?P<name>.+)\.[0-9a-f]{{8}}{re.escape(_ENDING)}", re.DOTALL)
 _NEW = 3600.0  # Seconds for which an empty temporary file may be one whose writer just made it.
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISDIR, "a folder"),
@@ -267,15 +268,12 @@ def replacing(path: PathName, what: str) -> Iterator[IO[bytes]]:
 def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
     temporary = _unused_name(target)
     try:  # An interrupt may come as soon as there is a file, and must leave nothing behind.
-        # Its mode is what any new file gets; tempfile's would shut others out.
-        with open(temporary, "x+b") as file:
+        with open(temporary, "x+b", opener=_with_mode(target)) as file:
             with contextlib.suppress(OSError):  # A file system may have no locks.
                 _lock(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
             os.replace(temporary, target)  # It is held until it has its name.
     except BaseException as error:
         with contextlib.suppress(OSError):  # It is not there; and what went wrong first is told.
@@ -286,9 +284,33 @@ def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
         raise
 
 
+def _with_mode(target: str) -> Callable[[str, int], int]:
+    """Return what creates a file with another one's mode, or that of any new file without one.
+
+    From the start, so that nobody else reads what is being written. (tempfile's mode would shut
+    others out.)
+    """
+    mode: int | None = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = stat.S_IMODE(os.stat(target).st_mode)
+
+    def create(path: str, flags: int) -> int:
+        if mode is None:
+            return os.open(path, flags, 0o666)
+        descriptor = os.open(path, flags, mode & 0o777)
+        try:
+            os.fchmod(descriptor, mode)  # The mask of new files is not for it.
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    return create
+
+
 def _unused_name(target: str) -> str:
     while True:
-        temporary = f"{target}.{os.urandom(4).hex()}.tmp"
+        temporary = f"{target}.{os.urandom(4).hex()}{_ENDING}"
         if not os.path.lexists(temporary):
             return temporary
 

@@ -44,8 +44,8 @@ def fail_with(error: BaseException) -> Callable[..., None]:
 class FullDisk:
     """A file that takes half of what is written and then has no space."""
 
-    def __init__(self, path: str, mode: str) -> None:
-        self._file = open(path, mode)  # noqa: SIM115 - closed at the exit.
+    def __init__(self, path: str, mode: str, **options: Any) -> None:
+        self._file = open(path, mode, **options)  # noqa: SIM115 - closed at the exit.
 
     def __enter__(self) -> "FullDisk":
         return self
@@ -61,7 +61,7 @@ class FullDisk:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def interrupted_open(path: str, mode: str) -> None:
+def interrupted_open(path: str, mode: str, **options: Any) -> None:
     """Make the file, and be interrupted before anybody has it."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     raise KeyboardInterrupt
@@ -148,7 +148,7 @@ def test_data_is_on_disk_before_the_name_and_the_name_before_the_end(
     monkeypatch.setattr(os, "fsync", log_fsync)
     monkeypatch.setattr(os, "replace", log_replace)
     write(path)
-    assert events == ["open folder", "sync data", "rename", "sync folder"]
+    assert events == ["open folder", "open data", "sync data", "rename", "sync folder"]
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,17 @@ def test_permissions_of_a_new_file(path: Path, mask: int) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
 
 
-def test_permissions_of_an_existing_file_stay(path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_permissions_of_an_existing_file_are_those_of_the_new_one_from_the_start(
+    path: Path, mode: int
+) -> None:
     path.write_bytes(OLD)
-    path.chmod(0o640)
-    write(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    path.chmod(mode)
+    with replacing(path, "file") as file:
+        (temporary,) = path.parent.glob("*.tmp")
+        assert stat.S_IMODE(temporary.stat().st_mode) == mode
+        file.write(NEW)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_read_only_file_is_not_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,23 +351,27 @@ def held(path: Path) -> Iterator[None]:
 def test_leftovers(remove: Callable[[Path], None], tmp_path: Path) -> None:
     """Those of killed writers go: not what is held, nor new and empty, nor of another name."""
     contents = {
-        "w.0123abcd.tmp": b"part",
-        "w.4567abcd.tmp": b"held",
-        "w.89abcdef.tmp": b"",
-        "w.00000000.tmp": b"",
-        "other.0123abcd.tmp": b"part",
-        "w.0123ABCD.tmp": b"part",
-        "w.0123abc.tmp": b"part",
+        "w.0123abcd.mirrored.tmp": b"part",
+        "w.4567abcd.mirrored.tmp": b"held",
+        "w.89abcdef.mirrored.tmp": b"",
+        "w.00000000.mirrored.tmp": b"",
+        "other.0123abcd.mirrored.tmp": b"part",
+        "w.0123ABCD.mirrored.tmp": b"part",
+        "w.0123abc.mirrored.tmp": b"part",
+        "w.0123abcd.tmp": b"of a user",
         "w": b"whole",
     }
     for name, data in contents.items():
         (tmp_path / name).write_bytes(data)
-    os.mkfifo(tmp_path / "w.ffffffff.tmp")
-    os.utime(tmp_path / "w.00000000.tmp", (0, time.time() - 7200))
-    with held(tmp_path / "w.4567abcd.tmp"):
+    os.mkfifo(tmp_path / "w.ffffffff.mirrored.tmp")
+    os.utime(tmp_path / "w.00000000.mirrored.tmp", (0, time.time() - 7200))
+    with held(tmp_path / "w.4567abcd.mirrored.tmp"):
         remove(tmp_path / "w")
     left = {each.name for each in tmp_path.iterdir()}
-    assert left == {*contents, "w.ffffffff.tmp"} - {"w.0123abcd.tmp", "w.00000000.tmp"}
+    assert left == {*contents, "w.ffffffff.mirrored.tmp"} - {
+        "w.0123abcd.mirrored.tmp",
+        "w.00000000.mirrored.tmp",
+    }
 
 
 def test_the_file_of_a_living_writer_is_no_leftover(
@@ -390,7 +400,7 @@ def test_the_file_of_a_living_writer_is_no_leftover(
 def test_a_file_system_without_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writing goes on, and nothing is taken for a leftover."""
     monkeypatch.setattr(fcntl, "flock", fail_with(OSError(errno.ENOLCK, "No locks available")))
-    leftover = path.with_name("file.0123abcd.tmp")
+    leftover = path.with_name("file.0123abcd.mirrored.tmp")
     leftover.write_bytes(OLD)
     write(path)
     remove_leftovers(str(path.parent), lambda name: True)

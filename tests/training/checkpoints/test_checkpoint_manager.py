@@ -189,8 +189,13 @@ def test_a_file_that_cannot_be_deleted(
 
 
 def test_what_a_killed_program_left(checkpoint: mr.train.Checkpoint, tmp_path: Path) -> None:
-    own = ["ckpt-1.01234567.tmp", "ckpt-77.89abcdef.tmp"]
-    others = ["best-1.01234567.tmp", "ckpt.01234567.tmp", "ckpt-1.tmp", "ckpt-x.01234567.tmp"]
+    own = ["ckpt-1.01234567.mirrored.tmp", "ckpt-77.89abcdef.mirrored.tmp"]
+    others = [
+        "best-1.01234567.mirrored.tmp",
+        "ckpt.01234567.mirrored.tmp",
+        "ckpt-1.tmp",
+        "ckpt-x.01234567.mirrored.tmp",
+    ]
     for name in (*own, *others):
         (tmp_path / name).write_bytes(b"part")
     mr.train.CheckpointManager(checkpoint, tmp_path, None).save()
