@@ -28,6 +28,21 @@ def unique_name(prefix: str) -> str:
     return prefix if count == 0 else f"{prefix}_{count}"
 
 
+def one_line(name: str) -> str:
+    r"""Return a name with escapes for what is not printable, such as line breaks.
+
+    Args:
+        name: The name.
+
+    Example:
+        >>> one_line("a\nb")
+        'a\\nb'
+    """
+    if name.isprintable():
+        return name
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
+
+
 def check_name(name: object) -> str:
     """Return ``name`` when it can name a layer: a string without the separator ``/``.
 

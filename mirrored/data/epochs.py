@@ -82,7 +82,7 @@ class Epochs:
             arrays: The examples.
             for_what: The method that asks, named in errors.
             batch_size: The number of examples in a global batch.
-            steps: How many batches an epoch has; at most those of a pass.
+            steps: How many batches an epoch has; where a pass has fewer it is shorter.
             steps_name: The argument that `steps` was given for.
             goes_on: Whether an epoch goes on where the one before ended.
             shuffled: Whether each pass is in another order, by the global seed.

@@ -11,6 +11,7 @@ from mirrored._numbers import as_integer
 from mirrored.backends import MEGABYTE, precision
 from mirrored.devices.names import PhysicalDevice
 from mirrored.devices.registry import (
+    MOST_SIMULATED,
     LogicalDeviceConfiguration,
     Simulation,
     checked_bool,
@@ -261,7 +262,7 @@ def set_simulated_gpus(count: int, memory_limit: float | None = None) -> None:
         memory_limit: The memory of each in MB (2**20 bytes), None for no limit.
 
     Raises:
-        ValueError: The count is not a whole number from 0, or the limit is not above 0.
+        ValueError: The count is not a whole number from 0 to 1024, or the limit is not above 0.
         RuntimeError: The devices are initialised, and this would change them.
 
     Example:
@@ -358,6 +359,10 @@ def _checked_count(value: object, name: str) -> int:
     if count is None or count < 0:
         raise InvalidArgumentError(
             f"`{name}` must be a whole number, 0 or more. Received: {name}={value!r}"
+        )
+    if count > MOST_SIMULATED:
+        raise InvalidArgumentError(
+            f"There are at most {MOST_SIMULATED} simulated GPUs. Received: {name}={value!r}"
         )
     return count
 

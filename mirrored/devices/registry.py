@@ -19,6 +19,8 @@ from mirrored.devices.logical_device import Device
 from mirrored.devices.names import PhysicalDevice
 from mirrored.errors import InvalidArgumentError
 
+MOST_SIMULATED = 1024  # GPUs: each takes some time to make.
+
 
 @explained
 class LogicalDeviceConfiguration(NamedTuple):
@@ -341,10 +343,12 @@ def _card(hardware: Hardware) -> str:
 
 def _simulation_from_environment() -> Simulation:
     text = os.environ.get("MIRRORED_SIMULATED_GPUS", "").strip()
-    if text and not (text.isascii() and text.isdigit()):
+    is_number = text.isascii() and text.isdigit() and len(text) < 10
+    if text and not (is_number and int(text) <= MOST_SIMULATED):
         raise InvalidArgumentError(
-            "The environment variable MIRRORED_SIMULATED_GPUS must be a number of GPUs, 0 or "
-            f"more. Received: {text!r}. Set it as in MIRRORED_SIMULATED_GPUS=4, or unset it."
+            "The environment variable MIRRORED_SIMULATED_GPUS must be a number of GPUs from 0 to "
+            f"{MOST_SIMULATED}. Received: {text!r:.80}. Set it as in MIRRORED_SIMULATED_GPUS=4, or "
+            "unset it."
         )
     return Simulation(int(text or 0), None)
 

@@ -158,14 +158,7 @@ class GivenData:
         size = self.default_size if self.batch_size is None else self.batch_size
         if size is None:  # As in Keras, where only the number of steps is said.
             size = _BATCH_SIZE if self.steps is None else -(-arrays.size // self.steps)
-        steps = available = -(-arrays.size // size)
-        if self.steps is not None:
-            steps = self.steps
-        if steps > available:
-            raise ValueError(
-                f"`{self._steps_name}` is more than the data has: {arrays.size} examples in "
-                f"batches of {size} make {available}. Received: {self._steps_name}={steps}"
-            )
+        steps = -(-arrays.size // size) if self.steps is None else self.steps
         return Epochs.of_arrays(
             arrays,
             self.use,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from mirrored._naming import one_line
 from mirrored.graph import Node
 from mirrored.layers import Layer
 from mirrored.training.network import Network
@@ -85,7 +86,11 @@ def summarize(
     rows = []
     for callee, depth in _nested(_between(callees, layer_range), expand_nested):
         prefix = f"{_NESTED * depth}└ " if depth else ""
-        row = [f"{prefix}{callee.name} ({_kind(callee)})", _shape_of(callee), _size_of(callee)]
+        row = [
+            f"{prefix}{one_line(callee.name)} ({_kind(callee)})",
+            _shape_of(callee),
+            _size_of(callee),
+        ]
         if nodes:
             row.append(_connections(callee, nodes))
         if show_trainable:
@@ -94,7 +99,7 @@ def summarize(
         rows.append(row)
     head = ["Layer (type)", "Output Shape", "Param #"]
     head += ["Connected to"] * bool(nodes) + ["Trainable"] * show_trainable
-    return Summary(f'Model: "{model.name}"', head, rows, _totals(model))
+    return Summary(f'Model: "{one_line(model.name)}"', head, rows, _totals(model))
 
 
 def show(table: Summary, text: str, print_fn: Callable[[str], Any] | None) -> None:
@@ -220,7 +225,7 @@ def _branching(model: Network) -> set[Node]:
 def _connections(callee: Any, nodes: set[Node]) -> str:
     """Return what a layer is called on, with the numbers of the calls and of their results."""
     found = [
-        f"{before.callee.name}[{before.callee._inbound_nodes.index(before)}][{tensor.index}]"
+        f"{one_line(before.callee.name)}[{before.callee._inbound_nodes.index(before)}][{tensor.index}]"
         for node in callee._inbound_nodes
         if node in nodes
         for tensor in node.inputs

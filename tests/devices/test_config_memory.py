@@ -281,6 +281,11 @@ def test_a_count_that_is_none(count: Any) -> None:
     assert devices.list_physical_devices("GPU") == []
 
 
+def test_more_than_are_made() -> None:
+    with pytest.raises(ValueError, match=r"at most 1024 simulated GPUs\. Received: count=1025"):
+        devices.set_simulated_gpus(1025)
+
+
 @pytest.mark.parametrize("limit", [0, -1, math.nan, math.inf, "1", True])
 def test_a_limit_that_is_none(limit: Any) -> None:
     with pytest.raises(ValueError, match="`memory_limit` must be a number of MB above 0"):

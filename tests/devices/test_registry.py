@@ -28,7 +28,7 @@ def test_simulated_gpus_by_environment(
     assert len(devices.list_logical_devices("GPU")) == count
 
 
-@pytest.mark.parametrize("value", ["four", "-1", "1.5", "4,2", "²"])
+@pytest.mark.parametrize("value", ["four", "-1", "1.5", "4,2", "²", "1025", "99999999", "9" * 20])
 def test_a_malformed_number_of_simulated_gpus(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("MIRRORED_SIMULATED_GPUS", value)
     for listing in (devices.list_physical_devices, devices.list_logical_devices):

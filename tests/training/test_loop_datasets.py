@@ -297,6 +297,26 @@ def test_steps_past_the_end(
     assert "interrupting `predict`" in caplog.text
 
 
+def test_steps_past_the_end_of_arrays(
+    make: Callable[..., mr.Model], caplog: pytest.LogCaptureFixture
+) -> None:
+    """They warn as those of a dataset do, and as Keras' do; the epoch is a shorter one."""
+    model, steps = make(), -(-len(X) // BATCH) + 1
+    expected = model.evaluate(X, Y, BATCH, verbose=0)
+    assert model.evaluate(X, Y, BATCH, steps=steps, verbose=0) == expected
+    assert len(model.predict(X, BATCH, steps=steps, verbose=0)) == len(X)
+    other = make()
+    history = model.fit(X, Y, BATCH, epochs=2, shuffle=False, verbose=0).history
+    past = {"steps_per_epoch": steps, "validation_data": (X, Y), "validation_batch_size": BATCH}
+    longer = other.fit(
+        X, Y, BATCH, epochs=2, shuffle=False, validation_steps=steps, **past, verbose=0
+    )
+    assert longer.history["loss"] == history["loss"]
+    assert longer.history["val_loss"][-1] == model.evaluate(X, Y, BATCH, verbose=0)[0]
+    for use in ("`evaluate`", "`predict`", "this epoch of `fit`", "`validation`"):
+        assert caplog.text.count(f"interrupting {use}") == 1
+
+
 def test_no_more_is_read_than_steps_ask_for(make: Callable[..., mr.Model]) -> None:
     """A generator goes on in the next call where the last one left it."""
     model, reference = make(), make()

@@ -62,6 +62,18 @@ def test_a_graph_says_what_its_layers_are_called_on() -> None:
     ]
 
 
+def test_a_line_break_in_a_name_forges_no_line() -> None:
+    begin = mr.layers.Input((2,), name="in\nother (Dense)")
+    end = mr.layers.Dense(1, name="a\rb\u2028c")(begin)
+    model = mr.Model(begin, [end, mr.layers.Dense(1, name="é")(begin)], name="net\nTotal params: 0")
+    given: list[str] = []
+    model.summary(print_fn=given.append)
+    (text,) = given
+    assert len(text.splitlines()) == 11
+    for shown in ("net\\nTotal params: 0", "in\\nother (Dense)", "a\\rb\\u2028c", "é (Dense)"):
+        assert shown in text
+
+
 def test_a_function_gets_the_whole_text() -> None:
     """As Keras 3's does, in one call."""
     given: list[str] = []
