@@ -462,6 +462,7 @@ _public_module(
     "tf",
     __name__,
     _LATE,
+    unlisted=("autodiff",),  # All that it has is listed here.
     bfloat16=_bfloat16,
     compat=_partial(_import_module, "mirrored.compat"),
 )

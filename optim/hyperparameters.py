@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Self, TypedDict
 
+from mirrored._reprs import made_with
+
 
 class OtherSettings(TypedDict, total=False):
     """Settings of optimizers that say themselves how weights decay; `Optimizer` has the others."""
@@ -56,6 +58,9 @@ class LearningRateSchedule:
             f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in order "
             "to be serializable."
         )
+
+    def __repr__(self) -> str:
+        return made_with(self)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -13,6 +13,7 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._name_scope import name_scope
+from mirrored._reprs import made_with
 from mirrored.distribute import Strategy, get_replica_context, has_strategy
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
@@ -125,6 +126,9 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         self._make_variables(rate)
         self._warned: set[str] = set()
         self._base_attributes = frozenset(vars(self))
+
+    def __repr__(self) -> str:
+        return made_with(self, always=("learning_rate",))
 
     def _make_variables(self, rate: Any) -> None:
         self._learning_rate: Variable | Callable[..., Any] = rate

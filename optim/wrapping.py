@@ -6,6 +6,7 @@ Their own step calls those of the others, and is one step: all of it is written,
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from mirrored._reprs import made_with
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.ops.spec import Shape
 from mirrored.optim.optimizer import Optimizer
@@ -18,6 +19,9 @@ class Wrapping(Optimizer):
     """Base of such optimizers: a subclass says which one is for which variable."""
 
     _inner: list[Optimizer]
+
+    def __repr__(self) -> str:
+        return made_with(self, never=("name", "learning_rate"))  # Those inside have theirs.
 
     def _wrap(self, optimizer: Any) -> None:
         """Have an optimizer inside.

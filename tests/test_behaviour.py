@@ -112,6 +112,9 @@ HELD: dict[str, dict[str, str]] = {
     "test_argument_names.py": {
         "argument-names": "test_a_misspelt_or_old_argument_names_the_right_one",
     },
+    "test_reprs.py": {
+        "reprs": "test_what_it_is_made_with test_a_strategy_lists_tensorflows_names_and_a_users",
+    },
     "test_tracebacks.py": {
         "tracebacks": "test_they_end_at_the_users_line test_errors_keep_what_they_were_raised_from",
     },

@@ -47,7 +47,7 @@ def public(module: str) -> set[str]:
     """Return the names that a module of ours makes public."""
     home = importlib.import_module("mirrored" + module.removeprefix("tf"))
     late = inspect.get_annotations(home)  # What is there when it is first asked for.
-    return {name for name in (*dir(home), *late) if not name.startswith("_")}
+    return {name for name in (*dir(home), *home.__all__, *late) if not name.startswith("_")}
 
 
 PUBLIC = {module: public(module) for module in NAMES}

@@ -8,7 +8,7 @@ import builtins
 import functools
 import opcode
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -97,6 +97,7 @@ def public_module(
     tensorflow: str,
     module: str,
     late: Mapping[str, str] | None = None,
+    unlisted: Collection[str] = (),
     **made: Callable[[], Any],
 ) -> None:
     """Let a module show what is public in it, and say of other names what to use instead.
@@ -109,6 +110,7 @@ def public_module(
         tensorflow: The module's name in TensorFlow, as in "tf.keras.layers".
         module: Its name here.
         late: Names that are loaded when they are first asked for, as `LateNames` has them.
+        unlisted: Public names that `dir` leaves out.
         **made: Names that are not shown, and what makes each.
 
     Example:
@@ -133,7 +135,7 @@ def public_module(
         others = (name for name in known if name[:2] == "__" or hasattr(builtins, name))
         # A file called `input.py` would be among them.
         shown = (name for name in others if not isinstance(there.get(name), ModuleType))
-        return sorted({*there["__all__"], *shown})
+        return sorted({*there["__all__"], *shown}.difference(unlisted))
 
     def refuse(name: str) -> Any:
         if name in names:

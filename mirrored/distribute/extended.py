@@ -32,6 +32,9 @@ class StrategyExtended(_overrides.Subclassable):
     def __init__(self, strategy: ReplicaStrategy) -> None:
         self._strategy = strategy
 
+    def __repr__(self) -> str:
+        return f"<extended of {self._strategy!r}>"
+
     @property
     def worker_devices(self) -> tuple[str, ...]:
         """The full names of the devices that replicas run on."""

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from mirrored import _nest, _overrides
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
+from mirrored._reprs import made_with
 from mirrored.devices import hold_devices
 from mirrored.distribute.context import (
     check_cross_replica,
@@ -41,6 +42,22 @@ from mirrored.variables import Variable, variable_creator_scope
 
 if TYPE_CHECKING:
     from mirrored.distribute.extended import StrategyExtended
+
+_HERE = "/job:localhost/replica:0/task:0/device:"  # As all devices of a process begin.
+# The public members of TensorFlow's strategies that these have.
+_SHOWN = {
+    "cluster_resolver",
+    "distribute_datasets_from_function",
+    "experimental_distribute_dataset",
+    "experimental_distribute_values_from_function",
+    "experimental_local_results",
+    "extended",
+    "gather",
+    "num_replicas_in_sync",
+    "reduce",
+    "run",
+    "scope",
+}
 
 # For type checkers: what a replica may return as one value.
 _Value = TypeVar("_Value", bound=Operators | float)
@@ -79,6 +96,19 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         self._executor = executor
         self._thread_pool: ThreadPool | None = None
         hold_devices(self)
+
+    def __repr__(self) -> str:
+        try:
+            arguments = self.arguments()
+        except TypeError:  # A subclass of a user's own does not say.
+            arguments = {}
+        return made_with(self, arguments).replace(_HERE, "")
+
+    def __dir__(self) -> list[str]:
+        """Return what TensorFlow's strategies have too, and what a subclass adds."""
+        classes = [each for each in type(self).__mro__ if each.__module__.startswith("mirrored.")]
+        own = {name for each in classes for name in vars(each)} - _SHOWN
+        return [name for name in super().__dir__() if name.startswith("_") or name not in own]
 
     def __copy__(self) -> "Strategy":
         return self

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
+from mirrored._reprs import made_with
+
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -20,6 +22,9 @@ class Configured:
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make one like it, by name, as plain values."""
         return arguments_of(self)
+
+    def __repr__(self) -> str:
+        return made_with(self)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -11,6 +11,7 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored._naming import check_name, unique_name
 from mirrored._numbers import as_integer
+from mirrored._reprs import made_with
 from mirrored.ops.op import OPS
 from mirrored.ops.rng_state import new_seed
 from mirrored.ops.tensor import Tensor
@@ -55,6 +56,9 @@ class SeedGenerator(Seeds):
         self.state: Variable = state_variable(
             np.array([number, 0], np.int64), f"{self.name}/seed_generator_state"
         )
+
+    def __repr__(self) -> str:
+        return made_with(self)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make one like it, which begins anew."""

@@ -13,6 +13,7 @@ from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
+from mirrored._reprs import made_with
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.indexed_slices import check_slices, reduce_slices
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
@@ -45,6 +46,9 @@ class CrossDeviceOps(_overrides.Subclassable):
 
     _never_called = _overrides.CROSS_DEVICE_OPS
     _elsewhere = "TensorFlow"
+
+    def __repr__(self) -> str:
+        return made_with(self)
 
     @cached_property
     def _lines(self) -> "FirstLines":

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from mirrored._reprs import made_with
+
 Logs = dict[str, Any]
 
 
@@ -51,6 +53,9 @@ class Callback:
     def __init__(self) -> None:
         self.model: Any = None
         self.params: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return made_with(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "model": None}  # It travels without the model that it looks at.

@@ -13,6 +13,7 @@ from mirrored import _overrides, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
+from mirrored._reprs import made_with
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context, has_strategy
@@ -113,6 +114,9 @@ class Loss(_overrides.Subclassable, Configured):
         self.name = name or snake_case(type(self).__name__)
         self.reduction = reduction
         self._dtype = None if dtype is None else computed_in(dtype)
+
+    def __repr__(self) -> str:
+        return made_with(self)
 
     @property
     def dtype(self) -> DType:
