@@ -4,6 +4,7 @@ They have their own names so that ``activation="relu"`` can be looked up.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -100,6 +101,7 @@ def linear(x: Tensor) -> Tensor:
     return x
 
 
+@explained
 def sigmoid(x: Tensor) -> Tensor:
     """Return 1 / (1 + exp(-x)), elementwise.
 
@@ -111,7 +113,8 @@ def sigmoid(x: Tensor) -> Tensor:
         >>> sigmoid(ops.constant([0.0])).numpy().tolist()
         [0.5]
     """
-    return ops.sigmoid(x)
+    x = ops.convert_to_tensor(x)
+    return ops.remember(ops.sigmoid(x), ops.ANY_ENTROPY, x)
 
 
 def tanh(x: Tensor) -> Tensor:
@@ -144,9 +147,19 @@ def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
         >>> softmax(ops.constant([[3.0, 3.0]])).numpy().tolist()
         [[0.5, 0.5]]
     """
+    x = ops.convert_to_tensor(x)
     if isinstance(axis, tuple | list):
-        return _softmax_over(ops.convert_to_tensor(x), tuple(axis))
-    return ops.softmax(x, axis=axis)
+        probabilities = _softmax_over(x, tuple(axis))
+    else:
+        if -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
+            warnings.warn(
+                f"You are using a softmax over axis {axis} of a tensor of shape {x.shape}. This "
+                "axis has size 1. The softmax operation will always return the value 1, which is "
+                "likely not what you intended. Did you mean to use a sigmoid instead?",
+                stacklevel=3,
+            )
+        probabilities = ops.softmax(x, axis=axis)
+    return ops.remember(probabilities, ops.ANY_ENTROPY, x)
 
 
 def _softmax_over(x: Tensor, axes: tuple[int, ...]) -> Tensor:

@@ -56,7 +56,6 @@ from mirrored.keras_functions.elements import reciprocal as reciprocal
 from mirrored.keras_functions.elements import relu as relu
 from mirrored.keras_functions.elements import round as round
 from mirrored.keras_functions.elements import rsqrt as rsqrt
-from mirrored.keras_functions.elements import sigmoid as sigmoid
 from mirrored.keras_functions.elements import sign as sign
 from mirrored.keras_functions.elements import softmax as softmax
 from mirrored.keras_functions.elements import softplus as softplus
@@ -283,6 +282,7 @@ from mirrored.keras_functions.windows import blackman as blackman
 from mirrored.keras_functions.windows import hamming as hamming
 from mirrored.keras_functions.windows import hanning as hanning
 from mirrored.keras_functions.windows import kaiser as kaiser
+from mirrored.layers.activations import sigmoid as sigmoid
 from mirrored.layers.nonlinearities import celu as celu
 from mirrored.layers.nonlinearities import elu as elu
 from mirrored.layers.nonlinearities import hard_sigmoid as hard_sigmoid

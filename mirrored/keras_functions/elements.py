@@ -11,6 +11,7 @@ from mirrored._symbolic import Symbolic
 from mirrored.keras_functions.promotion import booleans as _booleans
 from mirrored.keras_functions.promotion import floats as _floats
 from mirrored.keras_functions.promotion import numbers as _numbers
+from mirrored.layers.activations import softmax as _softmax_along
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.spec import FLOATS, INDICES
@@ -250,20 +251,6 @@ def softplus(x: Any) -> Tensor:
     return ops.softplus(x)
 
 
-def sigmoid(x: Any) -> Tensor:
-    """Return 1 / (1 + exp(-x)).
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.sigmoid(0.0).numpy().item()
-        0.5
-    """
-    return ops.sigmoid(x)
-
-
 @explained
 def softmax(x: Any, axis: int | None = -1) -> Tensor:
     """Return the softmax along an axis.
@@ -280,7 +267,7 @@ def softmax(x: Any, axis: int | None = -1) -> Tensor:
     if axis is None:
         flat = ops.reshape(x, [-1])
         return ops.reshape(ops.softmax(flat), ops.convert_to_tensor(x).shape)
-    return ops.softmax(x, axis=axis)
+    return _softmax_along(x, axis)
 
 
 @explained

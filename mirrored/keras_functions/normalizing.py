@@ -219,7 +219,7 @@ def _check_alike(target: Tensor, output: Tensor) -> None:
 def _floats_of_both(target: Any, output: Any) -> tuple[Tensor, Tensor]:
     aims, found = _tensors(target, output)
     kind = _result_type(found.dtype, float)
-    return ops.cast(aims, kind), ops.cast(found, kind)
+    return ops.cast(aims, kind), ops.cast_with_logits(found, kind)
 
 
 def _clipped(probabilities: Tensor) -> Tensor:
@@ -245,8 +245,9 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     """
     aims, found = _floats_of_both(target, output)
     _check_alike(aims, found)
-    if from_logits:
-        return ops.sigmoid_cross_entropy_with_logits(labels=aims, logits=found)
+    logits = ops.logits_for("binary_crossentropy", found, from_logits, "sigmoid")
+    if logits is not None:
+        return ops.sigmoid_cross_entropy_with_logits(labels=aims, logits=logits)
     found = _clipped(found)
     return ops.negative(aims * ops.log(found) + (1.0 - aims) * ops.log(1.0 - found))
 
@@ -278,8 +279,9 @@ def categorical_crossentropy(
             f"target.shape={aims.shape}, output.shape={found.shape}"
         )
     _check_alike(aims, found)
-    if from_logits:
-        return ops.softmax_cross_entropy_with_logits(labels=aims, logits=found, axis=axis)
+    logits = ops.logits_for("categorical_crossentropy", found, from_logits, ops.ANY_ENTROPY)
+    if logits is not None:
+        return ops.softmax_cross_entropy_with_logits(labels=aims, logits=logits, axis=axis)
     found = found / ops.reduce_sum(found, axis, True)
     return ops.negative(ops.reduce_sum(aims * ops.log(_clipped(found)), axis))
 
@@ -316,6 +318,7 @@ def sparse_categorical_crossentropy(
             "Arguments `target` and `output` must have the same shape up until the last dimension: "
             f"target.shape={places.shape}, output.shape={found.shape}"
         )
-    if not from_logits:
-        found = ops.log(_clipped(found))
-    return ops.sparse_softmax_cross_entropy_with_logits(labels=places, logits=found)
+    logits = ops.logits_for("sparse_categorical_crossentropy", found, from_logits, "softmax")
+    if logits is None:
+        logits = ops.log(_clipped(found))
+    return ops.sparse_softmax_cross_entropy_with_logits(labels=places, logits=logits)

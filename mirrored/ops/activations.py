@@ -4,6 +4,7 @@ Probabilities remember their logits, from which a loss is computed without round
 """
 
 import math
+import warnings
 from typing import Any
 
 from mirrored._arguments import explained
@@ -313,9 +314,20 @@ def tanh(x: Any, name: str | None = None) -> Tensor:
     return TANH(x)
 
 
+# What Keras' activations make: every cross-entropy computes from their logits, as in Keras.
+ANY_ENTROPY = "any"
+
+
 def remember(probabilities: Tensor, activation: str, logits: Tensor) -> Tensor:
-    """Return a tensor that knows the logits that an activation made it from."""
-    probabilities._logits = (activation, logits)
+    """Return a tensor that knows the logits that an activation made it from.
+
+    Args:
+        probabilities: The tensor.
+        activation: "softmax" or "sigmoid", whose cross-entropy takes the logits, or `ANY_ENTROPY`.
+        logits: The logits.
+    """
+    if isinstance(probabilities, Tensor):  # Not a placeholder.
+        probabilities._logits = (activation, logits)
     return probabilities
 
 
@@ -333,10 +345,36 @@ def logits_of(probabilities: Tensor, activation: str) -> Tensor | None:
 
     Args:
         probabilities: The tensor.
-        activation: "softmax", over the last axis, or "sigmoid".
+        activation: "softmax", over the last axis, "sigmoid", or `ANY_ENTROPY`.
 
     Returns:
         The logits; None where the tensor was made in another way.
     """
     made_by, logits = probabilities._logits or ("", None)
-    return logits if made_by == activation else None
+    return logits if made_by in (activation, ANY_ENTROPY) else None
+
+
+def logits_for(function: str, y_pred: Tensor, from_logits: bool, activation: str) -> Tensor | None:
+    """Return the logits from which a cross-entropy is computed; None: from the probabilities.
+
+    Of what an activation made these are its inputs, also where the predictions are said to be
+    logits: as in steps of Keras, with its warning.
+
+    Args:
+        function: The name of the cross-entropy.
+        y_pred: The predictions.
+        from_logits: Whether they are said to be logits.
+        activation: As for `logits_of`.
+    """
+    logits = logits_of(y_pred, activation)
+    if not from_logits:
+        return logits
+    if logits is None:
+        return y_pred
+    kind = "Sigmoid" if function == "binary_crossentropy" else "Softmax"
+    warnings.warn(
+        f'"`{function}` received `from_logits=True`, but the `output` argument was produced by a '
+        f"{kind} activation and thus does not represent logits. Was this intended?",
+        stacklevel=3,
+    )
+    return logits

@@ -4,6 +4,7 @@ They differ in what the targets are; predictions are probabilities, or logits.
 """
 
 import math
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,7 +76,7 @@ def binary_entropies(
     """
     check_same_shape(y_true, y_pred)
     y_true = smoothed(y_true, label_smoothing, 0.5)
-    logits = y_pred if from_logits else ops.logits_of(y_pred, "sigmoid")
+    logits = ops.logits_for("binary_crossentropy", y_pred, from_logits, "sigmoid")
     if logits is not None:
         return ops.sigmoid_cross_entropy_with_logits(y_true, logits)
     p = ops.clip_by_value(y_pred, EPSILON, 1.0 - EPSILON)
@@ -142,6 +143,23 @@ class BinaryCrossentropy(_Crossentropy):
         return targets.check_probabilities(self.name, y)
 
 
+def warn_of_one_class(function: str, y_pred: Tensor) -> None:
+    """Warn where predictions have one class, of which every loss is 0; with Keras' sentence.
+
+    Args:
+        function: The name of the cross-entropy.
+        y_pred: The predictions.
+    """
+    if y_pred.shape[-1:] == (1,):
+        warnings.warn(
+            f"In loss {function}, expected y_pred.shape to be (batch_size, num_classes) with "
+            f"num_classes > 1. Received: y_pred.shape={tuple(y_pred.shape)}. Consider using "
+            "'binary_crossentropy' if you only have 2 classes.",
+            SyntaxWarning,
+            stacklevel=2,
+        )
+
+
 def categorical_entropies(
     y_true: Tensor,
     y_pred: Tensor,
@@ -162,11 +180,15 @@ def categorical_entropies(
         ValueError: The shapes differ.
     """
     check_same_shape(y_true, y_pred)
+    warn_of_one_class("categorical_crossentropy", y_pred)
     if label_smoothing:  # Keras counts the last axis, whichever is that of the classes.
         y_true = smoothed(y_true, label_smoothing, 1.0 / max(y_true.shape[-1], 1))
-    if axis not in (-1, y_pred.ndim - 1):
+    is_last = axis in (-1, y_pred.ndim - 1)
+    made_by = "softmax" if is_last else ops.ANY_ENTROPY
+    logits = ops.logits_for("categorical_crossentropy", y_pred, from_logits, made_by)
+    if not is_last:
         y_true, y_pred = last_axis(y_true, axis), last_axis(y_pred, axis)
-    logits = y_pred if from_logits else ops.logits_of(y_pred, "softmax")
+        logits = None if logits is None else last_axis(logits, axis)
     if logits is not None:
         values = ops.softmax_cross_entropy_with_logits(_rows(y_true), _rows(logits))
         return shaped(values, y_pred.shape[:-1])
@@ -257,7 +279,7 @@ def sparse_entropies(
     if counts is not None:  # Whatever is predicted there, were it NaN, gets a gradient of 0.
         labels = ops.where(counts, labels, ops.zeros_like(labels))
         y_pred = ops.where(ops.expand_dims(counts, -1), y_pred, ops.zeros_like(y_pred))
-    logits = y_pred if from_logits else ops.logits_of(y_pred, "softmax")
+    logits = ops.logits_for("sparse_categorical_crossentropy", y_pred, from_logits, "softmax")
     if logits is None:  # The logarithms of probabilities are logits of their softmax.
         logits = ops.log(ops.clip_by_value(y_pred, EPSILON, 1.0 - EPSILON))
     flat = shaped(labels, (labels.size,))

@@ -18,6 +18,7 @@ from mirrored.training.losses.crossentropy import (
     CategoricalCrossentropy,
     binary_entropies,
     smoothed,
+    warn_of_one_class,
 )
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.targets import OutputShape
@@ -183,6 +184,7 @@ def categorical_focal_crossentropy(
     check_class_axis(axis)
     true, pred = converted(y_true, y_pred)
     check_same_shape(true, pred)
+    warn_of_one_class("categorical_focal_crossentropy", pred)
     if label_smoothing:  # Keras counts the last axis, whichever is that of the classes.
         true = smoothed(true, label_smoothing, 1.0 / max(true.shape[-1], 1))
     pred = ops.softmax(pred, axis=axis) if from_logits else pred

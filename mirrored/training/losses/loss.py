@@ -34,6 +34,7 @@ from mirrored.training.losses.values import (
     check_values,
     computed_in,
     fitted_shape,
+    loss_dtype,
     of_examples,
     refusal,
     sum_of_replicas,
@@ -76,8 +77,8 @@ class Loss(_overrides.Subclassable, Configured):
             whatever their weights), "mean_with_sample_weight" (divided by the sum of the weights,
             where there are some; 0 where they add up to 0), "sum", or "none" for a value an
             example.
-        dtype: The dtype that it is computed in, float32 or float64; None: that of the predictions,
-            float32 for bfloat16.
+        dtype: The dtype that it is computed in, float32 or float64, whatever that of the
+            predictions is; None: floatx, or float32 where that is bfloat16.
 
     Attributes:
         targets_are_labels: Whether targets are indices of classes, not numbers to be cast to the
@@ -120,7 +121,7 @@ class Loss(_overrides.Subclassable, Configured):
 
     @property
     def dtype(self) -> DType:
-        """The dtype that it was made with, or floatx: then that of the predictions counts."""
+        """The dtype that it is computed in: that of the constructor, or floatx."""
         return default_float() if self._dtype is None else self._dtype
 
     def get_config(self) -> dict[str, Any]:
@@ -159,8 +160,8 @@ class Loss(_overrides.Subclassable, Configured):
                 broadcast to what `call` returns, or None.
 
         Returns:
-            A tensor of shape (batch,) in the dtype of the predictions; float32 for bfloat16. Where
-            `call` returned one number for the batch, that is the loss of each.
+            A tensor of shape (batch,) in the loss's dtype. Where `call` returned one number for the
+            batch, that is the loss of each.
 
         Raises:
             ValueError: The shapes do not fit, or `call` did not return a value an example where
@@ -246,7 +247,7 @@ class Loss(_overrides.Subclassable, Configured):
 
     def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does: a tensor of shape (batch, ...), or one number for the batch."""
-        y_pred = as_predictions(y_pred, self._dtype)
+        y_pred = as_predictions(y_pred, self._dtype or loss_dtype(default_float()))
         y_true = ops.convert_to_tensor(y_true)
         if not y_pred.shape:
             raise ValueError(

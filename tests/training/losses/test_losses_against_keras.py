@@ -216,7 +216,7 @@ def test_a_metric_of_a_function_with_arguments() -> None:
             "has no mean by sample weights",
         ),
         (
-            lambda: mr.losses.categorical_crossentropy([[1.0]], [[1.0]], axis=5),
+            lambda: mr.losses.categorical_crossentropy([[1.0, 0.0]], [[1.0, 0.0]], axis=5),
             "out of bounds for shape",
         ),
         (lambda: mr.losses.BinaryCrossentropy(axis=0), "0 is the batch"),

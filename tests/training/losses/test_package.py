@@ -162,10 +162,10 @@ def test_values(case: Case, dtype: str, shape: tuple[int, ...]) -> None:
     by_example = expected.reshape(shape[0], -1).mean(-1)
     # As in Keras 3.15 "none" keeps all axes but the last, and "sum" adds up all values.
     for result, wanted in (
-        (make().per_example(y, p), by_example),
-        (make(reduction="none")(y, p), expected),
-        (make(reduction="sum")(y, p), expected.sum()),
-        (make()(y, p), expected.mean()),
+        (make(dtype=dtype).per_example(y, p), by_example),
+        (make(dtype=dtype, reduction="none")(y, p), expected),
+        (make(dtype=dtype, reduction="sum")(y, p), expected.sum()),
+        (make(dtype=dtype)(y, p), expected.mean()),
     ):
         assert result.shape == wanted.shape
         assert result.dtype == dtype
@@ -190,7 +190,7 @@ def test_reductions_and_weights(case: Case, dtype: str) -> None:
             ("mean", weighted.sum() / 6),
             ("mean_with_sample_weight", weighted.sum() / (6 if given is None else np.sum(given))),
         ):
-            result = make(reduction=reduction)(y, p, given)
+            result = make(reduction=reduction, dtype=dtype)(y, p, given)
             assert result.dtype == dtype
             np.testing.assert_allclose(result.numpy(), reduced, rtol=tolerance, atol=1e-7)
 
@@ -204,7 +204,7 @@ def test_no_examples(case: Case, dtype: str) -> None:
     assert make(reduction="none")(y, p).shape == (0,)
     for reduction in ("sum", "sum_over_batch_size", "mean_with_sample_weight"):
         for weights in (None, np.zeros(0)):
-            result = make(reduction=reduction)(y, p, weights)
+            result = make(reduction=reduction, dtype=dtype)(y, p, weights)
             assert result.shape == ()
             assert result.dtype == dtype
             assert float(result) == 0.0
@@ -260,7 +260,7 @@ def test_saturated_predictions_are_exact_by_their_logits(
     ],
 )
 def test_saturated_probabilities_are_clipped(loss: Any, y: Any) -> None:
-    value = float(loss()(y, np.array([[0.0, 1.0]])))
+    value = float(loss(dtype="float64")(y, np.array([[0.0, 1.0]])))
     assert value == pytest.approx(-np.log(EPSILON), rel=1e-6)
 
 
@@ -278,6 +278,57 @@ def test_logits_of_another_activation_are_not_used(
     predictions = activation(random((2, 3)))
     expected = formula(y, predictions.numpy())
     np.testing.assert_allclose(loss().per_example(y, predictions).numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        mr.keras.activations.softmax,
+        mr.keras.ops.sigmoid,
+        lambda x: mr.keras.activations.softmax(x, axis=0),
+        mr.keras.layers.Activation("sigmoid"),
+    ],
+)
+def test_every_cross_entropy_takes_the_logits_of_keras_activations(activation: Any) -> None:
+    x, y, labels = random((3, 3)).astype(np.float32), np.eye(3)[[0, 2, 1]], np.array([0, 2, 1])
+    for function, targets, formula in (
+        (losses.binary_crossentropy, y, binary_logits),
+        (losses.categorical_crossentropy, y, categorical_logits),
+        (losses.sparse_categorical_crossentropy, labels, sparse_logits),
+        (mr.keras.ops.categorical_crossentropy, y, categorical_logits),
+        (mr.keras.ops.sparse_categorical_crossentropy, labels, sparse_logits),
+    ):
+        predictions = activation(mr.constant(x))
+        expected = formula(targets, x)
+        np.testing.assert_allclose(function(targets, predictions).numpy(), expected, rtol=1e-5)
+        with pytest.warns(UserWarning, match="thus does not represent logits. Was this intended"):
+            values = function(targets, predictions, from_logits=True)
+        np.testing.assert_allclose(values.numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["binary_crossentropy", "categorical_crossentropy"])
+@pytest.mark.parametrize("activation", ["softmax", "sigmoid"])
+def test_a_model_has_the_loss_of_its_logits(loss: str, activation: str) -> None:
+    x, y = random((4, 3)).astype(np.float32), np.eye(3)[[0, 2, 1, 1]]
+    inputs = mr.layers.Input((3,))
+    made = getattr(mr.keras.activations, activation)(inputs)
+    dense = mr.layers.Dense(3, activation, kernel_initializer="identity")(inputs)
+    formula = binary_logits if loss[0] == "b" else categorical_logits
+    for outputs in (made, dense):
+        model = mr.Model(inputs, outputs)
+        model.compile("sgd", loss, metrics=[loss])
+        expected = formula(y, x).mean()
+        assert model.evaluate(x, y, verbose=0) == pytest.approx([expected] * 2, rel=1e-5)
+
+
+def test_one_class_is_a_warning() -> None:
+    p = np.ones((2, 1), np.float32)
+    for loss in (losses.CategoricalCrossentropy(), losses.categorical_focal_crossentropy):
+        with pytest.warns(SyntaxWarning, match=r"num_classes > 1. Received: .*shape=\(2, 1\)"):
+            loss(p, p)
+    for softmax in (mr.keras.activations.softmax, mr.keras.ops.softmax, mr.layers.Softmax()):
+        with pytest.warns(UserWarning, match=r"softmax over axis -1 .* shape \(2, 1\)"):
+            softmax(mr.constant(p))
 
 
 def test_keras_probabilities() -> None:
@@ -304,7 +355,7 @@ def test_functions_reduce_the_last_axis_only(shape: Any) -> None:
     "name", [each for each in losses.__all__ if inspect.isclass(getattr(losses, each))]
 )
 def test_the_dtype_that_a_loss_is_computed_in(name: str) -> None:
-    """It is that of predictions in that dtype, from `fit` too; gradients have the predictions'."""
+    """It is the constructor's or floatx, whatever the predictions are; gradients have theirs."""
     kind: Any = getattr(losses, name)
     if name in ("Loss", "Reduction"):
         return
@@ -315,12 +366,13 @@ def test_the_dtype_that_a_loss_is_computed_in(name: str) -> None:
     made = kind(dtype="float64")
     assert made.dtype == "float64"
     assert kind().dtype == mr.keras.backend.floatx()
+    assert kind()(y, predictions.astype(np.float64)).dtype == np.float32
     x = mr.constant(predictions)
     with mr.GradientTape() as tape:
         tape.watch(x)
         value = made(y, x)
     assert value.dtype == np.float64
-    assert float(value) == float(kind()(y, predictions.astype(np.float64)))
+    assert float(value) == float(made(y, predictions.astype(np.float64)))
     assert tape.gradient(value, x).dtype == np.float32
     with pytest.raises(ValueError, match="computed in float32 or float64"):
         kind(dtype="float16")
