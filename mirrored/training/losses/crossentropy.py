@@ -130,6 +130,7 @@ class BinaryCrossentropy(_Crossentropy):
     """
 
     _name = "binary_crossentropy"
+    _by_element = True
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the axis."""

@@ -13,7 +13,7 @@ from mirrored.ops import Tensor
 from mirrored.training.losses import targets
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.targets import OutputShape
-from mirrored.training.losses.values import check_same_shape, converted, mean_of_last
+from mirrored.training.losses.values import check_same_shape, converted
 
 
 @explained
@@ -27,6 +27,7 @@ class Elementwise(LossByLastAxis):
     """
 
     _name: ClassVar[str]
+    _by_element = True
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Elementwise(LossByLastAxis):
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the last axis."""
         check_same_shape(y_true, y_pred)
-        return mean_of_last(self.values(y_true, y_pred))
+        return ops.reduce_mean(self.values(y_true, y_pred), axis=-1)
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
         """Return targets in the shape of the model's output."""

@@ -32,6 +32,7 @@ from mirrored.training.losses.values import (
     cast_values,
     check_one_weight,
     check_values,
+    column,
     computed_in,
     fitted_shape,
     loss_dtype,
@@ -193,7 +194,8 @@ class Loss(_overrides.Subclassable, Configured):
         values = self._values(y_true, y_pred, sample_weight)
         mask = self._mask(values, y_pred)
         if self.reduction == Reduction.SUM:
-            return self._sum(values, mask, sample_weight)
+            total = self._sum(values, mask, sample_weight)
+            return total if values.shape else _weighted_by_shard(total)
         if self._has_divisor(mask, sample_weight):
             mean, is_whole = self._divided(values, mask, sample_weight)
             return _weighted_by_shard(mean) if is_whole else mean
@@ -303,7 +305,8 @@ class Loss(_overrides.Subclassable, Configured):
         if self.reduction == Reduction.NONE:
             return _weighed(values, mask, sample_weight)
         if self.reduction == Reduction.SUM:
-            return _by_share(self._sum(values, mask, sample_weight), share)
+            total = self._sum(values, mask, sample_weight)
+            return _by_share(total, share) if values.shape else _as_mean(total)
         if self._has_divisor(mask, sample_weight):
             mean, is_whole = self._divided(values, mask, sample_weight)
             return _as_mean(mean) if is_whole else _by_share(mean, share)
@@ -413,6 +416,33 @@ class LossByLastAxis(Loss):
     """
 
     axis: int = -1
+    _by_element: ClassVar[bool] = False  # Whether it is the mean or sum of a value per element.
+
+    def per_example(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        """Return the weighted loss of each example, of vectors of each element; see `Loss`.
+
+        Args:
+            y_true: Targets of shape (batch, ...).
+            y_pred: Predictions of shape (batch, ...).
+            sample_weight: As in `Loss`.
+        """
+        y_pred = ops.convert_to_tensor(y_pred)
+        is_vector = y_pred.ndim == 1 and self._by_element
+        return super().per_example(y_true, column(y_pred) if is_vector else y_pred, sample_weight)
+
+    def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
+        """Return what `call` does, which makes one number of two vectors, as in Keras.
+
+        Where weights or a mask tell the examples of vectors apart, each of them has a value, if
+        that does not depend on the others.
+        """
+        y_true = ops.convert_to_tensor(y_true)
+        if y_pred.ndim == 1 and not self.targets_are_labels:
+            weights = () if sample_weight is None else ops.convert_to_tensor(sample_weight).shape
+            apart = self._by_element and (weights or y_pred._keras_mask is not None)
+            if apart or y_true.shape == (*y_pred.shape, 1):
+                y_pred = column(y_pred)
+        return super()._values(y_true, y_pred, sample_weight)
 
     def check_weights(self, weights: np.ndarray, output_shape: OutputShape) -> None:
         """Raise ValueError unless weights broadcast to the outputs without that axis."""

@@ -100,8 +100,7 @@ class KLDivergence(Elementwise):
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the last axis."""
         check_same_shape(y_true, y_pred)
-        values = divergences(y_true, y_pred)
-        return ops.reduce_sum(values, axis=-1) if values.ndim > 1 else values
+        return ops.reduce_sum(divergences(y_true, y_pred), axis=-1)
 
 
 KLD = kld = kullback_leibler_divergence = kl_divergence

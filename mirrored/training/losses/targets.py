@@ -18,7 +18,8 @@ def match_output(loss: str, y: np.ndarray, output_shape: OutputShape, *, hint: s
         ValueError: The shapes do not fit.
     """
     aligned = align_last_axis(y, output_shape)
-    if not _fits(aligned.shape, output_shape):
+    is_column = len(output_shape) == 1 and y.shape[1:] == (1,)
+    if not (is_column or _fits(aligned.shape, output_shape)):
         raise ValueError(
             f"The loss {loss!r} compares targets and outputs element by element, so the targets "
             f"must have the model's output shape {output_shape}. "
@@ -28,10 +29,13 @@ def match_output(loss: str, y: np.ndarray, output_shape: OutputShape, *, hint: s
 
 
 def align_last_axis(y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
-    """Return `y` with a last axis of size 1 more or less, where outputs have as many."""
+    """Return `y` with a last axis of size 1 more or less, where outputs have as many.
+
+    A column stays one beside a vector: as in Keras each row of it is an example of losses.
+    """
     if len(output_shape) == y.ndim + 1 and output_shape[-1] == 1:
         return y[..., np.newaxis]
-    if len(output_shape) == y.ndim - 1 and y.shape[-1] == 1:
+    if 1 < len(output_shape) == y.ndim - 1 and y.shape[-1] == 1:
         return y[..., 0]
     return y
 

@@ -23,7 +23,10 @@ _Values = TypeVar("_Values", Tensor, list[Tensor])
 def converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     """Return a user's targets and predictions in one dtype and, if that can be, one shape."""
     y_pred = as_predictions(y_pred)
-    return aligned(cast(ops.convert_to_tensor(y_true), y_pred.dtype), y_pred), y_pred
+    y_true = cast(ops.convert_to_tensor(y_true), y_pred.dtype)
+    if y_pred.ndim == 1 and y_true.shape == (*y_pred.shape, 1):
+        y_pred = column(y_pred)
+    return aligned(y_true, y_pred), y_pred
 
 
 def computed_in(dtype: Any) -> DType:
@@ -96,6 +99,17 @@ def aligned(y_true: Tensor, y_pred: Tensor) -> Tensor:
     return y_true
 
 
+def column(y_pred: Tensor) -> Tensor:
+    """Return a vector of predictions as a column, with its mask and logits: a row per example."""
+    made_by, logits = y_pred._logits or ("", None)
+    found = ops.expand_dims(y_pred, -1)
+    if y_pred._keras_mask is not None:
+        from mirrored.ops.masks import masked  # Few programs need it.
+
+        found = masked(found, y_pred._keras_mask)
+    return found if logits is None else ops.remember(found, made_by, ops.expand_dims(logits, -1))
+
+
 def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
     """Refuse shapes that would be broadcast against each other.
 
@@ -143,11 +157,6 @@ def check_values(what: str, values: Tensor, y_pred: Tensor, advice: str) -> None
 def mean_of_rest(values: Tensor) -> Tensor:
     """Return the mean over all axes but the first, the batch."""
     return ops.reduce_mean(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
-
-
-def mean_of_last(values: Tensor) -> Tensor:
-    """Return the mean over the last axis, unless that is the batch."""
-    return ops.reduce_mean(values, axis=-1) if values.ndim > 1 else values
 
 
 def weighted(values: Tensor, sample_weight: Any) -> Tensor:
@@ -291,9 +300,7 @@ def check_not_batch(axis: int, y_pred: Tensor) -> None:
 
 
 def mean_of_axis(values: Tensor, axis: int) -> Tensor:
-    """Return the mean over an axis, unless the batch is all there is."""
-    if axis == -1:
-        return mean_of_last(values)
+    """Return the mean over an axis, which is the batch's where that is all there is."""
     check_not_batch(axis, values)
     return ops.reduce_mean(values, axis=axis)
 

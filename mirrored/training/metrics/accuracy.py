@@ -8,17 +8,15 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.ops.spec import INTEGERS
 from mirrored.training.losses import Loss, SparseCategoricalCrossentropy
 from mirrored.training.losses.values import (
     aligned,
-    as_predictions,
     cast,
     check_same_shape,
     class_indices,
 )
 from mirrored.training.metrics.metric import Metric
-from mirrored.training.metrics.quotient import Comparison
+from mirrored.training.metrics.quotient import Comparison, integers_or_predictions
 
 
 @explained
@@ -43,9 +41,7 @@ class Accuracy(Comparison):
         super().__init__(dtype, name)
 
     def _as_predictions(self, y_pred: Any) -> Tensor:
-        # Integers are compared as such: floats would not tell large ones apart.
-        y_pred = ops.convert_to_tensor(y_pred)
-        return y_pred if y_pred.dtype in INTEGERS else as_predictions(y_pred)
+        return integers_or_predictions(y_pred)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         y_true = aligned(cast(y_true, y_pred.dtype), y_pred)
@@ -137,7 +133,11 @@ class SparseCategoricalAccuracy(Comparison):
         super().__init__(dtype, name)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        return _right_label(y_true, y_pred)
+        # Late, since functions are seldom asked for.
+        from mirrored.training.metrics.hits import labels_beside
+
+        labels = labels_beside(y_true, y_pred)
+        return ops.equal(labels, ops.argmax(y_pred, axis=-1, output_type=labels.dtype))
 
 
 class AccuracyByShape(Comparison):

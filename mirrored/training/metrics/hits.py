@@ -57,7 +57,8 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     """Return for each row of predictions whether its largest is that of its label.
 
     Args:
-        y_true: The labels, of the predictions' shape without its last axis, or with 1 there.
+        y_true: The labels, of the predictions' shape without its last axis, or with 1 there, or of
+            a shape that broadcasts to it.
         y_pred: The predictions.
 
     Raises:
@@ -69,7 +70,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
         array([1., 0.], dtype=float32)
     """
     predicted = _scores(y_pred)
-    labels = _labels(y_true, predicted)
+    labels = labels_beside(y_true, predicted)
     matches = _right(labels, ops.cast(ops.argmax(predicted, axis=-1), labels.dtype))
     return ops.squeeze(matches, -1) if matches.ndim > 1 and matches.shape[-1] == 1 else matches
 
@@ -159,8 +160,29 @@ def _labels(y_true: Any, predicted: Tensor) -> Tensor:
     return ops.reshape(labels, expected)
 
 
+def labels_beside(y_true: Any, predicted: Tensor) -> Tensor:
+    """Return labels as integers that broadcast against the classes of predictions.
+
+    Args:
+        y_true: The labels, of the predictions' shape without its last axis, or with 1 there, or, as
+            Keras takes them, with 1 in the place of another axis.
+        predicted: The predictions.
+
+    Raises:
+        ValueError: The shapes do not fit.
+    """
+    labels, expected = ops.convert_to_tensor(y_true), predicted.shape[:-1]
+    pairs = list(zip(labels.shape, expected, strict=False))
+    broadcasts = len(labels.shape) == len(expected) and all(1 in p or p[0] == p[1] for p in pairs)
+    if not (broadcasts and predicted.shape):
+        labels = _labels(labels, predicted)
+    return labels if labels.dtype in (ops.int32, ops.int64) else ops.cast(labels, ops.int64)
+
+
 def among(labels: Tensor, predicted: Tensor, k: int) -> Tensor:
     """Return for each row of predictions 1 where its label is among the k best, and 0."""
     rows = ops.reshape(predicted, (-1, predicted.shape[-1]))
-    hits = ops.in_top_k(ops.reshape(ops.cast(labels, ops.int32), (-1,)), rows, k)
+    places = ops.reshape(ops.cast(labels, ops.int32), (-1,))
+    # The op takes float32 alone, as TensorFlow's.
+    hits = ops.in_top_k(places, cast(rows, ops.float32), k)
     return ops.cast(ops.reshape(hits, labels.shape), ops.floatx())

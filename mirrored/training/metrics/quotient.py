@@ -16,7 +16,7 @@ from mirrored.distribute import get_replica_context
 from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
-from mirrored.ops.spec import INTEGERS
+from mirrored.ops.spec import FLOATS, INTEGERS
 from mirrored.training.losses.values import (
     as_predictions,
     cast,
@@ -123,6 +123,15 @@ def share_of_batch() -> float:
 def float_dtype(x: Tensor) -> Any:
     """Return the dtype that the statistics of values are computed in."""
     return x.dtype if x.dtype in (ops.float32, ops.float64) else ops.as_dtype(ops.floatx())
+
+
+def integers_or_predictions(y_pred: Any) -> Tensor:
+    """Return predictions as they are where they are integers, else as losses compute with them.
+
+    Integers are compared as such: floats would not tell large ones apart.
+    """
+    y_pred = ops.convert_to_tensor(y_pred)
+    return y_pred if y_pred.dtype in INTEGERS else as_predictions(y_pred)
 
 
 def weighted_sums(
@@ -244,7 +253,7 @@ class FunctionMetric(Comparison):
 
     def _weighed_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Any]:
         """Return the values, in their dtype, and their weights, of which masks leave some."""
-        given, y_pred = y_pred, as_predictions(y_pred)
+        given, y_pred = y_pred, self._as_predictions(y_pred)
         values, dtype = self._values(ops.convert_to_tensor(y_true), y_pred), float_dtype(y_pred)
         sample_weight = counted_weights(sample_weight, given, dtype)
         if sample_weight is not None:
@@ -254,8 +263,11 @@ class FunctionMetric(Comparison):
     def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
         return self._function(y_true, y_pred)
 
+    def _as_predictions(self, y_pred: Any) -> Tensor:
+        return integers_or_predictions(y_pred)
+
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        if y_true.dtype not in INTEGERS:
+        if y_true.dtype not in INTEGERS and y_pred.dtype in FLOATS:
             y_true = cast(y_true, y_pred.dtype)
         return ops.convert_to_tensor(self._called(y_true, y_pred))
 

@@ -14,6 +14,7 @@ from mirrored.training.losses import Loss
 from tests.support import loss_values
 
 EPSILON = 1e-7
+RNG = np.random.default_rng(8)
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
 Array = Any  # What NumPy's own operators are annotated to return.
 
@@ -319,6 +320,53 @@ def test_a_model_has_the_loss_of_its_logits(loss: str, activation: str) -> None:
         model.compile("sgd", loss, metrics=[loss])
         expected = formula(y, x).mean()
         assert model.evaluate(x, y, verbose=0) == pytest.approx([expected] * 2, rel=1e-5)
+
+
+TWO_VECTORS = [
+    (losses.MeanSquaredError, losses.mean_squared_error),
+    (losses.KLDivergence, losses.kl_divergence),
+    (losses.BinaryCrossentropy, losses.binary_crossentropy),
+    (losses.CategoricalHinge, losses.categorical_hinge),
+    (losses.CosineSimilarity, losses.cosine_similarity),
+]
+
+
+@pytest.mark.parametrize(("kind", "function"), TWO_VECTORS)
+def test_two_vectors_are_one_example(kind: Any, function: Any) -> None:
+    y, p = (RNG.uniform(0.1, 0.9, 5).astype(np.float32) for _ in range(2))
+    for reduction in ("none", "sum", "sum_over_batch_size"):
+        value = kind(reduction=reduction)(y, p)
+        assert value.shape == ()
+        assert float(value) == pytest.approx(float(function(y, p)))
+        # A column beside a vector makes one of it.
+        rows = kind(reduction=reduction)(y[:, None], p[:, None]).numpy()
+        for one, other in ((y[:, None], p), (y, p[:, None])):
+            np.testing.assert_allclose(kind(reduction=reduction)(one, other).numpy(), rows)
+
+
+def test_weights_tell_the_examples_of_vectors_apart() -> None:
+    y, p, weights = np.array([1.0, 0.0, 1.0]), np.array([0.5, 0.5, 0.25]), np.array([1.0, 0, 2])
+    errors = (y - p) ** 2 * weights
+    assert float(losses.MeanSquaredError()(y, p, weights)) == pytest.approx(errors.mean())
+    with pytest.raises(ValueError, match="returned one number for the batch"):
+        losses.CosineSimilarity()(y, p, weights)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "sum_over_batch_size"])
+@pytest.mark.parametrize("kind", [losses.MeanSquaredError, losses.KLDivergence])
+def test_vectors_on_replicas(kind: Any, reduction: str, simulate: Any) -> None:
+    simulate(3)
+    x, y = RNG.uniform(0.1, 0.9, (7, 2)), RNG.uniform(0.1, 0.9, 7)
+    found = []
+    for replicas in (1, 3):
+        with mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)]).scope():
+            inputs = mr.layers.Input((2,))
+            outputs = mr.layers.Dense(1, "sigmoid", kernel_initializer="ones")(inputs)
+            model = mr.Model(inputs, mr.keras.ops.squeeze(outputs, -1))
+            model.compile(mr.optim.SGD(0.5), kind(reduction=reduction))
+        history = model.fit(x, y, batch_size=4, shuffle=False, verbose=0).history["loss"]
+        found.append([*history, *model.get_weights()[0].ravel()])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
 
 
 def test_one_class_is_a_warning() -> None:

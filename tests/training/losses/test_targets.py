@@ -20,7 +20,7 @@ OWN = losses.as_loss(lambda y_true, y_pred: y_pred)
     [
         ((5,), (None, 1), (5, 1)),
         ((5, 1), (None, 1), (5, 1)),
-        ((5, 1), (None,), (5,)),
+        ((5, 1), (None,), (5, 1)),  # Whose rows are examples, where a vector is one.
         ((5, 3), (None, 3), (5, 3)),
         ((5, 3, 1), (None, 3), (5, 3)),
         ((5, 3), (None, 3, 1), (5, 3, 1)),

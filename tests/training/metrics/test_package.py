@@ -298,6 +298,40 @@ def test_shapes_refused(metric: type[Metric], y: Any, p: Any, message: str) -> N
     assert float(made.result()) == 0.0
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64"])
+def test_the_best_of_any_dtype(dtype: str) -> None:
+    p = np.array([[3, 1, 2, 0], [1, 2, 3, 0], [0, 1, 2, 9], [5, 4, 3, 2]]).astype(dtype)
+    y, rows = np.array([0, 1, 2, 3]), np.eye(4)
+    expected = [1.0, 1.0, 1.0, 0.0]
+    for function, targets in (
+        (metrics.sparse_top_k_categorical_accuracy, y),
+        (metrics.top_k_categorical_accuracy, rows),
+    ):
+        assert function(targets, p, 2).numpy().tolist() == expected
+    for metric, targets in (
+        (metrics.SparseTopKCategoricalAccuracy(2), y),
+        (metrics.TopKCategoricalAccuracy(2), rows),
+    ):
+        metric.update_state(targets, p)
+        assert float(metric.result()) == 0.75
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
+def test_a_function_is_given_integers_as_they_are(dtype: str) -> None:
+    metric = metrics.MeanMetricWrapper(lambda t, p: ops.cast(ops.equal(t, p), "float32"))
+    metric.update_state(np.array([1, 0, 1, 0], dtype), np.array([1, 1, 1, 0], dtype))
+    assert float(metric.result()) == 0.75
+
+
+def test_labels_broadcast_against_predictions() -> None:
+    y, p = np.array([[1], [2]]), np.array([[[0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]])
+    metric = metrics.SparseCategoricalAccuracy()
+    metric.update_state(y, p)
+    assert float(metric.result()) == 0.5  # As in Keras, of 2 x 2 comparisons.
+    matches = metrics.sparse_categorical_accuracy(y, p)
+    assert matches.numpy().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
 def test_a_function_may_return_a_value_per_column() -> None:
     metric = metrics.get(lambda y_true, y_pred: ops.reduce_max(y_pred, axis=0))
     for batch in ([[1.0, 5.0], [3.0, 2.0]], [[4.0, 0.0]]):
