@@ -88,6 +88,7 @@ class ReplicaContext:
         strategy: The strategy that runs the replica.
         number: The replica's number among those of this process, counted from 0.
         merge: What hands over to the cross-replica context.
+        dependence: From a value to what it depends on; see `dependence`.
 
     Example:
         >>> import mirrored as mr
@@ -96,7 +97,14 @@ class ReplicaContext:
         0
     """
 
-    def __init__(self, strategy: ReplicaStrategy, number: int, merge: MergeCall) -> None:
+    def __init__(
+        self,
+        strategy: ReplicaStrategy,
+        number: int,
+        merge: MergeCall,
+        dependence: Callable[[Any], str] | None = None,
+    ) -> None:
+        self._dependence = dependence
         self._strategy = strategy
         self._number = number
         self._merge = merge
@@ -118,6 +126,10 @@ class ReplicaContext:
     def num_replicas_in_sync(self) -> int:
         """How many replicas there are."""
         return self._strategy.num_replicas_in_sync
+
+    def dependence(self, value: Any) -> str:
+        """Return "size" or "examples", if a value depends on those of this replica's shard."""
+        return "" if self._dependence is None else self._dependence(value)
 
     def merge_call(
         self,

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import devices, ops
-from mirrored.distribute.context import ReplicaStrategy, get_replica_context, updated_replica
+from mirrored.distribute.context import (
+    ReplicaContext,
+    ReplicaStrategy,
+    get_replica_context,
+    updated_replica,
+)
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
 from mirrored.distribute.values import (
@@ -22,7 +27,7 @@ from mirrored.distribute.values import (
 )
 from mirrored.ops import IndexedSlices
 from mirrored.ops.conversion import adopt, is_tensor
-from mirrored.ops.hooks import active_listeners, only
+from mirrored.ops.hooks import active_listeners, active_recorder, only
 from mirrored.ops.spec import DType
 from mirrored.ops.tensor import Tensor
 from mirrored.ops.tensor_shape import TensorShape
@@ -214,7 +219,6 @@ class MirroredVariable(DistributedVariable):
                 self.local()._write(method, value)
                 return self
             return super()._write(method, value)
-        self._require_aggregation(method)
         context = get_replica_context()
         if context is None or not self._in_replica:
             check_part_count(value, len(self._copies), f" for the variable {self.name!r}")
@@ -222,18 +226,69 @@ class MirroredVariable(DistributedVariable):
             return self
         if isinstance(value, list | tuple):
             value = adopt(value, self.dtype)  # One value, not a structure of several.
+        self._check_dependence(context, method, value)
         context.merge_call(self._aggregate, (method, value))
         return self.read_value()  # Its own copy's value: to write that alone would part the copies.
 
-    def _require_aggregation(self, method: str) -> None:
-        if self.aggregation is VariableAggregation.NONE:
-            # The replicas' values may differ, and the copies may not.
+    def _check_dependence(self, context: ReplicaContext, method: str, value: Any) -> None:
+        """Raise ValueError where replicas cannot assign a value alike.
+
+        That is the size of a shard, which is one device's on no replica, also where all shards are
+        of one size; and in a recorded function for cards, which compare no values, whatever depends
+        on a shard.
+        """
+        if self.aggregation is not VariableAggregation.NONE:
+            return
+        depends = context.dependence(value)
+        unseen = active_recorder() is not None and not self._are_compared
+        if depends == "size" or (depends and unseen):
             raise ValueError(
-                "You must specify an aggregation method to update a MirroredVariable in Replica "
-                "Context. You can do so by passing an explicit value for argument `aggregation` "
-                f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} of the "
-                f"replicas' values on the variable {self.name!r}."
+                self.differing(method, f"a value that depends on the {depends} of a shard")
             )
+
+    @property
+    def _are_compared(self) -> bool:
+        return all(copy._device.backend.host_readable for copy in self._copies)
+
+    def differing(self, method: str, received: str) -> str:
+        """Return the text of the error for values that replicas do not assign alike.
+
+        Args:
+            method: The method that they call.
+            received: What they give it.
+        """
+        return (
+            "You must specify an aggregation method to update a MirroredVariable in Replica "
+            "Context. You can do so by passing an explicit value for argument `aggregation` "
+            f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} of "
+            f"{received} on the variable {self.name!r}. Without one, all replicas assign the same "
+            "value, or the value is that of all replicas together, as by "
+            "get_replica_context().all_reduce."
+        )
+
+    def _alike(self, strategy: ReplicaStrategy, method: str, parts: Sequence[Tensor]) -> Tensor:
+        """Return the value that all replicas assign, or raise where one of them has another."""
+        from mirrored.ops import checks  # Few programs need it.
+
+        first = strategy.of_first_replica(parts[0])
+        batch, few = global_batch(), checks.listed
+        if active_recorder() is not None and not self._are_compared:
+            return first
+        for number, part in enumerate(parts, strategy.first_replica):
+            if part is first or (batch is not None and batch.is_empty(number)):
+                continue
+
+            def text(_: Any, one: Any, other: Any, number: int = number) -> str:
+                shown = f"{few(one, None)} in the first replica and {few(other, None)}"
+                return self.differing(method, f"{shown} in replica {number}")
+
+            if part.shape != first.shape or part.dtype != first.dtype:
+                specs = f"a value of {first.spec} in the first replica and of {part.spec}"
+                raise ValueError(self.differing(method, f"{specs} in replica {number}"))
+            with only(), devices.device(first._device):
+                both_nan = ops.logical_and(first != first, part != part)
+                checks.require(text, ops.logical_or(first == part, both_nan), first, part)
+        return first
 
     def _scatter(self, method: str, sparse_delta: Any) -> Any:
         summed = self.aggregation in REDUCED
@@ -254,7 +309,8 @@ class MirroredVariable(DistributedVariable):
             return super()._scatter(method, sparse_delta)
         if not isinstance(sparse_delta, IndexedSlices):
             return super()._scatter(method, sparse_delta)  # Which says that it is none.
-        self._require_aggregation(method)
+        for each in (sparse_delta.values, sparse_delta.indices):
+            self._check_dependence(context, method, each)
         context.merge_call(self._scatter_all, (method, sparse_delta))
         return self.read_value()
 
@@ -262,7 +318,12 @@ class MirroredVariable(DistributedVariable):
         """Take the rows of all replicas, one replica after the other, as TensorFlow does."""
         parts = [select(replica, value) for replica in np.arange(len(self._copies)).tolist()]
         total = parts[0]
-        if self.aggregation is not VariableAggregation.ONLY_FIRST_REPLICA:
+        if self.aggregation is VariableAggregation.NONE:
+            total = IndexedSlices(
+                self._alike(strategy, method, [part.values for part in parts]),
+                self._alike(strategy, method, [part.indices for part in parts]),
+            )
+        elif self.aggregation is not VariableAggregation.ONLY_FIRST_REPLICA:
             with devices.device(self._copies[0].device):
                 values = ops.concat([part.values for part in parts], 0)
                 if self.aggregation is VariableAggregation.MEAN:
@@ -293,7 +354,10 @@ class MirroredVariable(DistributedVariable):
                 return
         elif not is_tensor(value):
             value = adopt(value, self.dtype)
-        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+        if self.aggregation is VariableAggregation.NONE:
+            parts = value.values if isinstance(value, DistributedValues) else (value,)
+            total = self._alike(strategy, method, parts)
+        elif self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             total = strategy.of_first_replica(select(0, value)) if across else select(0, value)
         else:
             total = strategy.reduce(ReduceOp[self.aggregation.name], value, axis=None)

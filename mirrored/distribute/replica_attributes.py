@@ -56,7 +56,8 @@ def assign(owner: Any, name: str, value: Any) -> bool:
     """
     known = owner._replica_attributes or {}
     context = one_of_several()
-    kept_apart = name in known or _holds_tensors(value)
+    # What a layer is set up with, as where a replica makes it, it has for all of them.
+    kept_apart = name in known or (vars(owner).get("built") and _holds_tensors(value))
     if context is None or not kept_apart or hasattr(type(owner), name):
         known.pop(name, None)
         return False

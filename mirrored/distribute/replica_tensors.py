@@ -39,6 +39,7 @@ class ReplicaTensors:
             for number in ids
             if count[number] == 1
         }
+        self._sizes: set[int] = set()
 
     def listener(self, replica: int) -> "ReplicaListener":
         """Return what follows the ops of a replica.
@@ -48,14 +49,34 @@ class ReplicaTensors:
         """
         return ReplicaListener(self, replica)
 
-    def note(self, tensor: Tensor, replica: int) -> None:
+    def note(self, tensor: Tensor, replica: int, *, is_size: bool = False) -> None:
         """Note that a replica computed a tensor.
 
         Args:
             tensor: The tensor.
             replica: The replica's number.
+            is_size: Whether it depends on the size of the shard.
         """
         self._replicas[tensor._id] = replica
+        if is_size:
+            self._sizes.add(tensor._id)
+
+    def dependence(self, value: Any) -> str:
+        """Return "size" or "examples", if a value depends on those of a shard.
+
+        Args:
+            value: A tensor, or another value.
+        """
+        number = value._id if isinstance(value, Tensor) else None
+        return "size" if number in self._sizes else "examples" if number in self._replicas else ""
+
+    def is_size(self, tensor: Tensor) -> bool:
+        """Return whether a tensor depends on the size of a shard.
+
+        Args:
+            tensor: The tensor.
+        """
+        return tensor._id in self._sizes
 
     def replica_of(self, tensor: Tensor) -> int | None:
         """Return the replica that computed a tensor; None: it is the same on all of them.
@@ -118,7 +139,8 @@ class ReplicaListener:
                 if owner != self._replica:
                     self._tensors.check(each, self._replica)
         if (depends and op not in _SHARED) or op.random:
-            self._tensors.note(output, self._replica)
+            is_size = op.shape_only or any(map(self._tensors.is_size, inputs))
+            self._tensors.note(output, self._replica, is_size=is_size)
 
     def on_read(self, variable: Any, value: Tensor) -> None:
         """Note the value of a variable whose copies differ."""

@@ -139,8 +139,10 @@ class _Replica:
 
     def _call(self, merge: MergeCall) -> Any:
         args, kwargs = self._arguments
+        dependence = self._tensors.dependence
+        context = ReplicaContext(self._strategy, self.number, merge, dependence)
         with (
-            enter(self._strategy, ReplicaContext(self._strategy, self.number, merge)),
+            enter(self._strategy, context),
             self._strategy.replica_scope(self.number),
             shard_position(self._position),
         ):

@@ -10,8 +10,9 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
 from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tensor
-from mirrored.ops.hooks import UnknownShape, take_constant_room
+from mirrored.ops.hooks import UnknownShape, active_listeners, take_constant_room
 from mirrored.ops.joining import axis_of
+from mirrored.ops.op import Op
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, IDENTITY, RESHAPE, cast, expand_dims
 from mirrored.ops.slicing import sliced_along
@@ -39,6 +40,8 @@ from mirrored.ops.tensor import Operators, Tensor
 
 # From the narrowest on: numbers of several dtypes together are of the last one of theirs.
 _WIDER = (int32, int64, float16, float32, float64)
+# Only listeners see it: the sizes of a tensor are known without computing.
+_SHAPE = Op(name="Shape", infer=lambda x: x, shape_only=True)
 
 
 @explained
@@ -359,7 +362,8 @@ def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
         >>> mr.shape([[1, 2, 3]]).numpy()
         array([1, 3], dtype=int32)
     """
-    return constant(np.array(adopt(input, None).shape, _index_dtype(out_type)))
+    tensor = adopt(input, None)
+    return _of_shape(tensor, constant(np.array(tensor.shape, _index_dtype(out_type))))
 
 
 @explained
@@ -376,7 +380,15 @@ def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
         >>> int(mr.size([[1, 2, 3]]))
         3
     """
-    return constant(adopt(input, None).size, _index_dtype(out_type))
+    tensor = adopt(input, None)
+    return _of_shape(tensor, constant(tensor.size, _index_dtype(out_type)))
+
+
+def _of_shape(tensor: Tensor, result: Tensor) -> Tensor:
+    """Return a constant that is made of a tensor's shape, and tell who follows that."""
+    for listener in active_listeners():
+        listener.on_op(_SHAPE, (tensor,), {}, result)
+    return result
 
 
 def _index_dtype(out_type: Any) -> DType:

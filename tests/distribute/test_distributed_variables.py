@@ -269,17 +269,70 @@ def test_replica_writes_of_integers(strategy: MirroredStrategy) -> None:
     assert copies(v) == [14, 14]
 
 
+@pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
-def test_replica_writes_without_aggregation(strategy: MirroredStrategy, method: str) -> None:
+def test_replica_writes_without_aggregation(
+    strategy: MirroredStrategy, method: str, recorded: bool
+) -> None:
+    """What all replicas assign alike is taken; at the step that differs nothing changes."""
     v = mirrored_variable(strategy, 3.0)
+    x = mr.Variable([1.0, 1.0])
+
+    def step() -> Any:
+        return strategy.run(lambda: getattr(v, method)(x[number()]))
+
+    run = mr.function(step) if recorded else step
+    run()
+    expected = {"assign": 1.0, "assign_add": 4.0, "assign_sub": 2.0}[method]
+    assert copies(v) == [expected] * 2
+    x.assign([np.nan, np.nan])
+    run()
+    assert np.isnan(copies(v)).all()
+    v.assign(expected)
+    x.assign([1.0, 2.0])
     with pytest.raises(
         ValueError,
         match="You must specify an aggregation method to update a MirroredVariable in Replica "
         r"Context\.",
     ) as error:
-        strategy.run(lambda: getattr(v, method)(1.0))
-    assert f"Received: {method} of the replicas' values on the variable 'v:0'" in str(error.value)
-    assert copies(v) == [3.0, 3.0]
+        run()
+    assert f"Received: {method} of 1.0 in the first replica and 2.0 in replica 1" in str(
+        error.value
+    )
+    assert "on the variable 'v:0'" in str(error.value)
+    assert copies(v) == [expected] * 2
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda x: mr.shape(x)[0], "a value that depends on the size of a shard"),
+        (lambda x: mr.cast(mr.size(x) + 1, "int32"), "the size of a shard"),
+        (lambda x: mr.reduce_sum(mr.ones_like(x)), "the size of a shard"),
+        (lambda x: mr.zeros((1 + number(),), "int32"), "a value of "),
+    ],
+)
+def test_values_that_are_one_devices_on_no_replica(
+    strategy: MirroredStrategy, make: Any, text: str, recorded: bool
+) -> None:
+    """Shards of one size have it alike, and one device has all of them."""
+    v = mirrored_variable(strategy, 3)
+
+    def step(x: Any) -> Any:
+        return strategy.run(lambda part: v.assign(make(part)), args=(x,))
+
+    parts = PerReplica([mr.constant([1, 2]), mr.constant([3, 4])])
+    with pytest.raises(ValueError, match="You must specify an aggregation method") as error:
+        (mr.function(step) if recorded else step)(parts)
+    assert text in str(error.value)
+    assert copies(v) == [3, 3]
+
+
+def test_rows_that_replicas_set_alike(strategy: MirroredStrategy) -> None:
+    v = mirrored_variable(strategy, [1.0, 2.0])
+    strategy.run(lambda: v.scatter_add(mr.IndexedSlices([5.0], [1])))
+    assert copies(v) == [[1.0, 7.0]] * 2
 
 
 @pytest.mark.parametrize("value", [5.0, 5, np.float64(5), np.full((), 5), np.uint8(5)])

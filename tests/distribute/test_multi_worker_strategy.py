@@ -109,13 +109,17 @@ def test_variables_that_replicas_write(twin: Twin, simulated_gpus: Any) -> None:
     strategy = MultiWorkerMirroredStrategy()
     made = {}
     with strategy.scope():
-        for how in ("SUM", "MEAN", "ONLY_FIRST_REPLICA"):
+        for how in ("SUM", "MEAN", "ONLY_FIRST_REPLICA", "NONE"):
             aggregation = mr.VariableAggregation[how]
             made[how] = mr.Variable([0.0, 0.0], aggregation=aggregation)
     for how, wanted in (("SUM", 6.0), ("MEAN", 3.0), ("ONLY_FIRST_REPLICA", 6.0)):
         # The other one does the same here, though zeros are what it would give to the last sum.
         strategy.run(lambda v=made[how]: v.assign([3.0, 3.0]))
         assert made[how].numpy().tolist() == [wanted, wanted]
+    with pytest.raises(ValueError, match=r"Received: assign of 6\.0, 6\.0 in the first"):
+        strategy.run(lambda: made["NONE"].assign([3.0, 3.0]))
+    strategy.run(lambda: made["NONE"].assign(made["NONE"] * 2.0))
+    assert made["NONE"].numpy().tolist() == [0.0, 0.0]
     rows = mr.IndexedSlices(mr.constant([1.0]), mr.constant([0]), (2,))
     with pytest.raises(NotImplementedError, match="where there are several workers"):
         strategy.run(lambda: made["SUM"].scatter_add(rows))

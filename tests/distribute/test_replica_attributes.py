@@ -94,6 +94,17 @@ def test_outside_of_replicas(strategy: MirroredStrategy) -> None:
         layer.kept  # noqa: B018
 
 
+def test_a_layer_that_a_replica_makes_is_set_up_for_all(strategy: MirroredStrategy) -> None:
+    made: list[Any] = []
+
+    def step(x: Any) -> Any:
+        if not made:
+            made.append(mr.Sequential([mr.layers.Reshape((1,)), mr.layers.Flatten()]))
+        return made[0](mr.reshape(x, (1, 1)))[0]
+
+    assert listed(strategy.run(step, args=(parts(1.0, 2.0, 3.0),))) == [1.0, 2.0, 3.0]
+
+
 def test_deleted_in_replicas(strategy: MirroredStrategy) -> None:
     layer = Keeping()
 

@@ -11,11 +11,13 @@ from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.distribute import PerReplica
 from mirrored.distribute.context import ReplicaContext, enter
+from mirrored.distribute.distributed_variables import MirroredVariable
 from mirrored.distribute.global_batch import GlobalBatch, assuming_replicas
 from mirrored.layers.added_losses import forget
 from mirrored.layers.layer import Layer
 from mirrored.layers.weights import WeightOwner, find
 from mirrored.ops import SeedGenerator, Tensor, TensorSpec
+from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
 from mirrored.ops.rng_state import ShardPosition, current_rng_state, shard_position
 from mirrored.optim import Optimizer
@@ -27,8 +29,15 @@ from mirrored.training.shard_analysis.shard_recorder import (
     ShardRecorder,
     sizes_beside,
 )
-from mirrored.training.shard_analysis.shard_values import SAME, Kind, Operation, Scale, ShardValue
-from mirrored.variables import Variable
+from mirrored.training.shard_analysis.shard_values import (
+    SAME,
+    UNIT,
+    Kind,
+    Operation,
+    Scale,
+    ShardValue,
+)
+from mirrored.variables import Variable, VariableAggregation
 from mirrored.variables.device_variable import Undone
 
 Function = Callable[["AnalysedBatch"], Callable[..., Any]]
@@ -341,12 +350,25 @@ class _Alone:
             return [self._of_all(ops.concat([each] * count, axis)) for each in values], [
                 0 for _ in values
             ]
+        if isinstance(owner, MirroredVariable):
+            self._check_assigned(owner, args)
         if isinstance(owner, Optimizer | Variable):
             return None
         if not str(getattr(function, "__module__", "")).startswith("mirrored."):
             raise NotAnalysed("The step calls `merge_call`.")
         with enter(self._strategy, None):  # A layer is built in its first call.
             return function(self._strategy, *args, **kwargs)
+
+    def _check_assigned(self, variable: MirroredVariable, args: Any) -> None:
+        """Raise ValueError where replicas would assign alike a part of what one device assigns."""
+        if variable.aggregation is not VariableAggregation.NONE:
+            return
+        method, value = args
+        known = self._recorder.result_known(adopt(value, variable.dtype))
+        is_part = known.scale != UNIT if known.kind is Kind.SAME else known.kind is Kind.SUM
+        if is_part and known.scale != _MEAN and self._recorder.is_certain:
+            received = "a value that depends on the number of examples of a shard"
+            raise NotAdditive(variable.differing(method, received))
 
     def _of_all(self, value: Any) -> Tensor:
         result = ops.identity(value)
