@@ -117,9 +117,13 @@ def rebuild(like: Any, items: list[Any]) -> Any:
 
 
 def rebuild_dict(like: dict[Any, Any], mapped: dict[Any, Any]) -> dict[Any, Any]:
-    """Return `mapped` as a dict of the type of `like`; of a `defaultdict` it is a plain one."""
+    """Return `mapped` as a dict of the type of `like`.
+
+    It is a plain one for a `defaultdict`, and for a dict that an object tracks as its own.
+    """
     kind = type(like)
-    return mapped if kind is dict or isinstance(like, defaultdict) else kind(mapped)
+    is_plain = kind is dict or isinstance(like, defaultdict) or hasattr(kind, "_tracker")
+    return mapped if is_plain else kind(mapped)
 
 
 def pack_like(structure: Any, leaves: Iterable[Any]) -> Any:

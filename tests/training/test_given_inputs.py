@@ -169,7 +169,7 @@ def test_layers_are_built_with_the_shapes_of_nested_inputs(inputs: Any, shapes: 
     layer = Notes()
     outputs = layer(inputs, factor=2.0)
     assert layer.shape == shapes
-    assert type(layer.given) is type(inputs)
+    assert isinstance(layer.given, type(inputs))
     for output, given in zip(mr.nest.flatten(outputs), mr.nest.flatten(inputs), strict=True):
         np.testing.assert_array_equal(output.numpy(), given * 2)
     symbolic = mr.nest.map_structure(lambda each: Input(each.shape[1:]), inputs)

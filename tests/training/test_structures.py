@@ -21,7 +21,7 @@ class Sums(mr.Model):
     def __init__(self, seen: list[Any]) -> None:
         super().__init__()
         self.dense = mr.layers.Dense(1)
-        self.seen = seen
+        vars(self)["seen"] = seen  # An attribute that is assigned is a copy, as in Keras.
 
     def build(self, input_shape: Any) -> None:
         self.seen.append(input_shape)
