@@ -92,8 +92,9 @@ def _dtypes_of(name: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
         return ops.bfloat16(), ops.float32
     if name in ("mixed_float16", "float16"):
         raise ValueError(
-            f"Layers are never float16, whose small range would call for scaled losses. {_VALID} "
-            f"Received: name={name!r}. Use '{_MIXED}', which has the range of float32."
+            "Layers do not compute in float16: its range is so small that steps whose gradients "
+            "overflow have to be skipped, and which ones do depends on the number of replicas. "
+            f"{_VALID} Received: name={name!r}. Use '{_MIXED}', which has the range of float32."
         )
     if name == "bfloat16":
         raise ValueError(

@@ -62,7 +62,7 @@ def test_dtypes_of_a_policy(name: str, compute: str, variable: str) -> None:
         ),
         ("mixed_foo", ValueError, "Received: name='mixed_foo'"),
         ("mixed_float16", ValueError, "Use 'mixed_bfloat16', which has the range of float32"),
-        ("float16", ValueError, "Layers are never float16"),
+        ("float16", ValueError, "depends on the number of replicas"),
         ("bfloat16", ValueError, "Use 'mixed_bfloat16', which computes in bfloat16 and keeps"),
         (3, TypeError, "'name' must be a string, such as 'mixed_bfloat16'. Received: name=3"),
         (None, TypeError, "Received: name=None"),
