@@ -41,6 +41,8 @@ from mirrored.layers.sparse_nonlinearities import squareplus as squareplus
 from mirrored.layers.sparse_nonlinearities import tanh_shrink as tanh_shrink
 from mirrored.layers.sparse_nonlinearities import threshold as threshold
 from mirrored.ops import Tensor
+from mirrored.ops.activations import ANY_ENTROPY as _ANY_ENTROPY
+from mirrored.ops.activations import remember as _remember
 from mirrored.serialization.configured import deserialized, serialized
 
 __all__ = [
@@ -114,7 +116,7 @@ def sigmoid(x: Tensor) -> Tensor:
         [0.5]
     """
     x = ops.convert_to_tensor(x)
-    return ops.remember(ops.sigmoid(x), ops.ANY_ENTROPY, x)
+    return _remember(ops.sigmoid(x), _ANY_ENTROPY, x)
 
 
 def tanh(x: Tensor) -> Tensor:
@@ -159,7 +161,7 @@ def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
                 stacklevel=3,
             )
         probabilities = ops.softmax(x, axis=axis)
-    return ops.remember(probabilities, ops.ANY_ENTROPY, x)
+    return _remember(probabilities, _ANY_ENTROPY, x)
 
 
 def _softmax_over(x: Tensor, axes: tuple[int, ...]) -> Tensor:

@@ -9,6 +9,7 @@ from mirrored.keras_functions.promotion import floats as _floats
 from mirrored.keras_functions.promotion import result_type as _result_type
 from mirrored.keras_functions.promotion import tensors as _tensors
 from mirrored.ops import Tensor
+from mirrored.ops.activations import ANY_ENTROPY, cast_with_logits, logits_for
 from mirrored.ops.spec import float_limits
 
 _EPSILON = 1e-7  # Keras' fuzz factor.
@@ -219,7 +220,7 @@ def _check_alike(target: Tensor, output: Tensor) -> None:
 def _floats_of_both(target: Any, output: Any) -> tuple[Tensor, Tensor]:
     aims, found = _tensors(target, output)
     kind = _result_type(found.dtype, float)
-    return ops.cast(aims, kind), ops.cast_with_logits(found, kind)
+    return ops.cast(aims, kind), cast_with_logits(found, kind)
 
 
 def _clipped(probabilities: Tensor) -> Tensor:
@@ -245,7 +246,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     """
     aims, found = _floats_of_both(target, output)
     _check_alike(aims, found)
-    logits = ops.logits_for("binary_crossentropy", found, from_logits, "sigmoid")
+    logits = logits_for("binary_crossentropy", found, from_logits, "sigmoid")
     if logits is not None:
         return ops.sigmoid_cross_entropy_with_logits(labels=aims, logits=logits)
     found = _clipped(found)
@@ -279,7 +280,7 @@ def categorical_crossentropy(
             f"target.shape={aims.shape}, output.shape={found.shape}"
         )
     _check_alike(aims, found)
-    logits = ops.logits_for("categorical_crossentropy", found, from_logits, ops.ANY_ENTROPY)
+    logits = logits_for("categorical_crossentropy", found, from_logits, ANY_ENTROPY)
     if logits is not None:
         return ops.softmax_cross_entropy_with_logits(labels=aims, logits=logits, axis=axis)
     found = found / ops.reduce_sum(found, axis, True)
@@ -318,7 +319,7 @@ def sparse_categorical_crossentropy(
             "Arguments `target` and `output` must have the same shape up until the last dimension: "
             f"target.shape={places.shape}, output.shape={found.shape}"
         )
-    logits = ops.logits_for("sparse_categorical_crossentropy", found, from_logits, "softmax")
+    logits = logits_for("sparse_categorical_crossentropy", found, from_logits, "softmax")
     if logits is None:
         logits = ops.log(_clipped(found))
     return ops.sparse_softmax_cross_entropy_with_logits(labels=places, logits=logits)

@@ -8,13 +8,9 @@ import typing as _typing
 
 from mirrored._late import late_module as _late_module
 from mirrored.ops import dispatch as _dispatch  # noqa: F401  Ops that are called run by it.
-from mirrored.ops.activations import ANY_ENTROPY as ANY_ENTROPY
 from mirrored.ops.activations import bias_add as bias_add
-from mirrored.ops.activations import cast_with_logits as cast_with_logits
-from mirrored.ops.activations import logits_for as logits_for
 from mirrored.ops.activations import logits_of as logits_of
 from mirrored.ops.activations import relu as relu
-from mirrored.ops.activations import remember as remember
 from mirrored.ops.activations import sigmoid as sigmoid
 from mirrored.ops.activations import softplus as softplus
 from mirrored.ops.activations import tanh as tanh

@@ -12,6 +12,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
+from mirrored.ops.activations import ANY_ENTROPY, logits_for
 from mirrored.training.losses import targets
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.targets import OutputShape
@@ -76,7 +77,7 @@ def binary_entropies(
     """
     check_same_shape(y_true, y_pred)
     y_true = smoothed(y_true, label_smoothing, 0.5)
-    logits = ops.logits_for("binary_crossentropy", y_pred, from_logits, "sigmoid")
+    logits = logits_for("binary_crossentropy", y_pred, from_logits, "sigmoid")
     if logits is not None:
         return ops.sigmoid_cross_entropy_with_logits(y_true, logits)
     p = ops.clip_by_value(y_pred, EPSILON, 1.0 - EPSILON)
@@ -185,8 +186,8 @@ def categorical_entropies(
     if label_smoothing:  # Keras counts the last axis, whichever is that of the classes.
         y_true = smoothed(y_true, label_smoothing, 1.0 / max(y_true.shape[-1], 1))
     is_last = axis in (-1, y_pred.ndim - 1)
-    made_by = "softmax" if is_last else ops.ANY_ENTROPY
-    logits = ops.logits_for("categorical_crossentropy", y_pred, from_logits, made_by)
+    made_by = "softmax" if is_last else ANY_ENTROPY
+    logits = logits_for("categorical_crossentropy", y_pred, from_logits, made_by)
     if not is_last:
         y_true, y_pred = last_axis(y_true, axis), last_axis(y_pred, axis)
         logits = None if logits is None else last_axis(logits, axis)
@@ -280,7 +281,7 @@ def sparse_entropies(
     if counts is not None:  # Whatever is predicted there, were it NaN, gets a gradient of 0.
         labels = ops.where(counts, labels, ops.zeros_like(labels))
         y_pred = ops.where(ops.expand_dims(counts, -1), y_pred, ops.zeros_like(y_pred))
-    logits = ops.logits_for("sparse_categorical_crossentropy", y_pred, from_logits, "softmax")
+    logits = logits_for("sparse_categorical_crossentropy", y_pred, from_logits, "softmax")
     if logits is None:  # The logarithms of probabilities are logits of their softmax.
         logits = ops.log(ops.clip_by_value(y_pred, EPSILON, 1.0 - EPSILON))
     flat = shaped(labels, (labels.size,))

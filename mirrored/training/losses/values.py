@@ -12,7 +12,7 @@ from mirrored.distribute.global_batch import global_batch
 from mirrored.errors import InvalidArgumentError
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
-from mirrored.ops.activations import cast_with_logits
+from mirrored.ops.activations import cast_with_logits, remember
 from mirrored.ops.spec import DType, default_float, is_bfloat16
 
 # Keras' epsilon: keeps probabilities away from 0 and 1, and quotients and logarithms finite.
@@ -107,7 +107,7 @@ def column(y_pred: Tensor) -> Tensor:
         from mirrored.ops.masks import masked  # Few programs need it.
 
         found = masked(found, y_pred._keras_mask)
-    return found if logits is None else ops.remember(found, made_by, ops.expand_dims(logits, -1))
+    return found if logits is None else remember(found, made_by, ops.expand_dims(logits, -1))
 
 
 def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
