@@ -6,7 +6,7 @@ The functions themselves are in `activations`.
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explained, takes_older
 from mirrored._numbers import as_real
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import LayerOptions, SameShape
@@ -59,6 +59,7 @@ class ReLU(SameShape):
 
 
 @explained
+@takes_older({"alpha": "negative_slope"})
 class LeakyReLU(SameShape):
     """Computes inputs where they are positive, and negative_slope * inputs elsewhere.
 

@@ -163,14 +163,14 @@ class Attention(Layer):
             )
         return mask
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return the queries' mask, if there is one.
 
         Args:
             inputs: The inputs, in a list.
-            previous_mask: Their masks, in a list; None: there are none.
+            mask: Their masks, in a list; None: there are none.
         """
-        return self._checked_masks(previous_mask)[0]
+        return self._checked_masks(mask)[0]
 
     def compute_output_shape(self, input_shape: Shapes) -> Shape:
         """Return the queries' shape with the last axis of the values."""

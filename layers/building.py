@@ -46,7 +46,7 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
                 context.merge_call(lambda strategy: _built_eagerly(self, shapes, by_name))
                 _check_shared(self)
                 return
-            with undone_on_failure(self), self._build_scope():
+            with undone_on_failure(self), self._build_scope(), self._within_path():
                 build(self, *shapes, **by_name)
             self._input_shape = first
             given = signature.bind(self, *shapes, **by_name).arguments

@@ -9,6 +9,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_positive
 from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.policy import DTypePolicy
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS, DType
@@ -62,6 +63,9 @@ class CategoryEncoding(Layer):
         self.output_mode = mode
         refuse_sparse(sparse)
         self.sparse = False
+
+    def _take_policy(self, policy: DTypePolicy) -> None:
+        super()._take_policy(policy)
         self._input_dtype = self._dtype  # Rounded to fewer bits, numbers would be others.
 
     def get_config(self) -> dict[str, Any]:

@@ -14,12 +14,14 @@ from mirrored.ops.conversion import as_array, is_tensor
 from mirrored.ops.spec import FLOATS, holds_numbers, is_bfloat16
 
 
-def as_input(inputs: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool = False) -> Tensor:
+def as_input(
+    inputs: Any, dtype: np.dtype[Any] | None, owner: str, *, casts_all: bool = False
+) -> Tensor:
     """Return ``inputs`` as a tensor: floats and Python's numbers in ``dtype``.
 
     Args:
         inputs: A tensor, a variable, an array, or nested lists of numbers.
-        dtype: The dtype.
+        dtype: The dtype; None: that of the values, and floatx for Python's numbers.
         owner: What errors call the layer.
         casts_all: Whether integers and booleans that have a dtype get this one, too.
 
@@ -31,7 +33,7 @@ def as_input(inputs: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool =
         inputs = ops.convert_to_tensor(inputs)
     if isinstance(inputs, Tensor):
         own = inputs.dtype
-        if own == dtype or not (casts_all or own in FLOATS):
+        if dtype is None or own == dtype or not (casts_all or own in FLOATS):
             return inputs
         floats = ops.cast(inputs, dtype)
         if inputs._keras_mask is None:
@@ -40,6 +42,8 @@ def as_input(inputs: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool =
 
         return masked(floats, inputs._keras_mask)
     numbers = _as_numbers(inputs, owner)
+    if dtype is None:
+        dtype = numbers.dtype if hasattr(inputs, "dtype") else ops.as_dtype(ops.floatx())
     if hasattr(inputs, "dtype") and not casts_all and numbers.dtype.kind in "iub":
         return ops.convert_to_tensor(numbers)
     if is_bfloat16(dtype):
@@ -65,7 +69,9 @@ def as_tensor(value: Any) -> Any:
     return ops.convert_to_tensor(value) if _is_array(value) else value
 
 
-def as_argument(value: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool = False) -> Any:
+def as_argument(
+    value: Any, dtype: np.dtype[Any] | None, owner: str, *, casts_all: bool = False
+) -> Any:
     """Return an argument of a call with the arrays in it as tensors; all else stays as it is."""
     if isinstance(value, SymbolicTensor):
         return value

@@ -6,10 +6,10 @@ The gradient of the table is that of the rows which a batch has, each summed ove
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explained, takes_older
 from mirrored._numbers import as_integer
 from mirrored.layers import constraints, initializers, regularizers
-from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.layer import EmbeddingOptions, Layer
 from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
@@ -19,6 +19,7 @@ from mirrored.variables import Variable
 
 
 @explained
+@takes_older(ignored={"input_length": "is deprecated. Just remove it."})
 class Embedding(Layer):
     """Looks up a vector for each integer of its inputs.
 
@@ -57,7 +58,7 @@ class Embedding(Layer):
         weights: Any = None,
         *,
         quantization_config: None = None,
-        **options: Unpack[LayerOptions],
+        **options: Unpack[EmbeddingOptions],
     ) -> None:
         super().__init__(**options)
         self.input_dim = _positive("input_dim", input_dim)
@@ -107,12 +108,12 @@ class Embedding(Layer):
         ids = inputs if inputs.dtype in INTEGERS else ops.cast(inputs, ops.int32)
         return ops.cast(ops.embedding_lookup(self.embeddings, ids), self.compute_dtype)
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Tensor | None:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:
         """Return which of the inputs are not 0, where these only fill up; otherwise None.
 
         Args:
             inputs: The inputs.
-            previous_mask: Their mask, which does not matter.
+            mask: Their mask, which does not matter.
         """
         return ops.not_equal(inputs, 0) if self.mask_zero else None
 

@@ -88,12 +88,12 @@ class GlobalAveragePooling1D(GlobalPooling1D):
         steps = ops.cast(counts, inputs.dtype)
         return total / ops.reduce_sum(steps, self._axis, keepdims=self.keepdims)
 
-    def compute_mask(self, inputs: Tensor, previous_mask: Any = None) -> None:
+    def compute_mask(self, inputs: Tensor, mask: Any = None) -> None:
         """Return None: there are no steps any more.
 
         Args:
             inputs: The inputs.
-            previous_mask: Their mask.
+            mask: Their mask.
         """
 
     def _reduced(self, inputs: Tensor) -> Tensor:

@@ -5,14 +5,16 @@
 
 from typing import Any
 
-from mirrored._arguments import explained, explained_only
+from mirrored._arguments import explained, explained_only, takes_older
 from mirrored.graph import Node, SymbolicTensor
 from mirrored.layers.layer import Layer
+from mirrored.layers.policy import DTypePolicy
 from mirrored.layers.shapes import Shape, as_shape, check_matches
 from mirrored.ops import Tensor, as_dtype
 
 
 @explained
+@takes_older({"input_shape": "shape", "batch_input_shape": "batch_shape"})
 class InputLayer(Layer):
     """Returns what it is called on; its ``output`` begins a functional model.
 
@@ -61,7 +63,7 @@ class InputLayer(Layer):
         else:
             _check_same(input_tensor, shape, batch_size, dtype, batch_shape)
             whole, dtype = input_tensor._shape, input_tensor._dtype
-        super().__init__(name=name, dtype=dtype)
+        super().__init__(name=name, dtype=None if dtype is None else DTypePolicy.of_values(dtype))
         self.batch_shape = whole
         self.build(whole)
         self._output_shape = whole

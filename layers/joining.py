@@ -70,17 +70,17 @@ class Concatenate(Merge):
         """
         return ops.concat(self._of_one_dtype(inputs), axis=self.axis)
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return the masks, joined; what has none counts as a whole.
 
         Args:
             inputs: The inputs, in a list.
-            previous_mask: Their masks, in a list.
+            mask: Their masks, in a list.
 
         Raises:
             ValueError: There is one mask, or not one for each input.
         """
-        masks = check_masks(inputs, previous_mask)
+        masks = check_masks(inputs, mask)
         if masks is None or all(each is None for each in masks):
             return None
         wide = [mask_of_rank(*pair) for pair in zip(inputs, masks, strict=True)]
@@ -223,12 +223,12 @@ class Dot(Merge):
         shape = (*one, *other[1:])
         return shape if len(shape) > 1 else (*shape, 1)
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         """Return None: the axes that are left have no mask.
 
         Args:
             inputs: The inputs, in a list.
-            previous_mask: Their masks, in a list.
+            mask: Their masks, in a list.
         """
 
     def _two(self, shapes: Shapes) -> list[Shape]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
+from mirrored._name_scope import path_of
 from mirrored._tracebacks import shorten
 from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.layers import added_losses, regularizers
@@ -44,17 +45,28 @@ def layer_mode() -> bool | None:
     return None if mode is _OUTSIDE else mode
 
 
-class PlainOptions(TypedDict, total=False):
-    """The options of layers that say themselves what is penalised."""
-
+class _SharedOptions(TypedDict, total=False):
     name: str | None
     trainable: bool
     dtype: Any
+    autocast: bool
     input_shape: object
+
+
+class PlainOptions(_SharedOptions, total=False):
+    """The options of layers that say themselves what is penalised."""
+
+    input_dim: int | None
 
 
 class LayerOptions(PlainOptions, total=False):
     """The options that every layer has; see ``Layer``."""
+
+    activity_regularizer: Any
+
+
+class EmbeddingOptions(_SharedOptions, total=False):
+    """The options of layers that have an ``input_dim`` of their own."""
 
     activity_regularizer: Any
 
@@ -74,8 +86,11 @@ class Layer(ConfiguredLayer):
         trainable: Whether training changes its weights.
         dtype: The dtype of its weights and of what it computes with, or a policy such as
             "mixed_bfloat16", which says both; None takes the global policy, by default floatx.
+        autocast: Whether floats that it is called on are cast to the dtype that it computes in,
+            and its weights next to them.
         input_shape: The shape of one example, without the batch axis. A ``Sequential`` model whose
             first layer has one begins with an ``Input`` of it; None leaves it to the data.
+        input_dim: The size of an example that is a vector, instead of ``input_shape``.
 
     Raises:
         ValueError: ``name`` is not a string or contains a slash; ``input_shape`` is no shape;
@@ -130,15 +145,17 @@ class Layer(ConfiguredLayer):
         name: str | None = None,
         trainable: bool = True,
         dtype: Any = None,
+        autocast: bool = True,
         input_shape: object = None,
+        input_dim: int | None = None,
     ) -> None:
+        if input_dim is not None:
+            input_shape = (input_dim,)
         example_shape = None if input_shape is None else as_shape(input_shape)
+        self._autocast = bool(autocast)
         super().__init__(name, trainable, dtype)
         self.activity_regularizer = regularizers.get(activity_regularizer)
         self._example_shape = example_shape
-        self._input_dtype = self._compute_dtype
-        mixed = self._compute_dtype != self._dtype
-        self._autocast_dtype = self._compute_dtype if mixed else None
 
     # What a subclass defines.
 
@@ -153,6 +170,7 @@ class Layer(ConfiguredLayer):
         """
         self._input_shape = as_shapes(input_shape)
         self._built_for = {"input_shape": self._input_shape}
+        self._path = self._path or path_of(self._name)
         self.built = True
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -189,7 +207,9 @@ class Layer(ConfiguredLayer):
         shapes = as_shapes(input_shape)
         if not self.built:
             self.build(shapes)
-        given = map_shapes(lambda shape: SymbolicTensor(shape, self._input_dtype), shapes)
+        given = map_shapes(
+            lambda shape: SymbolicTensor(shape, self._input_dtype or self._compute_dtype), shapes
+        )
         results = self._results((given,), {}, None)
         return _nest.map_structure(lambda each: tuple(each._shape), results)
 
@@ -350,7 +370,10 @@ class Layer(ConfiguredLayer):
         token = _training.set(None if training is None else bool(training))
         try:
             same = self._autocast_dtype is ops.autocast_dtype()
-            with _AS_IT_IS if same else ops.autocast(self._autocast_dtype):
+            with (
+                _AS_IT_IS if same else ops.autocast(self._autocast_dtype),
+                _AS_IT_IS if self._has_run else self._within_path(),  # What it builds inside.
+            ):
                 if self._takes_training:
                     output = self.call(*args, **kwargs, training=bool(training))
                 else:

@@ -45,12 +45,12 @@ class Masking(SameShape):
         outputs = ops.where(ops.expand_dims(mask, -1), inputs, ops.zeros((), inputs.dtype))
         return masked(outputs, mask)
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return where a feature is another than the value.
 
         Args:
             inputs: Shape (batch, ..., features).
-            previous_mask: A mask that they have already, which does not matter.
+            mask: A mask that they have already, which does not matter.
         """
         if not hasattr(inputs, "dtype"):
             inputs = ops.convert_to_tensor(inputs)

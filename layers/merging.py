@@ -85,17 +85,17 @@ class Merge(Layer):
                 return self._merged_by_masks(tensors)
         return self._merged(tensors)
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return which steps one of the masks leaves; None where an input has none.
 
         Args:
             inputs: The inputs, in a list.
-            previous_mask: Their masks, in a list.
+            mask: Their masks, in a list.
 
         Raises:
             ValueError: There is one mask, or not one for each input.
         """
-        masks = check_masks(inputs, previous_mask)
+        masks = check_masks(inputs, mask)
         if masks is None or any(each is None for each in masks):
             return None
         return reduce(ops.logical_or, masks)

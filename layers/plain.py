@@ -153,14 +153,14 @@ class Lambda(Layer):
             inputs, **self.arguments, **{name: given[name] for name in self._passes}
         )
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return the outputs' mask.
 
         Args:
             inputs: The inputs.
-            previous_mask: Their mask.
+            mask: Their mask.
         """
-        return self.mask(inputs, previous_mask) if callable(self.mask) else self.mask
+        return self.mask(inputs, mask) if callable(self.mask) else self.mask
 
     def compute_output_shape(self, input_shape: Shapes) -> Any:
         """Return the outputs' shape.

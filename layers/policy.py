@@ -68,6 +68,18 @@ class DTypePolicy:
         return {"name": self._name}
 
     @classmethod
+    def of_values(cls, dtype: Any) -> Self:
+        """Return the policy of a layer without weights: of any dtype that tensors have.
+
+        Args:
+            dtype: The dtype, or its name.
+        """
+        policy = cls.__new__(cls)
+        policy._compute_dtype = policy._variable_dtype = ops.as_dtype(dtype)
+        policy._name = policy._compute_dtype.name
+        return policy
+
+    @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Return a policy of the name that a configuration has.
 

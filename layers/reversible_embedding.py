@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.layers.embedding import Embedding
-from mirrored.layers.layer import LayerOptions
+from mirrored.layers.layer import EmbeddingOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.masks import masked
@@ -62,7 +62,7 @@ class ReversibleEmbedding(Embedding):
         logit_soft_cap: float | None = None,
         *,
         quantization_config: None = None,
-        **options: Unpack[LayerOptions],
+        **options: Unpack[EmbeddingOptions],
     ) -> None:
         super().__init__(
             input_dim,
@@ -111,12 +111,12 @@ class ReversibleEmbedding(Embedding):
             return scores
         return ops.tanh(scores / self.logit_soft_cap) * self.logit_soft_cap
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         """Return None: vectors have their mask from `call`.
 
         Args:
             inputs: The inputs.
-            previous_mask: Their mask, which does not matter.
+            mask: Their mask, which does not matter.
         """
 
     def compute_output_shape(self, input_shape: Shape, reverse: bool = False) -> Shape:

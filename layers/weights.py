@@ -15,7 +15,8 @@ import numpy as np
 from mirrored import ops
 from mirrored._absent import missing_attribute
 from mirrored._arguments import explained
-from mirrored._name_scope import name_scope
+from mirrored._contexts import Within
+from mirrored._name_scope import name_scope, path_of, within_path
 from mirrored._naming import check_name, snake_case, unique_name
 from mirrored._overrides import Subclassable
 from mirrored._tracebacks import shortened
@@ -31,6 +32,8 @@ from mirrored.program.variable_creation import room_in_force
 from mirrored.variables import Module, Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.module import held_by
 from mirrored.variables.tracking import Seeds, Tracking
+from mirrored.variables.traits import check_overwrite
+from mirrored.variables.variable import mode_of
 
 _Found = TypeVar("_Found")
 _HOLDERS = (Tensor, list, tuple, dict)
@@ -44,16 +47,18 @@ class WeightOwner(Tracking, Subclassable):
     and dicts. ``Layer`` says what the arguments are.
     """
 
+    _autocast: bool = True
+    _input_dtype: np.dtype[Any] | None
+    _autocast_dtype: np.dtype[Any] | None
+
     def __init__(self, name: str | None, trainable: bool, dtype: Any) -> None:
         if name is None:
             name = unique_name(snake_case(type(self).__name__))
         self._name = check_name(name)
-        self._dtype_policy = as_policy(dtype)
-        self._dtype = ops.as_dtype(self._dtype_policy.variable_dtype)
-        self._compute_dtype = ops.as_dtype(self._dtype_policy.compute_dtype)
+        self._path: str | None = None  # Known when it is built.
+        self._take_policy(as_policy(dtype))
         self._trainable = bool(trainable)
         self._added: list[Variable] = []
-        self._regularized: list[tuple[Variable, Penalty]] = []
         self.built = False
         self._has_run = False  # Then what it has not built it does not use.
 
@@ -111,8 +116,43 @@ class WeightOwner(Tracking, Subclassable):
 
     @property
     def dtype_policy(self) -> DTypePolicy:
-        """Both dtypes, by the name that they have together."""
+        """Both dtypes, by their common name. It can be set; weights that exist keep their dtype."""
         return self._dtype_policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, value: Any) -> None:
+        self._take_policy(as_policy(value))
+
+    def _take_policy(self, policy: DTypePolicy) -> None:
+        """Compute in the dtypes of a policy from now on."""
+        self._dtype_policy = policy
+        self._dtype = ops.as_dtype(policy.variable_dtype)
+        self._compute_dtype = ops.as_dtype(policy.compute_dtype)
+        # None: floats that it is called on keep their dtype.
+        self._input_dtype = self._compute_dtype if self._autocast else None
+        mixed = self._autocast and self._compute_dtype != self._dtype
+        self._autocast_dtype = self._compute_dtype if mixed else None
+
+    @property
+    def autocast(self) -> bool:
+        """Whether floats and weights are cast to the dtype that it computes in."""
+        return self._autocast
+
+    @autocast.setter
+    def autocast(self, value: bool) -> None:
+        self._autocast = bool(value)
+        self._take_policy(self._dtype_policy)
+
+    @property
+    def path(self) -> str | None:
+        """The names of the models and layers around it, and its own; None before it is built."""
+        return self._path
+
+    def _within_path(self) -> Within:
+        """Return the context in which the paths of what it makes begin with its own."""
+        if self._path is None:
+            self._path = path_of(self._name)
+        return within_path(self._path)
 
     @property
     def trainable(self) -> bool:
@@ -134,8 +174,10 @@ class WeightOwner(Tracking, Subclassable):
         trainable: bool = True,
         regularizer: Any = None,
         constraint: Any = None,
-        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
-        aggregation: VariableAggregation = VariableAggregation.NONE,
+        synchronization: VariableSynchronization | str | None = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation | str | None = VariableAggregation.NONE,
+        autocast: bool = True,
+        overwrite_with_gradient: bool = False,
     ) -> Variable:
         """Create a variable that belongs to the layer; a strategy's scope mirrors it.
 
@@ -149,8 +191,11 @@ class WeightOwner(Tracking, Subclassable):
             regularizer: The penalty on it: a name, a function of the variable, or None.
             constraint: What optimizers bring it back to after a step: a name, a function of its
                 value, or None.
-            synchronization: When its copies on several replicas are brought together.
-            aggregation: How values that replicas assign become one.
+            synchronization: When its copies on several replicas are brought together; Keras' name
+                of it, as in "on_read", will do.
+            aggregation: How values that replicas assign become one; so will Keras' "mean".
+            autocast: Whether a layer in mixed precision computes with it in the narrow dtype.
+            overwrite_with_gradient: False: there is no training in float8.
 
         Raises:
             ValueError: The shape has an unknown size, a name is unknown, or the initializer
@@ -162,6 +207,9 @@ class WeightOwner(Tracking, Subclassable):
                 f"...). Use: add_weight(shape=..., name={shape!r})."
             )
         path = f"{self._name}/{name or f'variable_{len(self._added)}'}"
+        check_overwrite(overwrite_with_gradient)
+        synchronization = mode_of(VariableSynchronization, synchronization)
+        aggregation = mode_of(VariableAggregation, aggregation)
         known = as_known_shape(() if shape is None else shape, path)
         wanted = self._dtype if dtype is None else ops.as_dtype(dtype)
         make = _initializer_of(initializer, wanted)
@@ -193,8 +241,9 @@ class WeightOwner(Tracking, Subclassable):
         if room is not None and is_late:
             room.late.append((variable, lambda: variable.assign(initial_value())))
         self._added.append(variable)
-        if penalty is not None:
-            self._regularized.append((variable, penalty))
+        traits = variable._traits
+        traits.regularizer, traits.autocast = penalty, bool(autocast)
+        traits.path = f"{self._path or path_of(self._name)}/{path.removeprefix(self._name + '/')}"
         return variable
 
     @property
@@ -276,8 +325,8 @@ class WeightOwner(Tracking, Subclassable):
     @property
     def regularized_weights(self) -> list[tuple[Variable, Penalty]]:
         """The trainable weights that have a penalty, each with its penalty."""
-        pairs = [pair for layer, _ in self._trained() for pair in layer._regularized]
-        return [(weight, penalty) for weight, penalty in pairs if weight.trainable]
+        pairs = [(weight, weight.regularizer) for weight in self.trainable_weights]
+        return [(weight, penalty) for weight, penalty in pairs if penalty is not None]
 
     @property
     def losses(self) -> list[Tensor]:

@@ -6,6 +6,8 @@ Calls that are right pay one more Python call for it; ops of a microsecond are l
 import functools
 import inspect
 import re
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
@@ -24,7 +26,6 @@ _OLDER = {
     "nb_val_samples": ("validation_steps",),
     "output_dim": ("units",),
     "init": ("kernel_initializer",),
-    "input_dim": ("input_shape",),
     "input_shape": ("shape",),
     "batch_input_shape": ("input_shape", "batch_shape"),
     "keep_dims": ("keepdims",),
@@ -77,6 +78,45 @@ def explained_only(target: _Target) -> _Target:
     """
     explaining: _Target = _explaining(target)
     return explaining
+
+
+def takes_older(
+    renamed: Mapping[str, str] | None = None, ignored: Mapping[str, str] | None = None
+) -> Callable[[_Target], _Target]:
+    """Return a decorator: the constructor of a class takes older arguments too, and warns.
+
+    Args:
+        renamed: The present names of arguments, by their older ones.
+        ignored: What the warning says of arguments that do nothing, by their names.
+
+    Example:
+        >>> import mirrored as mr, warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     layer = mr.layers.LeakyReLU(alpha=0.5)
+        >>> layer.negative_slope
+        0.5
+    """
+
+    def decorate(cls: _Target) -> _Target:
+        target: Any = cls
+        construct = target.__init__
+
+        @functools.wraps(construct)
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            for name, text in (ignored or {}).items():
+                if kwargs.pop(name, None) is not None:
+                    warnings.warn(f"Argument `{name}` {text}", stacklevel=4)
+            for name, later in (renamed or {}).items():
+                if name in kwargs:
+                    text = f"Argument `{name}` is deprecated. Use `{later}` instead."
+                    warnings.warn(text, stacklevel=4)
+                    kwargs[later] = kwargs.pop(name)
+            construct(self, *args, **kwargs)
+
+        target.__init__ = init
+        return cls
+
+    return decorate
 
 
 def has_options(function: Any) -> bool:

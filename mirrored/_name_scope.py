@@ -6,6 +6,8 @@ Nothing else is named here, since there are no graphs.
 from contextvars import ContextVar, Token
 
 from mirrored._arguments import explained
+from mirrored._contexts import Within
+from mirrored._naming import check_name
 
 _current: ContextVar[str] = ContextVar("mirrored_name_scope", default="")
 # The scopes that are open, the innermost last; one may be open several times, and in many threads.
@@ -69,3 +71,62 @@ class name_scope:
         *outer, token = _open.get()
         _open.set(tuple(outer))
         _current.reset(token)
+
+
+# Keras' names of what is open: of the models and layers around, which name their variables' paths.
+_path: ContextVar[str] = ContextVar("mirrored_path", default="")
+
+
+def path_of(name: str) -> str:
+    """Return the path of what is made now, in Keras' scopes: their names, and its own.
+
+    Args:
+        name: Its name.
+    """
+    outer = _path.get()
+    return f"{outer}/{name}" if outer else name
+
+
+def within_path(path: str) -> Within:
+    """Return a context in which paths begin with another one.
+
+    Args:
+        path: The path.
+    """
+    return Within(_path, path)
+
+
+@explained
+class keras_name_scope(name_scope):
+    """A context in which the paths of variables begin with its name, and with those around it.
+
+    Args:
+        name: What is added, without slashes.
+        **options: Accepted for compatibility.
+
+    Raises:
+        ValueError: The name is no string, or has a slash.
+
+    Example:
+        >>> import mirrored as mr
+        >>> layer = mr.layers.Dense(2, name="head")
+        >>> with mr.keras.name_scope("decoder"):
+        ...     layer.build((None, 3))
+        >>> layer.kernel.path
+        'decoder/head/kernel'
+    """
+
+    def __init__(self, name: str, **options: object) -> None:
+        del options
+        super().__init__(check_name(name))
+        self._paths: list[Within] = []
+
+    def __enter__(self) -> str:
+        """Return the whole name, with a slash behind it."""
+        self._paths.append(within_path(path_of(self._name)))
+        self._paths[-1].__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self._paths.pop().__exit__(*error)

@@ -25,7 +25,6 @@ _DISTRIBUTED = "Use MirroredStrategy as it is; how it sums is a subclass of Cros
 LAYER: Mapping[str, str] = {
     **dict.fromkeys(("compute_output_spec", "symbolic_call"), _SHAPES),
     "input_spec": "Define `check_input_shape(self, input_shape)`, which raises ValueError.",
-    "autocast": "Give the layer a `dtype`, or cast in `call`.",
     "losses": "Call `add_loss` in `call`, or give `add_weight` a `regularizer`.",
     "metrics": _METRICS,
     **dict.fromkeys(("trainable", "weights", "variables"), _FROZEN),

@@ -42,7 +42,7 @@ STRATEGY = mr.distribute.get_strategy()
         (mr.layers.Dense, (3,), "actvation", "Dense", "activation"),
         (mr.layers.Dense, (), "unit", "Dense", "units"),
         (mr.layers.Dense, (), "output_dim", "Dense", "units"),
-        (mr.layers.Dense, (3,), "input_dim", "Dense", "input_shape"),
+        (mr.layers.Dense, (3,), "input_size", "Dense", "input_shape"),
         (mr.layers.Dense, (3,), "trainabel", "Dense", "trainable"),
         (mr.layers.Dropout, (), "p", "Dropout", "rate"),
         (mr.layers.Flatten, (), "nme", "Flatten", "name"),
@@ -99,7 +99,8 @@ def test_an_argument_that_is_like_none_leads_to_all_there_are() -> None:
         mr.layers.Dropout(0.5, no_such=None)  # type: ignore[call-arg]
     assert str(caught.value) == (
         "Dropout() got an unexpected keyword argument 'no_such'. Its arguments are: rate, "
-        "seed, noise_shape, activity_regularizer, name, trainable, dtype, input_shape."
+        "seed, noise_shape, activity_regularizer, name, trainable, dtype, autocast, "
+        "input_shape, input_dim."
     )
 
 

@@ -187,6 +187,25 @@ if not any(type(each).__name__ == "_AbsentModules" for each in sys.meta_path):
     sys.meta_path.append(_AbsentModules())
 
 
+def part_of(whole: str, tensorflow: str, module: str) -> None:
+    """Let a module show those names of another one that TensorFlow has in it.
+
+    Args:
+        whole: The other module's name here.
+        tensorflow: The module's name in TensorFlow, as in "tf.keras.ops.nn".
+        module: Its name here.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.nn.relu is mr.keras.ops.relu
+        True
+    """
+    there = vars(sys.modules[whole])
+    names = [name for name in tables().modules[tensorflow] if name in there]
+    vars(sys.modules[module]).update({name: there[name] for name in names})
+    public_module(tensorflow, module)
+
+
 def _said_of(tensorflow: str, module: str, name: str) -> str | None:
     """Return what an error says of a name that a module has not; None: nothing of its own."""
     text = _refusal(tensorflow, name)

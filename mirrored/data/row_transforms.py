@@ -120,7 +120,7 @@ class Batched(Following):
 
     def __init__(self, source: Transform, size: int, drop_remainder: bool) -> None:
         super().__init__(source)
-        self._size, self._drop = size, drop_remainder
+        self.size, self._drop = size, drop_remainder
         if source.batch_size is None and source.slices is not None:
             self.batch_size = size
         self.known = source.known
@@ -138,7 +138,7 @@ class Batched(Following):
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the rows of batches."""
-        read, size = self._source.open_rows(iteration.source()), self._size
+        read, size = self._source.open_rows(iteration.source()), self.size
 
         def read_batches(most: int) -> Rows:
             rows = read(most * size)
@@ -157,17 +157,17 @@ class Batched(Following):
 
         with closing(self._source.open(iteration.source())) as elements:
             yield from joined_rows(
-                elements, self._size, stacked, self._drop, self._source.drops_batches
+                elements, self.size, stacked, self._drop, self._source.drops_batches
             )
 
     def first(self) -> Element:
         """Return a batch of one element, over and over."""
-        size = size_of_first(self._source, self._size, self._drop)
+        size = size_of_first(self._source, self.size, self._drop)
         return _nest.map_structure(lambda leaf: np.stack([leaf] * size), self._source.first())
 
     def specs(self) -> Any:
         """Return those of the elements with the size of a batch, where all have it, before."""
-        size = self._size if self._drop else None
+        size = self.size if self._drop else None
         return _nest.map_structure(lambda leaf: leaf.batched(size), self._source.specs())
 
 

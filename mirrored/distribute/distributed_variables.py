@@ -59,7 +59,7 @@ class DistributedVariable(Variable):
     def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
         self._strategy = strategy
         self._copies = tuple(copies)
-        self._constraint = copies[0].constraint
+        self._traits = copies[0]._traits
 
     @property
     def copies(self) -> tuple[DeviceVariable, ...]:

@@ -48,11 +48,14 @@ from mirrored.keras_functions.backend_values import epsilon as epsilon
 from mirrored.keras_functions.backend_values import get_value as get_value
 from mirrored.keras_functions.backend_values import int_shape as int_shape
 from mirrored.keras_functions.backend_values import ndim as ndim
+from mirrored.keras_functions.backend_values import result_type as result_type
 from mirrored.keras_functions.backend_values import set_value as set_value
 from mirrored.keras_functions.backend_values import shape as shape
 from mirrored.keras_functions.backend_values import update as update
 from mirrored.keras_functions.backend_values import update_add as update_add
 from mirrored.keras_functions.backend_values import update_sub as update_sub
+from mirrored.keras_functions.settings import backend as backend
+from mirrored.keras_functions.settings import image_data_format as image_data_format
 from mirrored.layers import reset_names as _reset_names
 from mirrored.ops import abs as abs
 from mirrored.ops import cos as cos

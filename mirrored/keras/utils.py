@@ -7,6 +7,7 @@ from mirrored._absent import public_module as _public_module
 from mirrored.data.fetching import get_file as get_file
 from mirrored.data.py_dataset import PyDataset as PyDataset
 from mirrored.data.sequences import pad_sequences as pad_sequences
+from mirrored.data.splitting import split_dataset as split_dataset
 from mirrored.data.timeseries import (
     timeseries_dataset_from_array as timeseries_dataset_from_array,
 )
@@ -23,6 +24,7 @@ from mirrored.serialization.registry import (
 from mirrored.serialization.writing import serialize_keras_object as serialize_keras_object
 from mirrored.training.diagrams import model_to_dot as model_to_dot
 from mirrored.training.diagrams import plot_model as plot_model
+from mirrored.training.progbar import Progbar as Progbar
 from mirrored.training.utilities import pack_x_y_sample_weight as pack_x_y_sample_weight
 from mirrored.training.utilities import set_random_seed as set_random_seed
 from mirrored.training.utilities import to_categorical as to_categorical

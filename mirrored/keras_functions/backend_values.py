@@ -11,6 +11,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.keras_functions.promotion import result_type as promoted
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import default_float
@@ -45,6 +46,36 @@ def cast_to_floatx(x: Any) -> Any:
         array([1., 2.], dtype=float32)
     """
     return ops.cast(x, default_float()) if is_tensor(x) else np.asarray(x, default_float())
+
+
+def result_type(*dtypes: Any) -> str:
+    """Return the name of the dtype that several promote to in `keras.ops`.
+
+    Args:
+        *dtypes: Dtypes, or Python's int and float, which count less; None is floatx. Of none at all
+            the result is floatx.
+
+    Raises:
+        ValueError: One is no dtype that tensors have.
+
+    Example:
+        >>> result_type("int32", "float32"), result_type("int8", int)
+        ('float32', 'int8')
+    """
+    kinds = [each if each in (int, float) else _dtype_of(each) for each in dtypes or (None,)]
+    return str(promoted(*kinds).name)
+
+
+def _dtype_of(dtype: Any) -> Any:
+    if dtype is None:
+        return default_float()
+    try:
+        return ops.as_dtype(dtype)
+    except TypeError:
+        raise ValueError(
+            f"dtype={dtype!r} is not a valid dtype for Keras type promotion. Give the name of one "
+            "that tensors have, as in 'float32'."
+        ) from None
 
 
 @explained

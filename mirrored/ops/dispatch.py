@@ -82,7 +82,7 @@ def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
     if op.shape_only:
         return False
     for tensor in tensors:  # A generator would take longer, in each op.
-        if type(tensor) is RecordedTensor:
+        if isinstance(tensor, RecordedTensor):
             return True
     return op.random or op.stateful
 

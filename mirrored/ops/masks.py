@@ -4,9 +4,11 @@ Layers read them and hand them on, and losses and metrics leave out what they hi
 """
 
 import functools
-from typing import Any
+from typing import Any, TypeVar
 
 from mirrored.ops.tensor import Tensor
+
+_Kind = TypeVar("_Kind", bound=Tensor)
 
 
 def masked(tensor: Tensor, mask: Any) -> Tensor:
@@ -16,14 +18,25 @@ def masked(tensor: Tensor, mask: Any) -> Tensor:
         tensor: The tensor, which stays as it is: others may have it too.
         mask: The mask, or None.
     """
-    other: Tensor = object.__new__(type(tensor))
-    kind: Any = type(tensor)
-    for slot in _slots(kind):
+    other = again(tensor, type(tensor))
+    other._keras_mask = mask
+    return other
+
+
+def again(tensor: Tensor, kind: type[_Kind]) -> _Kind:
+    """Return a tensor once more: the same value to tapes and recorders, another object.
+
+    Args:
+        tensor: The tensor.
+        kind: The class that the other has: the tensor's, or one below it.
+    """
+    other = object.__new__(kind)
+    known: Any = type(tensor)
+    for slot in _slots(known):
         try:
             slot.__set__(other, slot.__get__(tensor))
         except AttributeError:  # It has none.
             continue
-    other._keras_mask = mask
     return other
 
 

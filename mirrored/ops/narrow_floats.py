@@ -14,6 +14,7 @@ from mirrored.backends import Backend
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.spec import DType, TensorSpec, check_dtype, float32, is_bfloat16, is_narrow
 from mirrored.ops.tensor import Tensor
+from mirrored.ops.variable_value import Uncast
 
 # They move values and compute nothing, so their own kernels serve every dtype. That of FloorDiv
 # rounds the quotient before it rounds it down, as TensorFlow's does.
@@ -73,7 +74,10 @@ def of_one_width(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     if narrow is None or all(each.dtype != narrow for each in tensors):
         return tensors
     cast = OPS["Cast"]
-    return [cast(each, dtype=narrow) if each.dtype == float32 else each for each in tensors]
+    return [
+        cast(each, dtype=narrow) if each.dtype == float32 and not isinstance(each, Uncast) else each
+        for each in tensors
+    ]
 
 
 @functools.cache

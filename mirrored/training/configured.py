@@ -297,5 +297,5 @@ def listed(model: Any) -> list[Any]:
     Args:
         model: The model.
     """
-    begin = [each.node.callee for each in model.inputs]
+    begin = [each.node.callee for each in model._begins]
     return [*(each for each in begin if isinstance(each, InputLayer)), *model.layers]

@@ -89,7 +89,7 @@ def _arguments(model: Network, signature: Any) -> list[Any]:
     if signature is not None:
         several = isinstance(signature, list | tuple) and not isinstance(signature, TensorSpec)
         return [_described(each) for each in (signature if several else [signature])]
-    if model.inputs:
+    if model._begins:
         return [_described(model.input)]
     if model._takes_more:
         raise ValueError(
@@ -103,7 +103,8 @@ def _arguments(model: Network, signature: Any) -> list[Any]:
             "The model provided has never called. It must be called at least once before export. "
             f"Received: the model {model.name!r}. Or pass an `input_signature`."
         ) from None
-    return [map_shapes(lambda shape: _Input(tuple(shape), model._input_dtype), shapes)]
+    dtype = model._input_dtype or model.compute_dtype
+    return [map_shapes(lambda shape: _Input(tuple(shape), dtype), shapes)]
 
 
 def _described(value: Any) -> Any:
@@ -140,7 +141,7 @@ def _given(model: Network, arguments: list[Any]) -> list[Given]:
     if isinstance(first, dict) and len(first) == len(inputs):
         own = [str(key) for key in _nest.sorted_keys(first)]
     if not own:
-        own = [each.node.callee.name for each in model.inputs]
+        own = [each.node.callee.name for each in model._begins]
     if len(own) != len(inputs):
         own = [f"input_{place}" for place in range(len(inputs))]
     found: dict[str, Given] = {}

@@ -311,7 +311,7 @@ def _check_batched(model: SteppedNetwork, example: Arrays) -> None:
     shape = example.x.shape
     if any(
         shape == each.shape[1:] and model.fitted_shape(shape)[1:] != each.shape[1:]
-        for each in model.inputs
+        for each in model._begins
     ):
         raise ValueError(unbatched(model.name, [shape]))
 
@@ -370,7 +370,7 @@ def _inputs(model: SteppedNetwork, arrays: Arrays) -> Any:
     x = arrays.layout.part(0, arrays.columns)
     if arrays.layout.is_plain or model._takes_structures:
         return x
-    return _lone(x, [each.node.callee.name for each in model.inputs])
+    return _lone(x, [each.node.callee.name for each in model._begins])
 
 
 def _takes(model: SteppedNetwork, arrays: Arrays) -> bool:

@@ -17,7 +17,7 @@ from mirrored.layers.building import undone_on_failure
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.conversion import as_input, as_tensor, is_structure
 from mirrored.layers.layer import layer_mode
-from mirrored.layers.policy import dtype_policy
+from mirrored.layers.policy import DTypePolicy, dtype_policy
 from mirrored.layers.shapes import (
     Shapes,
     as_shapes,
@@ -26,7 +26,7 @@ from mirrored.layers.shapes import (
     is_shape,
 )
 from mirrored.ops import Tensor
-from mirrored.ops.spec import FLOATS
+from mirrored.ops.spec import WIDE_FLOATS
 from mirrored.training.building import BuiltOnZeros
 from mirrored.training.given_inputs import (
     GivenInputs,
@@ -71,7 +71,7 @@ class Network(BuiltOnZeros):
             given = GivenInputs(inputs)
             part = graph.Part(given.tensors, outputs)
             first = given.tensors[0]._dtype
-            if dtype is None and first in FLOATS and dtype_policy().variable_dtype != first:
+            if dtype is None and first in WIDE_FLOATS and dtype_policy().variable_dtype != first:
                 dtype = first
             if name is None and vars(type(self)).get("_functional_name"):
                 name = unique_name(vars(type(self))["_functional_name"])
@@ -137,13 +137,31 @@ class Network(BuiltOnZeros):
 
     @property
     def inputs(self) -> list[SymbolicTensor]:
-        """Where a functional model, or a Sequential one that is built, begins."""
-        return [] if self._begin is None else _nest.flatten(self._begin)
+        """Where a functional model, or a Sequential one that is built, begins; others have none."""
+        return self._defined("inputs", self._begins)
 
     @property
     def outputs(self) -> list[SymbolicTensor]:
         """Where such a model ends."""
+        return self._defined("outputs", self._ends)
+
+    @property
+    def _begins(self) -> list[SymbolicTensor]:
+        """What `inputs` are; of other models none."""
+        return [] if self._begin is None else _nest.flatten(self._begin)
+
+    @property
+    def _ends(self) -> list[SymbolicTensor]:
+        """What `outputs` are; of other models none."""
         return [] if self._end is None else _nest.flatten(self._end)
+
+    def _defined(self, which: str, tensors: list[SymbolicTensor]) -> list[SymbolicTensor]:
+        if not tensors:
+            raise AttributeError(
+                f"{type(self).__name__} model '{self.name}' has no defined {which} yet. A "
+                "functional model has them, and a Sequential one that is built."
+            )
+        return tensors
 
     @property
     def input(self) -> Any:
@@ -158,12 +176,12 @@ class Network(BuiltOnZeros):
     @property
     def input_shape(self) -> Shapes:
         """The shape of the input; a list of shapes where a functional model has several."""
-        return super().input_shape if self._given is None else shapes_listed(self.inputs)
+        return super().input_shape if self._given is None else shapes_listed(self._begins)
 
     @property
     def output_shape(self) -> Shapes:
         """The shape of the output; a list of shapes where a functional model has several."""
-        return super().output_shape if self._part is None else shapes_listed(self.outputs)
+        return super().output_shape if self._part is None else shapes_listed(self._ends)
 
     @property
     def output_shapes(self) -> Shapes:
@@ -183,7 +201,7 @@ class Network(BuiltOnZeros):
     @property
     def output_names(self) -> list[str]:
         """The names of the layers and operations that make a functional model's outputs."""
-        return [each.node.callee.name for each in self.outputs]
+        return [each.node.callee.name for each in self._ends]
 
     @property
     def operations(self) -> list[Any]:
@@ -373,6 +391,12 @@ class Network(BuiltOnZeros):
             return super()._announced(args, kwargs, training, arguments)
         with undone_on_failure(self):
             return self._results(args, kwargs, training)
+
+    def _take_policy(self, policy: DTypePolicy) -> None:
+        before = vars(self).get("_input_dtype")
+        super()._take_policy(policy)
+        if before is not None:
+            self._input_dtype = before  # Its layers cast what they are given.
 
     def _takes_one(self, inputs: Any) -> bool:
         """Whether an argument is one tensor, for a model that takes one."""

@@ -53,9 +53,9 @@ def can_draw() -> bool:
 class Bar:
     """A bar that is on the screen from now on, until it is closed."""
 
-    def __init__(self, title: str, steps: int | None) -> None:
+    def __init__(self, title: str, steps: int | None, unit: str = "step") -> None:
         with ExitStack() as stack:
-            self._bar = (_notebook_bar if _has_widgets() else _terminal_bar)(title, steps)
+            self._bar = (_notebook_bar if _has_widgets() else _terminal_bar)(title, steps, unit)
             stack.callback(self._bar.close)
             stack.enter_context(beside_bars())
             self._stack = stack.pop_all()
@@ -91,7 +91,7 @@ def _has_widgets() -> bool:
     return in_notebook() and find_spec("ipywidgets") is not None
 
 
-def _terminal_bar(title: str, steps: int | None) -> "tqdm[Any]":
+def _terminal_bar(title: str, steps: int | None, unit: str) -> "tqdm[Any]":
     from tqdm import tqdm
 
     class TerminalBar(tqdm):  # type: ignore[type-arg]  # tqdm is generic in its stubs only.
@@ -105,10 +105,10 @@ def _terminal_bar(title: str, steps: int | None) -> "tqdm[Any]":
     form = f"{{n_fmt}}/{{total_fmt}} |{{bar:{_WIDTH}}}| {_TIMES}"
     if steps is None:
         form = f"{{n_fmt}}/? |{{moving}}| {_TIMES_WITHOUT_END}"
-    return TerminalBar(bar_format=f"{{desc}}: {form}", **_options(title, steps))
+    return TerminalBar(bar_format=f"{{desc}}: {form}", **_options(title, steps, unit))
 
 
-def _notebook_bar(title: str, steps: int | None) -> "tqdm[Any]":
+def _notebook_bar(title: str, steps: int | None, unit: str) -> "tqdm[Any]":
     from tqdm.notebook import tqdm
 
     class NotebookBar(tqdm):  # type: ignore[type-arg]
@@ -121,14 +121,14 @@ def _notebook_bar(title: str, steps: int | None) -> "tqdm[Any]":
 
     times = _TIMES_WITHOUT_END if steps is None else _TIMES
     form = f"{{desc}}: {{n_fmt}}/{{total_fmt}} {{bar}} {times}"
-    return NotebookBar(bar_format=form, **_options(title, steps))
+    return NotebookBar(bar_format=form, **_options(title, steps, unit))
 
 
-def _options(title: str, steps: int | None) -> dict[str, Any]:
+def _options(title: str, steps: int | None, unit: str) -> dict[str, Any]:
     return {
         "total": steps,
         "desc": title,
-        "unit": "step",
+        "unit": unit,
         "file": sys.stdout,
         "miniters": 1,
         "leave": False,

@@ -78,17 +78,13 @@ class Sequential(Model):
                 "Only instances of `mirrored.layers.Layer` can be added to a Sequential model. "
                 f"Received: {layer!r} (of type {type(layer)})"
             )
-        if layer.name in self._names and any(each is layer for each in self._chain):
-            raise ValueError(
-                f"The layer {layer.name!r} is in Sequential model '{self.name}' already. Make a "
-                "second layer, or use a functional model to share one."
-            )
         self._check_name_is_new(layer)
         first = not self._chain and self._begin is None
         begin = _input_of(layer) if first else None
         before = self._end if begin is None else begin.output
         if before is not None:
-            end = layer(before)
+            with self._within_path():
+                end = layer(before)
             if not isinstance(end, SymbolicTensor):
                 raise ValueError(
                     "All layers in a Sequential model should have a single output tensor. For "
@@ -104,7 +100,8 @@ class Sequential(Model):
 
     def _check_name_is_new(self, layer: Layer) -> None:
         begin = None if self._begin is None else self._begin.node.callee.name
-        if layer.name == begin or layer.name in self._names:
+        taken = layer.name in self._names and all(each is not layer for each in self._chain)
+        if layer.name == begin or taken:
             raise ValueError(
                 "All layers added to a Sequential model should have unique names. Name "
                 f"{layer.name!r} is already the name of a layer in this model. Update the `name` "
@@ -120,7 +117,8 @@ class Sequential(Model):
         if not self._chain:
             raise ValueError(f"Sequential model '{self.name}' has no layer to remove.")
         last = self._chain.pop()
-        self._names.discard(last.name)
+        if all(each is not last for each in self._chain):
+            self._names.discard(last.name)
         if self._end is not None:
             self._finish_at(self._end.node.inputs[0])
         if not self._chain:
@@ -159,8 +157,8 @@ class Sequential(Model):
             NotImplementedError: A layer does not say what it is made of.
         """
         config = {**self._shared_config(), "layers": [serialized(each) for each in listed(self)]}
-        if self.inputs:
-            config["build_input_shape"] = tuple(self.inputs[0]._shape)
+        if self._begins:
+            config["build_input_shape"] = tuple(self._begins[0]._shape)
         return config
 
     @classmethod
@@ -193,11 +191,10 @@ class Sequential(Model):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the shape that the model was built for; None where it is not built."""
-        return {"input_shape": tuple(self.inputs[0]._shape)} if self.inputs else None
+        return {"input_shape": tuple(self._begins[0]._shape)} if self._begins else None
 
     @property
-    def inputs(self) -> list[SymbolicTensor]:
-        """Where it begins, once it is built: a list of one."""
+    def _begins(self) -> list[SymbolicTensor]:
         begin = self._end if self._begin is None else self._begin
         while begin is not None and begin.node.inputs:
             begin = begin.node.inputs[0]  # Back to where it was built from.
@@ -206,7 +203,7 @@ class Sequential(Model):
     @property
     def input(self) -> Any:
         """Where it begins, once it is built."""
-        return self.inputs[0] if self.inputs else super().input
+        return self._begins[0] if self._begins else super().input
 
     @any_parameters
     def call(self, inputs: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
@@ -289,7 +286,7 @@ def _input_of(layer: Layer) -> InputLayer | None:
     """Return the input of a first layer that knows its shape: its `input_shape`, or a model's."""
     if layer.example_shape is not None:
         return InputLayer(layer.example_shape, dtype=layer.dtype)
-    begins = layer.inputs if isinstance(layer, Model) and layer.built else []
+    begins = layer._begins if isinstance(layer, Model) and layer.built else []
     if len(begins) != 1:
         return None
     return InputLayer(batch_shape=begins[0]._shape, dtype=begins[0]._dtype)

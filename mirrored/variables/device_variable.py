@@ -24,8 +24,10 @@ from mirrored.ops.op import OPS
 from mirrored.ops.spec import DType, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.ops.tensor_shape import TensorShape
+from mirrored.ops.variable_value import uncast
 from mirrored.program import register_variable
 from mirrored.program.variable_access import Moves, Writes, variable_writes
+from mirrored.variables.traits import Traits
 from mirrored.variables.variable import (
     Prepared,
     Variable,
@@ -83,13 +85,15 @@ class VariableState(NamedTuple):
     trainable: bool
     synchronization: VariableSynchronization
     aggregation: VariableAggregation
-    constraint: Callable[[Any], Any] | None = None
+    traits: Traits
 
     def restored(self, device: str | Device) -> "DeviceVariable":
         """Return a variable of this state, on a device."""
         with recorded_by(None), only(), devices.device(device):
-            modes = self.synchronization, self.aggregation, self.constraint
-            return DeviceVariable(self.value, self.trainable, self.name, None, *modes)
+            modes = self.synchronization, self.aggregation
+            variable = DeviceVariable(self.value, self.trainable, self.name, None, *modes)
+            variable._traits = self.traits
+            return variable
 
 
 class StandIns:
@@ -200,7 +204,7 @@ class DeviceVariable(Variable):
         self._trainable = True if trainable is None else bool(trainable)
         self._synchronization = synchronization
         self._aggregation = aggregation
-        self._constraint = constraint
+        self._traits = Traits(constraint)
         self._id = new_id()
         devices.log_placement("VarHandleOp", self._device)
         devices.log_placement("AssignVariableOp", self._device)
@@ -260,6 +264,8 @@ class DeviceVariable(Variable):
         else:
             current = self._kept() if stays else self._tensor
             value = Tensor(current._array, current._storage, self._device, current.spec)
+        if not self._traits.autocast:
+            value = uncast(value)
         for listener in active_listeners():
             listener.on_read(self, value)
         return value
@@ -268,7 +274,7 @@ class DeviceVariable(Variable):
         """Return what another process, or a copy, makes the same variable of."""
         with variable_writes:
             value = np.asarray(self._tensor.numpy())
-        modes = self._synchronization, self._aggregation, self._constraint
+        modes = self._synchronization, self._aggregation, self._traits
         return VariableState(value, self._name, self._trainable, *modes)
 
     def __reduce__(self) -> Any:

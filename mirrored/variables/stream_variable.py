@@ -10,6 +10,7 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import DType, int64
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.ops.tensor_shape import TensorShape
+from mirrored.variables.traits import Traits
 from mirrored.variables.variable import (
     Prepared,
     Variable,
@@ -31,7 +32,7 @@ class StreamVariable(Variable):
     __slots__ = ("_id", "_name", "_stream")
 
     def __init__(self, stream: SeedGenerator, name: str) -> None:
-        self._stream, self._name, self._constraint = stream, name, None
+        self._stream, self._name, self._traits = stream, name, Traits()
         self._id = new_id()
 
     @property

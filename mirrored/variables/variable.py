@@ -7,7 +7,7 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
@@ -20,9 +20,11 @@ from mirrored._tracebacks import shorten
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.spec import check_shape
 from mirrored.ops.tensor import Tensor, value_text
+from mirrored.ops.variable_value import VariableValue, variable_value
 from mirrored.program import variable_creation
 from mirrored.program.variable_access import variable_writes
 from mirrored.variables.scatters import Change, Scatters
+from mirrored.variables.traits import Traits, check_overwrite
 
 # What `prepare` hands to `commit`: a tensor, or an array of the host to be copied.
 Prepared = Tensor | NDArray[Any]
@@ -56,6 +58,34 @@ class VariableAggregation(enum.Enum):
     SUM = 1
     MEAN = 2
     ONLY_FIRST_REPLICA = 3
+
+
+_Mode = TypeVar("_Mode", bound=enum.Enum)
+
+
+def mode_of(kind: type[_Mode], value: Any) -> _Mode:
+    """Return a mode that is said by Keras' name for it, as in "on_read"; None means "none".
+
+    Args:
+        kind: `VariableSynchronization` or `VariableAggregation`.
+        value: One of its members, its name in lower case, or None.
+
+    Raises:
+        ValueError: There is no such mode.
+
+    Example:
+        >>> mode_of(VariableAggregation, "mean")
+        <VariableAggregation.MEAN: 2>
+    """
+    names = {each.name.lower(): each for each in kind}
+    mode = names.get("none" if value is None else value) if not isinstance(value, kind) else value
+    if mode is None:
+        what = kind.__name__.removeprefix("Variable").lower()
+        raise ValueError(
+            f"Invalid value for argument `{what}`. Expected one of None, "
+            f"{', '.join(map(repr, names))}, or a `{kind.__name__}`. Received: {what}={value!r}"
+        )
+    return mode
 
 
 def check_modes(
@@ -227,9 +257,9 @@ class Variable(Scatters, metaclass=_VariableType):
         array([2., 3.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_constraint")
+    __slots__ = ("__weakref__", "_traits")
 
-    _constraint: Callable[[Any], Any] | None
+    _traits: Traits
 
     if TYPE_CHECKING:  # The signature of `Variable(...)`; `_create` is what runs.
 
@@ -272,8 +302,40 @@ class Variable(Scatters, metaclass=_VariableType):
 
     @property
     def constraint(self) -> Callable[[Any], Any] | None:
-        """What optimizers make of its new value; None: they leave it as it is."""
-        return self._constraint
+        """What optimizers make of its new value; None: they leave it as it is. It can be set."""
+        return self._traits.constraint
+
+    @constraint.setter
+    def constraint(self, value: Callable[[Any], Any] | None) -> None:
+        self._traits.set_function("constraint", value)
+
+    @property
+    def regularizer(self) -> Callable[[Any], Any] | None:
+        """The penalty on it, which is one of its layer's `losses`; None: none. It can be set."""
+        return self._traits.regularizer
+
+    @regularizer.setter
+    def regularizer(self, value: Callable[[Any], Any] | None) -> None:
+        self._traits.set_function("regularizer", value)
+
+    @property
+    def overwrite_with_gradient(self) -> bool:
+        """Whether optimizers assign its gradient to it instead of a step: False, as float8 is."""
+        return False
+
+    @overwrite_with_gradient.setter
+    def overwrite_with_gradient(self, value: bool) -> None:
+        check_overwrite(value)
+
+    @property
+    def autocast(self) -> bool:
+        """Whether a layer in mixed precision computes with it in the dtype that it computes in."""
+        return self._traits.autocast
+
+    @property
+    def path(self) -> str:
+        """Keras' name of it: those of the model and the layers around it, and its own."""
+        return self._traits.path or self.name.removesuffix(":0")
 
     def set_shape(self, shape: Any) -> None:
         """Check that the variable has a shape, which never changes.
@@ -393,9 +455,17 @@ class Variable(Scatters, metaclass=_VariableType):
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __imatmul__ = _no_in_place
 
-    def value(self) -> Tensor:
-        """Return the value, as `read_value` does."""
-        return self.read_value()
+    @property
+    def value(self) -> VariableValue:
+        """The value, which `read_value` returns: Keras' attribute, and TensorFlow's method too.
+
+        Example:
+            >>> import mirrored as mr
+            >>> v = mr.Variable(1.0)
+            >>> float(v.value), float(v.value())
+            (1.0, 1.0)
+        """
+        return variable_value(self.read_value)
 
     def numpy(self) -> Any:
         """Return a copy of the value on the host; nothing is allocated on its device."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored import ops
 from mirrored.layers import Input, InputLayer
 
@@ -72,3 +73,19 @@ def test_the_layer_passes_what_has_the_announced_shape() -> None:
 def test_bad_arguments_are_refused(kwargs: dict[str, object], text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         Input(**kwargs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_an_input_of_narrow_floats(dtype: str) -> None:
+    inputs = Input((2,), dtype=dtype)
+    assert inputs.dtype.name == dtype
+    model = mr.Model(inputs, inputs * 2)
+    assert model(np.ones((1, 2))).dtype.name == dtype
+    assert mr.keras.models.clone_model(model).inputs[0].dtype.name == dtype
+
+
+def test_older_names_of_shapes() -> None:
+    with pytest.warns(UserWarning, match="Argument `input_shape` is deprecated. Use `shape`"):
+        assert InputLayer(input_shape=(3,), batch_size=4).batch_shape == (4, 3)
+    with pytest.warns(UserWarning, match="`batch_input_shape` is deprecated. Use `batch_shape`"):
+        assert InputLayer(batch_input_shape=(None, 3)).batch_shape == (None, 3)

@@ -342,3 +342,20 @@ def test_the_shape_of_an_example_is_kept(given: Any, kept: Shape | None) -> None
 def test_an_example_s_shape_that_is_none(shape: Any) -> None:
     with pytest.raises(ValueError, match="Cannot convert"):
         Dense(2, input_shape=shape)
+
+
+def test_arguments_that_keras_still_takes() -> None:
+    model = mr.Sequential([Dense(1, input_dim=3), Dense(1)])
+    assert model.input_shape == (None, 3)
+    with pytest.warns(UserWarning, match="Argument `input_length` is deprecated. Just remove it."):
+        mr.layers.Embedding(3, 2, input_length=4)  # type: ignore[call-arg]
+    with pytest.warns(UserWarning, match="Argument `alpha` is deprecated. Use `negative_slope`"):
+        layer = mr.layers.LeakyReLU(alpha=0.25)  # type: ignore[call-arg]
+    assert layer.get_config()["negative_slope"] == 0.25
+
+
+def test_an_activation_can_be_set() -> None:
+    layer = Dense(1, kernel_initializer="ones")
+    assert layer(np.ones((1, 2))).numpy().tolist() == [[2.0]]
+    layer.activation = lambda x: -x
+    assert layer(np.ones((1, 2))).numpy().tolist() == [[-2.0]]

@@ -3,6 +3,7 @@
 What layers themselves make of masks is compared with Keras in test_layers_against_keras.py.
 """
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -176,3 +177,17 @@ def test_masks_that_do_not_fit_are_refused() -> None:
             add.compute_mask([STEPS, STEPS], masks)
     with pytest.raises(ValueError, match="`inputs` should be a list"):
         add.compute_mask(STEPS, [None])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "name"),
+    [
+        ("Layer Dense Dropout Softmax MultiHeadAttention TimeDistributed", "previous_mask"),
+        ("Embedding Masking Lambda Attention AdditiveAttention Add Concatenate Dot", "mask"),
+        ("Average Maximum Minimum Multiply Subtract GlobalAveragePooling1D", "mask"),
+    ],
+)
+def test_compute_mask_has_the_argument_of_keras(kinds: str, name: str) -> None:
+    for kind in kinds.split():
+        parameters = inspect.signature(getattr(layers, kind).compute_mask).parameters
+        assert list(parameters) == ["self", "inputs", name], kind

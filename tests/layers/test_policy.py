@@ -195,3 +195,43 @@ def test_values_in_bfloat16_are_inputs_and_weights() -> None:
     assert layer(narrow).dtype == mr.float32
     layer.set_weights([narrow.T])
     assert layer(narrow).numpy().tolist() == [[2.0]]
+
+
+def test_the_policy_of_a_layer_can_be_set() -> None:
+    layer = mr.layers.Dense(2)
+    layer(np.ones((1, 2)))
+    layer.dtype_policy = "mixed_bfloat16"
+    assert layer(np.ones((1, 2))).dtype.name == layer.compute_dtype.name == "bfloat16"
+    assert (layer.kernel.dtype.name, layer.dtype_policy.name) == ("float32", "mixed_bfloat16")
+    layer.dtype_policy = DTypePolicy("float32")
+    assert layer(np.ones((1, 2))).dtype.name == "float32"
+    with pytest.raises(ValueError, match="do not compute in float16"):
+        layer.dtype_policy = "float16"
+    encoding = mr.layers.CategoryEncoding(3)
+    encoding.dtype_policy = "mixed_bfloat16"  # Rounded, integers would be others.
+    assert encoding([[1, 2]]).dtype.name == "float32"
+    model = mr.Sequential([mr.layers.Input((2,), dtype="float64"), layer])
+    model.dtype_policy = "mixed_bfloat16"
+    assert model(np.ones((1, 2))).dtype.name == "float32"
+
+
+class _Factor(mr.layers.Layer):
+    def build(self, input_shape: Any) -> None:
+        self.factor = self.add_weight((), "ones", name="factor", autocast=False)
+
+    def call(self, x: Any) -> Any:
+        return x * self.factor
+
+
+def test_what_is_not_cast() -> None:
+    identity = mr.layers.Identity(autocast=False)
+    assert not identity.autocast
+    assert identity(np.ones(1, "float64")).dtype.name == "float64"
+    assert identity([1.0]).dtype.name == "float32"
+    identity.autocast = True
+    assert identity(np.ones(1, "float64")).dtype.name == "float32"
+    layer = _Factor(dtype="mixed_bfloat16")
+    with pytest.raises(mr.errors.InvalidArgumentError, match="expected to be a bfloat16 tensor"):
+        layer(np.ones((1, 2)))
+    assert not layer.factor.autocast
+    assert _Factor()(np.ones((1, 2))).dtype.name == "float32"

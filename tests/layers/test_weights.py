@@ -450,3 +450,26 @@ def test_sets_are_refused(kind: Callable[[list[Part]], Any]) -> None:
     """Keras looks into them, in an order that differs from process to process."""
     with pytest.raises(ValueError, match=r"that holds <.*Part object.* Use a list or a dict"):
         find([[kind([Part()])]], Part)
+
+
+def test_a_weight_in_keras_spelling() -> None:
+    layer = Layer(name="a")
+    weight = layer.add_weight((), "ones", aggregation="mean", synchronization="on_read")
+    assert (weight.aggregation.name, weight.synchronization.name) == ("MEAN", "ON_READ")
+    assert layer.add_weight((), aggregation=None).aggregation.name == "NONE"
+    assert layer.add_weight((), name="w", autocast=False).path == "a/w"
+    for name in ("aggregation", "synchronization"):
+        with pytest.raises(ValueError, match=f"for argument `{name}`.* Received: {name}='bad'"):
+            layer.add_weight((), **{name: "bad"})
+    with pytest.raises(ValueError, match="no training in float8"):
+        layer.add_weight((), overwrite_with_gradient=True)
+    assert len(layer.weights) == 3
+
+
+def test_a_regularizer_that_is_set_is_a_loss() -> None:
+    layer = Dense(1, kernel_initializer="ones")
+    layer.build((None, 2))
+    layer.kernel.regularizer = lambda weight: ops.reduce_sum(weight) * 3.0
+    assert [float(each) for each in layer.losses] == [6.0]
+    layer.kernel.regularizer = None
+    assert layer.losses == []

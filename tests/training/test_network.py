@@ -329,3 +329,12 @@ def test_a_build_that_fails_leaves_nothing(simulate: Callable[..., Any]) -> None
         assert mr.config.experimental.get_memory_info(gpu)["current"] == 0
     model.broken = False
     assert model.predict(np.ones((2, 7)), verbose=0).shape == (2, 2)
+
+
+@pytest.mark.parametrize("which", ["inputs", "outputs"])
+def test_a_model_that_begins_nowhere_yet(which: str) -> None:
+    model = mr.Sequential([mr.layers.Dense(2)], name="s")
+    with pytest.raises(AttributeError, match=f"Sequential model 's' has no defined {which} yet"):
+        getattr(model, which)
+    model.build((None, 3))
+    assert len(getattr(model, which)) == 1

@@ -1,6 +1,7 @@
 """Sequential models: adding and removing layers, and when weights are made."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def test_a_first_layer_that_cannot_take_its_shape_leaves_the_model_empty() -> No
     model = mr.Sequential()
     with pytest.raises(ValueError, match="expected min_ndim=2, found ndim=1"):
         model.add(mr.layers.Dense(2, input_shape=()))
-    assert (model.layers, model.inputs) == ([], [])
+    assert (model.layers, model.built) == ([], False)
     model.add(mr.layers.Dense(2, input_shape=(4,)))
     assert model.input_shape == (None, 4)
 
@@ -107,7 +108,7 @@ def test_without_one_by_the_first_data(how: str, strategy: mr.MirroredStrategy) 
     with strategy.scope():
         model = mr.Sequential([mr.layers.Dense(3, "relu"), mr.layers.Dense(2)])
         model.compile("sgd", "mse")
-    assert (model.built, model.weights, model.inputs, model.outputs) == (False, [], [], [])
+    assert (model.built, model.weights) == (False, [])
     steps: dict[str, Callable[[], Any]] = {
         "build": lambda: model.build((None, 4)),
         "call": lambda: model(X),
@@ -213,11 +214,9 @@ def test_dtype_of_the_input() -> None:
     assert (model.dtype, model.output_dtype) == (np.float64, np.float32)
 
 
-SHARED = mr.layers.Flatten()
 BAD_LAYERS: dict[str, tuple[list[Any], type[Exception], str]] = {
     "no layer": ([3], ValueError, "Only instances of `mirrored.layers.Layer` can be added"),
     "a class": ([mr.layers.Flatten], ValueError, "Only instances of `mirrored.layers.Layer`"),
-    "twice": ([SHARED, SHARED], ValueError, "is in Sequential model"),
     "input second": (
         [mr.layers.Flatten(), mr.layers.Input(shape=(4,))],
         ValueError,
@@ -298,3 +297,21 @@ def test_what_is_drawn_while_it_is_built_runs_on_every_replica(
     devices = [each.device for each in strategy.experimental_local_results(results)]
     assert devices == [each.full_name for each in strategy.devices]
     np.testing.assert_array_equal(part(data)[0].numpy(), model(data).numpy()[0])
+
+
+@pytest.mark.parametrize("begin", [[mr.layers.Input((2,))], []])
+def test_one_layer_twice(begin: list[Any], tmp_path: Path) -> None:
+    y = X[:, :2]
+    layer = mr.layers.Dense(2, activation="tanh", name="d")
+    model = mr.Sequential([*begin, layer, mr.layers.ReLU(), layer])
+    model.compile("sgd", "mse")
+    model.fit(y, y, verbose=0)
+    assert (len(model.layers), len(model.weights)) == (3, 2)
+    twice = layer(mr.nn.relu(layer(y)))
+    np.testing.assert_allclose(model.predict(y, verbose=0), twice, rtol=1e-6)
+    model.save(tmp_path / "model.keras")
+    loaded = mr.keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.layers[0] is loaded.layers[2]
+    np.testing.assert_array_equal(loaded.predict(y, verbose=0), model.predict(y, verbose=0))
+    with pytest.raises(ValueError, match=r"names\. Name 'd' is already"):
+        model.add(mr.layers.Dense(2, name="d"))

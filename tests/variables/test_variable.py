@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored import ops
 from mirrored._name_scope import name_scope
 from mirrored.autodiff import GradientTape
@@ -222,3 +223,36 @@ def test_set_shape_checks_the_shape() -> None:
         variable.set_shape(shape)
     with pytest.raises(ValueError, match=r"shape \[2\] is not compatible with supplied shape \[3"):
         variable.set_shape([3])
+
+
+def test_the_value_is_an_attribute_and_a_method() -> None:
+    v = Variable([1.0, 2.0])
+    before = v.value
+    v.assign([3.0, 4.0])
+    assert isinstance(before, ops.Tensor)
+    assert (before + 1.0).numpy().tolist() == [2.0, 3.0]
+    assert v.value.numpy().tolist() == v.value().numpy().tolist() == before().numpy().tolist()
+
+    @mr.function
+    def both() -> Any:
+        return v.value * 2.0, v.value() + 1.0
+
+    assert [each.numpy().tolist() for each in both()] == [[6.0, 8.0], [4.0, 5.0]]
+    with mr.GradientTape() as tape:
+        y = ops.reduce_sum(v.value * v.value())
+    assert tape.gradient(y, v).numpy().tolist() == [6.0, 8.0]
+
+
+@pytest.mark.parametrize("name", ["constraint", "regularizer"])
+def test_functions_of_a_variable_can_be_set(name: str) -> None:
+    v = Variable([-1.0])
+    setattr(v, name, abs)
+    assert getattr(v, name) is abs
+    with pytest.raises(ValueError, match=f"Invalid value for attribute `{name}`"):
+        setattr(v, name, 3)
+    setattr(v, name, None)
+    with pytest.raises(TypeError, match="must be a boolean"):
+        v.overwrite_with_gradient = 3  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="float8"):
+        v.overwrite_with_gradient = True
+    assert (v.overwrite_with_gradient, v.autocast) == (False, True)

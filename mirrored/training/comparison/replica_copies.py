@@ -57,10 +57,10 @@ class ReplicaCopy:
                 trainable=state.trainable,
                 name=state.name,
                 dtype=state.value.dtype,
-                constraint=state.constraint,
                 synchronization=state.synchronization,
                 aggregation=state.aggregation,
             )
+            variable._traits = state.traits
             if (state.synchronization, state.aggregation) == (
                 VariableSynchronization.ON_READ,
                 VariableAggregation.SUM,

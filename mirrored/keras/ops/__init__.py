@@ -3,6 +3,8 @@
 An alias module without logic of its own.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from mirrored._absent import public_module as _public_module
 from mirrored.keras_functions.arithmetic import allclose as allclose
 from mirrored.keras_functions.arithmetic import arctan2 as arctan2
@@ -306,4 +308,9 @@ from mirrored.layers.sparse_nonlinearities import squareplus as squareplus
 from mirrored.layers.sparse_nonlinearities import tanh_shrink as tanh_shrink
 from mirrored.layers.sparse_nonlinearities import threshold as threshold
 
-_public_module("tf.keras.ops", __name__)
+if _TYPE_CHECKING:
+    from mirrored.keras.ops import linalg as linalg
+    from mirrored.keras.ops import nn as nn
+    from mirrored.keras.ops import numpy as numpy
+
+_public_module("tf.keras.ops", __name__, {"mirrored.keras.ops": "linalg nn numpy"})

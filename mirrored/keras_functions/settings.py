@@ -1,0 +1,51 @@
+"""Keras' settings of the whole process, as far as there is anything to set."""
+
+from mirrored.version import _KERAS
+
+
+def backend() -> str:
+    """Return "tensorflow": what a program for that backend calls is here.
+
+    Example:
+        >>> backend()
+        'tensorflow'
+    """
+    return "tensorflow"
+
+
+def image_data_format() -> str:
+    """Return "channels_last", which is how images are everywhere here.
+
+    Example:
+        >>> image_data_format()
+        'channels_last'
+    """
+    return "channels_last"
+
+
+def is_traceback_filtering_enabled() -> bool:
+    """Return False: tracebacks are shown as they are.
+
+    Example:
+        >>> is_traceback_filtering_enabled()
+        False
+    """
+    return False
+
+
+def disable_traceback_filtering() -> None:
+    """Do nothing: tracebacks are shown as they are.
+
+    Example:
+        >>> disable_traceback_filtering()
+    """
+
+
+def version() -> str:
+    """Return the version of Keras whose names `keras` has.
+
+    Example:
+        >>> version()
+        '3.15.0'
+    """
+    return _KERAS
