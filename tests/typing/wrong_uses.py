@@ -43,7 +43,7 @@ def wrong(strategy: mr.distribute.Strategy, model: mr.Model, tape: mr.GradientTa
     model.save()  # type: ignore[call-arg]
     mr.layers.Dense(3, actvation="relu")  # type: ignore[call-arg]
     mr.optim.SGD(lr=0.1)  # type: ignore[call-arg]
-    mr.data.Dataset.range(3).list_files("x")  # type: ignore[attr-defined]
+    mr.data.Dataset.range(3).snapshot("x")  # type: ignore[attr-defined]
     tensor.shape.as_proto()  # type: ignore[attr-defined]
     mr.eigvals(tensor)  # type: ignore[attr-defined]
     for pair in mr.data.Dataset.from_tensor_slices(([1], [2])):
