@@ -120,7 +120,7 @@ class Updating(Accumulating):
         """
         if not self.elementwise:
             return
-        for replica in range(self._strategy.local_replicas):
+        for replica in range(self._strategy.updating_replicas):
             with self._strategy.replica_scope(replica):
                 copies = [copy_of(each, replica) for each in variables]
                 for places in self._groups(variables, copies):
@@ -145,7 +145,7 @@ class Updating(Accumulating):
                 another strategy's scope than this optimizer.
             ResourceExhaustedError: A device has no room for the new values.
         """
-        replicas = range(self._strategy.local_replicas)
+        replicas = range(self._strategy.updating_replicas)
         packed = [_of_replica(gradients, replica) for replica in replicas]
         for i, variable in enumerate(variables):
             spec = packed[0].spec(i)
@@ -163,7 +163,7 @@ class Updating(Accumulating):
         try:
             self.build_for(variables, variables if among is None else among)
             with only():
-                if recorder is not None and self._strategy.shares_memory:
+                if recorder is not None and self._strategy.shares_memory and len(replicas) > 1:
                     values = self._updates_of_all(variables, packed[0])
                 else:
                     for replica in replicas:

@@ -50,6 +50,10 @@ class ReplicaStrategy(Protocol):
         """How many of them this process runs."""
 
     @property
+    def variable_devices(self) -> tuple[Device, ...]:
+        """The devices of the copies of variables."""
+
+    @property
     def sharing(self) -> tuple[int, int, int]:
         """How many share a batch, the first one of this process, and how many it runs."""
 

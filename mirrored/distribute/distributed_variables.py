@@ -80,6 +80,11 @@ class DistributedVariable(Variable):
             return self._copies[0]
         return self._copies[context._number]
 
+    @classmethod
+    def _devices(cls, strategy: Any) -> Sequence[devices.Device]:
+        """Return the devices of the copies."""
+        return tuple(strategy.devices)
+
     @property
     def _in_replica(self) -> bool:
         """Whether a replica of the variable's strategy is running."""
@@ -178,7 +183,7 @@ def _same_bits(x: NDArray[Any], y: NDArray[Any]) -> bool:
 def _restored(
     kind: type[DistributedVariable], strategy: ReplicaStrategy, states: Sequence[VariableState]
 ) -> DistributedVariable:
-    pairs = zip(states, strategy.devices, strict=True)
+    pairs = zip(states, kind._devices(strategy), strict=True)
     return kind(strategy, [state.restored(device) for state, device in pairs])
 
 
@@ -221,7 +226,8 @@ class MirroredVariable(DistributedVariable):
             return super()._write(method, value)
         context = get_replica_context()
         if context is None or not self._in_replica:
-            check_part_count(value, len(self._copies), f" for the variable {self.name!r}")
+            count = self._strategy.local_replicas
+            check_part_count(value, count, f" for the variable {self.name!r}")
             self._aggregate(self.strategy, method, value)
             return self
         if isinstance(value, list | tuple):
@@ -299,13 +305,14 @@ class MirroredVariable(DistributedVariable):
                 f"aggregation, got: {self.aggregation}."
             )
         context = get_replica_context()
-        if self._in_replica and self._strategy.num_replicas_in_sync > len(self._copies):
+        local = self._strategy.local_replicas
+        if self._in_replica and self._strategy.num_replicas_in_sync > local:
             raise NotImplementedError(
                 "Rows of a mirrored variable are set outside of replicas where there are several "
                 f"workers. Received: {method} on {self.name!r} in a replica. Assign the whole "
                 "value."
             )
-        if context is None or not self._in_replica or len(self._copies) == 1:
+        if context is None or not self._in_replica or local == 1:
             return super()._scatter(method, sparse_delta)
         if not isinstance(sparse_delta, IndexedSlices):
             return super()._scatter(method, sparse_delta)  # Which says that it is none.
@@ -316,7 +323,7 @@ class MirroredVariable(DistributedVariable):
 
     def _scatter_all(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
         """Take the rows of all replicas, one replica after the other, as TensorFlow does."""
-        parts = [select(replica, value) for replica in np.arange(len(self._copies)).tolist()]
+        parts = [select(replica, value) for replica in range(strategy.local_replicas)]
         total = parts[0]
         if self.aggregation is VariableAggregation.NONE:
             total = IndexedSlices(
@@ -342,8 +349,8 @@ class MirroredVariable(DistributedVariable):
         return super(DistributedVariable, self)._write("change", change)
 
     def _aggregate(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
-        across = strategy.num_replicas_in_sync > len(self._copies)
-        if across and len(self._copies) == 1 and not isinstance(value, DistributedValues):
+        across = strategy.num_replicas_in_sync > strategy.local_replicas
+        if across and strategy.local_replicas == 1 and not isinstance(value, DistributedValues):
             value = PerReplica([value])  # The only one here, and not the only one.
         if isinstance(value, DistributedValues):
             # Numbers take the variable's dtype, as in any assign.
@@ -383,4 +390,24 @@ class MirroredVariable(DistributedVariable):
         return [pair for copy in self.copies for pair in copy.prepare(method, value)]
 
 
+class CentralVariable(MirroredVariable):
+    """A variable that all replicas of a strategy share, on one device.
+
+    Args:
+        strategy: The strategy.
+        copies: The variable itself, in a list.
+    """
+
+    __slots__ = ()
+
+    def local(self) -> DeviceVariable:
+        """Return the one that all replicas have."""
+        return self._copies[0]
+
+    @classmethod
+    def _devices(cls, strategy: Any) -> Sequence[devices.Device]:
+        return tuple(strategy.variable_devices)
+
+
 register_variable(MirroredVariable, lambda variable: variable.copies)
+register_variable(CentralVariable, lambda variable: variable.copies)

@@ -13,11 +13,15 @@ from mirrored.distribute.cross_device_ops import (
 from mirrored.distribute.cross_device_ops import CommunicationOptions as CommunicationOptions
 
 if _typing.TYPE_CHECKING:
+    from mirrored.distribute.central_storage_strategy import (
+        CentralStorageStrategy as CentralStorageStrategy,
+    )
     from mirrored.distribute.older_multi_worker_strategy import (
         MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
     )
 
 _LATE = {
+    "mirrored.distribute.central_storage_strategy": "CentralStorageStrategy",
     "mirrored.distribute.older_multi_worker_strategy": "MultiWorkerMirroredStrategy",
 }
 _public_module("tf.distribute.experimental", __name__, _LATE)

@@ -43,7 +43,7 @@ class StrategyExtended(_overrides.Subclassable):
     @property
     def parameter_devices(self) -> tuple[str, ...]:
         """The full names of the devices that have copies of the variables."""
-        return self.worker_devices
+        return tuple(device.full_name for device in self._strategy.variable_devices)
 
     def variable_created_in_scope(self, v: Variable) -> bool:
         """Return whether a variable belongs to this strategy.

@@ -81,6 +81,16 @@ class StrategyBase:
         return self.num_replicas_in_sync
 
     @property
+    def updating_replicas(self) -> int:
+        """How many of them have variables of their own to update."""
+        return self.local_replicas
+
+    @property
+    def variable_devices(self) -> tuple[Device, ...]:
+        """The devices of the copies of variables."""
+        return self.devices
+
+    @property
     def sharing(self) -> tuple[int, int, int]:
         """How many share a batch, the first one of this process, and how many it runs."""
         count = self.num_replicas_in_sync
@@ -342,7 +352,8 @@ class StrategyBase:
 
     def _parts(self, op: ReduceOp, value: Any) -> list[Any]:
         if isinstance(value, DistributedVariable) and self.owns(value):
-            return [copy.read_value() for copy in value.copies]
+            read = [copy.read_value() for copy in value.copies]
+            return read * (self.local_replicas // len(read))
         if isinstance(value, DistributedValues):
             return list(value.values)
         if self.local_replicas > 1 and op is ReduceOp.SUM:
