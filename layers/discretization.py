@@ -179,7 +179,7 @@ class Discretization(Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, and the boundaries that it learned."""
         given = arguments_of(self, without=("name", "dtype"))
-        return {**given, "name": self.name, "dtype": self.dtype.name}
+        return {**given, "name": self.name, "dtype": self.dtype_policy.name}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

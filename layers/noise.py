@@ -163,8 +163,11 @@ class SpatialDropout1D(Drawing):
         self.rate = fraction
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make a layer like it: those that Keras gives."""
-        config = {**super().get_config(), "dtype": self.dtype.name}
+        """Return the arguments that make a layer like it: those that Keras gives.
+
+        But for mixed policies, which Keras forgets.
+        """
+        config = {**super().get_config(), "dtype": self.dtype_policy.name}
         return {name: config[name] for name in ("rate", "seed", "name", "dtype")}
 
     def check_input_shape(self, input_shape: Shape) -> None:

@@ -115,6 +115,45 @@ def test_a_mixed_layer(policy: Any) -> None:
     assert [weight.dtype for weight in layer.weights] == [mr.float32] * 2
 
 
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("AlphaDropout", "Dropout", "GaussianDropout", "SpatialDropout1D"), (0.2,)),
+    **dict.fromkeys(("GaussianNoise", "LeakyReLU"), (0.2,)),
+    **dict.fromkeys(("CategoryEncoding", "RepeatVector", "Dense"), (2,)),
+    **dict.fromkeys(("Embedding", "ReversibleEmbedding", "MultiHeadAttention"), (4, 3)),
+    "Activation": ("relu",),
+    "Discretization": ([1.0, 2.0],),
+    "Dot": (1,),
+    "EinsumDense": ("ab,bc->ac", 3),
+    "GroupQueryAttention": (2, 4, 2),
+    "Permute": ((1,),),
+    "Rescaling": (2.0,),
+    "Reshape": ((3,),),
+}
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "float64"])
+def test_layers_that_are_read_have_the_policy_of_those_written(policy: str) -> None:
+    """All but inputs and pipelines, which compute nothing, and the bases of other layers."""
+    others = {"Input", "InputLayer", "Lambda", "Layer", "Pipeline", "Wrapper"}
+    names = set(mr.layers.__all__) - others
+    mixed_precision.set_global_policy(policy)
+    inner = mr.layers.Dense(2)
+    wrapping = {name: (inner,) for name in ("SpectralNormalization", "TimeDistributed")}
+    arguments = {**ARGUMENTS, **wrapping}
+    looked_at = 0
+    for name in sorted(names):
+        kind = getattr(mr.layers, name)
+        if not (isinstance(kind, type) and issubclass(kind, mr.layers.Layer)):
+            continue
+        layer = kind(*arguments.get(name, ()))
+        config = layer.get_config()
+        mixed_precision.set_global_policy("float32")
+        assert kind.from_config(config).dtype_policy == layer.dtype_policy, name
+        mixed_precision.set_global_policy(policy)
+        looked_at += 1
+    assert looked_at > 45
+
+
 def test_a_layer_of_another_policy_than_the_global_one() -> None:
     mixed_precision.set_global_policy("mixed_bfloat16")
     layer = mr.layers.Dense(3, dtype="float32")
