@@ -96,6 +96,7 @@ OPTIMIZER_ITSELF = frozenset(
         "averages",
         "beside_names",
         "build_for",
+        "build_from_values",
         "builds_once",
         "by_variable",
         "keeps_averages",

@@ -125,6 +125,21 @@ class SlotOwner(_overrides.Subclassable):
         del among
         self.build(variables)
 
+    def build_from_values(self, variables: Sequence[Variable]) -> None:
+        """Make the slots that begin as their variables, which layers may write in the step.
+
+        Args:
+            variables: The variables that are trained.
+        """
+        new = [each for each in variables if id(each) not in self._slots]
+        begun = [each for each in new if self._begins_as(each)]
+        if begun:
+            self.build(begun)
+
+    def _begins_as(self, variable: Variable) -> bool:
+        starts = (self._start_of(name, variable.shape) for name in self._names(variable))
+        return any(number is None for _, number in starts)
+
     @property
     def built(self) -> bool:
         """Whether it has been told of variables, by `build` or by a first step."""

@@ -144,6 +144,15 @@ class UpdateSteps(AddedVariables):
             if id(each) not in self._slots:
                 raise ValueError(_unknown(each))
 
+    def build_from_values(self, variables: Sequence[Variable]) -> None:
+        """Make the slots that begin as their variables; those of `update_step` come with its step.
+
+        Args:
+            variables: The variables that are trained.
+        """
+        if not self.by_variable:
+            super().build_from_values(variables)
+
     # ------------------------------------------------------------------ a step
 
     def _targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:

@@ -97,6 +97,11 @@ class Wrapping(Optimizer):
             inner.build_for(own, [among[i] for i in places])
         self._know(among)
 
+    def build_from_values(self, variables: Sequence[Variable]) -> None:
+        """Make the slots that begin as their variables; see `Optimizer`."""
+        for inner, places in self._parts(variables):
+            inner.build_from_values([variables[i] for i in places])
+
     @property
     def builds_once(self) -> bool:
         """Whether the `build` of an optimizer inside has to be called with all variables."""

@@ -110,6 +110,9 @@ class Step:
         self, shards: Shards, sizes: Sequence[int], check: Callable[[Totals], None]
     ) -> Totals:
         scales = self._scales("train", shards)
+        optimizer = self._model.required_compilation().required_optimizer()
+        known = optimizer.slots()
+        optimizer.build_from_values(self._variables)
         with GlobalBatch(sizes, scales=scales).in_force():
             given = (*shards, sum(sizes))
             outcome = self._with_zeros(self._run(self._train_replica, given))
@@ -124,11 +127,14 @@ class Step:
             gradients, penalty = self._strategy.run(self._add_penalties, (gradients,))
         losses = self._strategy.experimental_local_results(outcome["loss"])
         totals = Totals(statistics, _first(penalty), losses)
-        optimizer = self._model.required_compilation().required_optimizer()
         if not optimizer.skips_non_finite:
             check(totals)
         used = sorted(_first(gradients))
         self._check_used(used)
+        kept = {*known, *(id(self._variables[i]) for i in used)}
+        slots = optimizer.slots()
+        if not slots.keys() <= kept:  # Others have no gradient, and so no slots.
+            optimizer.restore_slots({key: slots[key] for key in slots if key in kept})
         parts = self._strategy.experimental_local_results(gradients)
         optimizer.prepare(
             [self._variables[i] for i in used],

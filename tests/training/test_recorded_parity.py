@@ -726,3 +726,38 @@ def test_layers_of_two_dtypes(strategy: mr.MirroredStrategy, bits: Any) -> None:
         optimizer=lambda: mr.optim.SGD(0.1, momentum=0.9, clipnorm=0.1),
     )
     check_equal(row, strategy, bits)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: mr.optim.ScheduleFreeAdamW(0.05),
+        lambda: mr.optim.SGD(0.05, use_ema=True, ema_momentum=0.5),
+        lambda: mr.optim.LossScaleOptimizer(mr.optim.ScheduleFreeAdamW(0.05)),
+    ],
+    ids=["schedule free", "averages", "loss scale"],
+)
+def test_slots_that_begin_as_a_kernel_that_its_layer_assigns(make: Callable[[], Any]) -> None:
+    """They begin as what it was before the first step; unused weights have none."""
+
+    class Unused(mr.layers.Layer):
+        def build(self, input_shape: Any) -> None:
+            self.unused = self.add_weight(shape=(2,), name="unused")
+
+        def call(self, inputs: Any) -> Any:
+            return inputs
+
+    x = np.random.default_rng(0).standard_normal((12, 3))
+    found = []
+    for eager in (False, True):
+        mr.keras.utils.set_random_seed(1)
+        normalized = mr.layers.SpectralNormalization(mr.layers.Dense(4, dtype="float64"))
+        model = mr.Sequential([mr.layers.Input((3,)), normalized, Unused(), mr.layers.Dense(2)])
+        optimizer = make()
+        model.compile(optimizer, "mse", run_eagerly=eager)
+        model.fit(x, x[:, :2] ** 2, batch_size=4, shuffle=False, verbose=0)
+        slots = [slot for _, own in optimizer.slots().values() for slot in own]
+        found.append([each.numpy() for each in (*model.weights, *slots)])
+    assert len(found[0]) == len(found[1])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
