@@ -13,6 +13,7 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
+from mirrored._reprs import made_with
 from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
 from mirrored.serialization.configured import Configured, LateClasses, deserialized, serialized
@@ -49,6 +50,9 @@ class Regularizer(Configured):
         >>> float(Spread(0.5)(mr.constant([1.0, 4.0])))
         1.5
     """
+
+    def __repr__(self) -> str:
+        return made_with(self, always=("l1", "l2", "factor", "mode"))
 
     def __call__(self, x: Any) -> Any:
         """Return the penalty, a scalar; that of the base is 0.
@@ -111,9 +115,6 @@ class L1L2(Regularizer):
             return ops.zeros((), dtype=weight.dtype)
         return terms[0] if len(terms) == 1 else ops.add(terms[0], terms[1])
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(l1={self.l1}, l2={self.l2})"
-
 
 @explained
 class L1(L1L2):
@@ -138,9 +139,6 @@ class L1(L1L2):
         """Return the arguments that make one like it, by name: as Keras keeps them."""
         return {"l1": _rounded(self.l1)}
 
-    def __repr__(self) -> str:
-        return f"L1(l1={self.l1})"
-
 
 @explained
 class L2(L1L2):
@@ -160,9 +158,6 @@ class L2(L1L2):
 
     def __init__(self, l2: float = 0.01) -> None:
         super().__init__(l2=_check_factor("l2", l2))
-
-    def __repr__(self) -> str:
-        return f"L2(l2={self.l2})"
 
 
 @explained
@@ -220,9 +215,6 @@ class OrthogonalRegularizer(Regularizer):
         # Each pair is there twice.
         pairs = ops.constant(count * (count - 1.0), dtype=products.dtype)
         return ops.reduce_sum(ops.abs(others)) * self.factor / pairs
-
-    def __repr__(self) -> str:
-        return f"OrthogonalRegularizer(factor={self.factor}, mode={self.mode!r})"
 
 
 def _rounded(factor: float) -> float:

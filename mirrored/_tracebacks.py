@@ -6,6 +6,7 @@ which adds no frame. Where nothing is raised this costs nothing.
 
 import contextlib
 import functools
+import inspect
 import os
 from collections.abc import Callable
 from types import TracebackType
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_Class = TypeVar("_Class")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Frames that belong to the library where it calls them: generated code, imports, Python's own
@@ -111,6 +113,22 @@ def shortened(function: _Function) -> _Function:
             raise
 
     return call  # type: ignore[return-value]
+
+
+def shortened_methods(cls: type[_Class]) -> type[_Class]:
+    """Return a class whose public methods are `shortened`, but for those that are wrapped already.
+
+    Args:
+        cls: The class, whose methods no step calls; it is changed.
+    """
+    for name, member in list(vars(cls).items()):
+        function = getattr(member, "__func__", member)
+        if name.startswith("_") or not inspect.isfunction(function):
+            continue
+        if not hasattr(function, "__wrapped__"):
+            made = shortened(function)
+            setattr(cls, name, made if function is member else type(member)(made))
+    return cls
 
 
 def _is_beneath(file: str) -> bool:

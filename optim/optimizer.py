@@ -14,6 +14,7 @@ from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._name_scope import name_scope
 from mirrored._reprs import made_with
+from mirrored._tracebacks import shortened
 from mirrored.distribute import Strategy, get_replica_context, has_strategy
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
@@ -270,6 +271,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             return list(gradients)
         return [each if each is None else each / self.loss_scale_factor for each in gradients]
 
+    @shortened
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
         """Take one step: sum the replicas' gradients, clip, update every copy of each variable.
 
@@ -313,6 +315,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         context.merge_call(self._sum_and_apply, (variables, gradients, among))
         return self._iterations
 
+    @shortened
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
         """Take one step, as `apply_gradients` does, with gradients and variables in two lists.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
+import mirrored.compat.v1 as v1
 from mirrored.keras import callbacks, layers, losses, metrics
 
 HERE = Path(__file__).name
@@ -76,7 +77,13 @@ CALLS: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: mr.function(multiplied)(TWO), ["multiplied"]),
     (lambda: mr.MirroredStrategy().run(multiplied, args=(TWO,)), ["multiplied"]),
     (lambda: list(mr.data.Dataset.range(3).map(failing)), ["failing"]),
+    (lambda: mr.data.Dataset.range(3).take("all"), []),
+    (lambda: mr.data.Dataset.from_tensor_slices(([1, 2], [1])), []),
+    (lambda: mr.optim.SGD().apply_gradients([(TWO[0], mr.Variable(TWO))]), []),
+    (lambda: mr.Variable("text", dtype="float32"), []),
+    (lambda: mr.Variable(TWO)[0].assign([1.0] * 3), []),
     (lambda: mr.train.Checkpoint().restore("/nowhere"), []),
+    (lambda: v1.Session().run(v1.placeholder("float32", ())), []),
 ]
 
 

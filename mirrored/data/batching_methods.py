@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from mirrored._arguments import explained
+from mirrored._tracebacks import shortened_methods
 from mirrored.data.buckets import Buckets
 from mirrored.data.choosing_methods import ChoosingMethods
 from mirrored.data.dataset_arguments import as_count, check_parallel_calls, sizes_of
@@ -19,6 +20,7 @@ from mirrored.data.unbatching import Rebatched, Unbatched
 from mirrored.ops import Tensor
 
 
+@shortened_methods
 @explained
 class BatchingMethods(ChoosingMethods[ElementT]):
     """A dataset, as far as its methods join elements and take them apart."""

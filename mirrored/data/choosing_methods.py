@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 from mirrored._arguments import explained
 from mirrored._files import PathName
+from mirrored._tracebacks import shortened_methods
 from mirrored.data import transforms
 from mirrored.data.dataset_arguments import AUTOTUNE, as_count, parts_of_classes
 from mirrored.data.options import Options
@@ -27,6 +28,7 @@ AppliedT = TypeVar("AppliedT")
 _AHEAD = 2  # What AUTOTUNE means for `prefetch`: one element is made while another one waits.
 
 
+@shortened_methods
 @explained
 class ChoosingMethods(Pipeline[ElementT]):
     """A dataset, as far as its methods choose and order elements."""

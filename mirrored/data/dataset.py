@@ -14,6 +14,7 @@ import numpy as np
 from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
+from mirrored._tracebacks import shortened_methods
 from mirrored.data import transforms
 from mirrored.data.dataset_arguments import (
     as_count,
@@ -45,6 +46,7 @@ _Array = np.ndarray[Any, Any] | Operators | list[Any]
 MappedT = TypeVar("MappedT", bound=Tensor | tuple[Tensor, ...] | dict[str, Tensor])
 
 
+@shortened_methods
 @explained
 @absent_members("tf.data.Dataset")
 class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar, cast
 
 from mirrored._arguments import explained
+from mirrored._tracebacks import shortened_methods
 from mirrored.data.batching_methods import BatchingMethods
 from mirrored.data.dataset_arguments import (
     AUTOTUNE,
@@ -28,6 +29,7 @@ _CYCLE = 8
 DatasetT = TypeVar("DatasetT", bound=Pipeline[Any])
 
 
+@shortened_methods
 @explained
 class MixingMethods(BatchingMethods[ElementT]):
     """A dataset, as far as its methods give elements of other datasets."""

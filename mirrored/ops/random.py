@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
+from mirrored._tracebacks import shortened
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.narrow_floats import evenly, steps_below_one
@@ -53,6 +54,7 @@ from mirrored.ops.tensor import Tensor
 DrawSource = Callable[[ShardPosition], tuple[Key, int]]
 
 
+@shortened
 def set_seed(seed: int) -> None:
     """Set the global seed and start its streams anew.
 

@@ -24,7 +24,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored._absent import refused_members
 from mirrored._name_scope import name_scope
-from mirrored._tracebacks import shorten
+from mirrored._tracebacks import shorten, shortened
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import constant
 from mirrored.ops.hooks import active_listeners, active_recorder
@@ -160,6 +160,7 @@ class Function(Generic[_P, _R]):
             shorten(error)
             raise
 
+    @shortened
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Return the function for one kind of call, which is recorded now.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
+from mirrored._tracebacks import shorten, shortened
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import IndexedSlices
 from mirrored.ops.shaping import BROADCAST_TO
@@ -146,10 +147,15 @@ class Scatters(Operators):
 
     def __getitem__(self, index: Any) -> Tensor:
         """Return a part of the value, whose `assign` sets that part of the variable."""
-        part = super().__getitem__(index)
+        try:
+            part = super().__getitem__(index)
+        except Exception as error:
+            shorten(error)
+            raise
         if not is_mask(index):
             items = index_items(index)
 
+            @shortened
             def assign(
                 value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
             ) -> Any:

@@ -166,9 +166,13 @@ class _VariableType(type):
     """Lets `Variable(...)` ask the creators; classes below it are made as any other."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls is not Variable:
-            return super().__call__(*args, **kwargs)
-        return _checked(*args, **kwargs)
+        try:
+            if cls is not Variable:
+                return super().__call__(*args, **kwargs)
+            return _checked(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
 
 def _create(

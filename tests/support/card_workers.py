@@ -92,7 +92,7 @@ def all_of(strategy: mr.distribute.Strategy, ways: Sequence[str]) -> dict[str, d
 
 def main() -> None:
     """Train in the ways that a file names, and leave what was made."""
-    logging.basicConfig(level=logging.INFO)
+    logging.basicConfig(level=logging.DEBUG)
     stand_ins.install()
     strategy = mr.distribute.MultiWorkerMirroredStrategy()
     rank = strategy.cluster_resolver.task_id

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored import _nest, ops
+from mirrored._tracebacks import shorten
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.names import ROWS as ROWS
@@ -96,14 +97,18 @@ def named_call(name: str) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        named = dict(kwargs) if takes_all else _named(last, order, args, kwargs)
-        called = named.pop("name", None) or row.called
-        if not takes_all:  # The first ones by position: so the operation's inputs are in order.
-            first = itertools.takewhile(named.__contains__, parameters)
-            args = tuple([named.pop(each) for each in list(first)])
-        return drawn_with_constants(
-            function, Given(args, named, list(parameters)), row.kind, called
-        )
+        try:
+            named = dict(kwargs) if takes_all else _named(last, order, args, kwargs)
+            called = named.pop("name", None) or row.called
+            if not takes_all:  # The first ones by position: so the operation's inputs are in order.
+                first = itertools.takewhile(named.__contains__, parameters)
+                args = tuple([named.pop(each) for each in list(first)])
+            return drawn_with_constants(
+                function, Given(args, named, list(parameters)), row.kind, called
+            )
+        except Exception as error:
+            shorten(error)
+            raise
 
     call.__name__ = last
     call.__doc__ = f"Draw an operation: `mirrored.{row.target}`, which says the rest."

@@ -5,6 +5,7 @@ from operator import itemgetter
 from typing import Any, NoReturn, Self
 
 from mirrored import _nest
+from mirrored._tracebacks import shorten
 from mirrored.compat.v1.config import checked_config
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import Graph, enter_graph, get_default_graph, leave_graph
@@ -92,22 +93,26 @@ class Session:
             FailedPreconditionError: A variable has no value yet.
             InvalidArgumentError: A placeholder that is needed is not fed.
         """
-        fed = {} if feed_dict is None else feed_dict
-        if not isinstance(fed, dict):
-            raise TypeError(
-                "FlattenDictItems: 'dict' must be a dictionary or collection.Mapping type object, "
-                f"instead of {type(feed_dict).__name__!r}."
-            )
-        kind = type(fetches)
         try:
-            key = (kind, tuple(fetches) if kind is list else fetches, *fed)
-            plan = self._plans.get(key)
-        except TypeError:  # Nested lists, a dict, or nothing that can be fetched.
-            key = (_frozen(fetches), *fed)
-            plan = self._plans.get(key)
-        if plan is None or self._placed != self._graph.version:
-            plan = self._planned(key, fetches, fed)
-        return plan(fed.values())
+            fed = {} if feed_dict is None else feed_dict
+            if not isinstance(fed, dict):
+                raise TypeError(
+                    "FlattenDictItems: 'dict' must be a dictionary or collection.Mapping type "
+                    f"object, instead of {type(feed_dict).__name__!r}."
+                )
+            kind = type(fetches)
+            try:
+                key = (kind, tuple(fetches) if kind is list else fetches, *fed)
+                plan = self._plans.get(key)
+            except TypeError:  # Nested lists, a dict, or nothing that can be fetched.
+                key = (_frozen(fetches), *fed)
+                plan = self._plans.get(key)
+            if plan is None or self._placed != self._graph.version:
+                plan = self._planned(key, fetches, fed)
+            return plan(fed.values())
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _planned(self, key: Any, fetches: Any, fed: Mapping[Any, Any]) -> Plan:
         """Return the plan for fetches and feeds, with all operations that there are now placed."""
