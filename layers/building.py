@@ -6,15 +6,17 @@ A weight that does not fit in memory must leave none of those behind that were m
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NoReturn
 
 from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.layers.shapes import Shapes, as_shapes
 from mirrored.layers.weights import WeightOwner
 from mirrored.ops.hooks import only, recorded_by
+from mirrored.ops.rng_state import current_rng_state
+from mirrored.program.variable_creation import rule_in_force, ruled_by
 
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -41,12 +43,15 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
             first = next(iter((*shapes, *said)), None)
             self.check_input_shape(first)
             context = get_replica_context()
-            if has_strategy() and context is not None:
-                # Its weights are made once for all replicas: they meet for it, at their first call.
-                context.merge_call(lambda strategy: _built_eagerly(self, shapes, by_name))
-                _check_shared(self)
+            alone = rule_in_force() is _refuse_here
+            if has_strategy() and context is not None and not alone:
+                if not (context.made(self) and _built_here(self, shapes, by_name)):
+                    # Weights are made once for all replicas: they meet for it, in a first call.
+                    context.merge_call(lambda strategy: _built_eagerly(self, shapes, by_name))
+                    _check_shared(self)
                 return
-            with undone_on_failure(self), self._build_scope(), self._within_path():
+            scope = nullcontext() if alone else self._build_scope()
+            with undone_on_failure(self), scope, self._within_path():
                 build(self, *shapes, **by_name)
             self._input_shape = first
             given = signature.bind(self, *shapes, **by_name).arguments
@@ -79,6 +84,26 @@ def _check_shared(layer: Any) -> None:
             "A layer's weights are made once for all replicas. Received: the layer "
             f"{layer.name!r}, made inside a replica. Make it before strategy.run."
         )
+
+
+class _MakesVariables(BaseException):
+    """Ends a `build` that was to make no variable; nobody outside this module sees it."""
+
+
+def _refuse_here(_: str) -> NoReturn:
+    raise _MakesVariables
+
+
+def _built_here(layer: Any, shapes: list[Shapes], by_name: dict[str, Shapes]) -> bool:
+    """Return whether a layer that a replica made is built, as without variables it can be."""
+    undo_draws = current_rng_state().mark()
+    try:
+        with ruled_by(_refuse_here):
+            layer.build(*shapes, **by_name)
+    except _MakesVariables:
+        undo_draws()
+        return False
+    return True
 
 
 def _built_eagerly(layer: Any, shapes: list[Shapes], by_name: dict[str, Shapes]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NoReturn, Self
 
 from mirrored import _nest
+from mirrored.distribute.context import one_of_several
 from mirrored.layers.called import Called
 from mirrored.layers.policy import as_policy
 from mirrored.layers.weights import WeightOwner
@@ -74,6 +75,9 @@ class ConfiguredLayer(Called):
         """Keep what the layer is made with, for others like it."""
         layer = super().__new__(cls)
         vars(layer)["_made_with"] = Arguments(args, kwargs)
+        replica = one_of_several()
+        if replica is not None:
+            replica.note_made(layer)
         return layer
 
     def get_config(self) -> dict[str, Any]:

@@ -38,8 +38,9 @@ def generator_of(owner: str, seed: Any) -> SeedGenerator:
     """
     if isinstance(seed, SeedGenerator):
         return seed
-    # In Keras a variable: a recorded function must not make one in every call.
-    variable_creation.ask(f"{owner}/seed_generator_state")
+    if seed is not None:
+        # Eagerly each call would begin again, and what is recorded would go on.
+        variable_creation.ask(f"{owner}/seed_generator_state")
     return SeedGenerator(seed)
 
 

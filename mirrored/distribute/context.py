@@ -109,6 +109,7 @@ class ReplicaContext:
         dependence: Callable[[Any], str] | None = None,
     ) -> None:
         self._dependence = dependence
+        self._made: set[int] = set()
         self._strategy = strategy
         self._number = number
         self._merge = merge
@@ -130,6 +131,22 @@ class ReplicaContext:
     def num_replicas_in_sync(self) -> int:
         """How many replicas there are."""
         return self._strategy.num_replicas_in_sync
+
+    def note_made(self, thing: object) -> None:
+        """Note that this replica made an object, which the others need not have.
+
+        Args:
+            thing: The object.
+        """
+        self._made.add(id(thing))
+
+    def made(self, thing: object) -> bool:
+        """Return whether this replica made an object.
+
+        Args:
+            thing: The object.
+        """
+        return id(thing) in self._made
 
     def dependence(self, value: Any) -> str:
         """Return "size" or "examples", if a value depends on those of this replica's shard."""

@@ -188,8 +188,9 @@ def as_seed(seed: Any) -> int:
 
 
 def new_seed() -> int:
-    """Return a seed from the state that draws are made from here."""
-    return first_word(*current_rng_state().next())
+    """Return a seed from the state that draws are made from here, alike on all replicas."""
+    position = current_position()
+    return first_word(*current_rng_state().next_of_run(position.run, position.replica, None))
 
 
 def derived_seed(seed: int, *numbers: int) -> int:

@@ -23,6 +23,10 @@ def ruled_by(rule: Rule | None) -> Within:
     return Within(_rule, rule)
 
 
+# Returns who is asked before variables are made; None: they may be made.
+rule_in_force: Callable[[], Rule | None] = _rule.get
+
+
 def is_ruled() -> bool:
     """Return whether somebody is asked before variables are made."""
     return _rule.get() is not None

@@ -35,7 +35,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "a variable": makes_a_variable,
     "a variable that is kept": keeps_all,
     "a layer": lambda: mr.layers.Dense(2)(mr.ones((1, 3))),
-    "a layer that draws": lambda: mr.layers.Dropout(0.5)(mr.ones((1, 3)), training=True),
+    "a layer with a seed": lambda: mr.layers.Dropout(0.5, seed=1)(mr.ones((1, 3)), training=True),
     "a metric": lambda: mr.metrics.Mean()(mr.ones((3,))),
     "an optimizer": trains_with_a_new_optimizer,
     "a recorded function": lambda: mr.function(makes_a_variable)(),
