@@ -7,6 +7,7 @@ import os
 import platform
 from functools import partial
 
+from mirrored._logging import logger
 from mirrored.backends.backend import MEGABYTE as MEGABYTE
 from mirrored.backends.backend import Backend as Backend
 from mirrored.backends.backend import Hardware as Hardware
@@ -41,7 +42,16 @@ def probe(simulated_gpus: int = 0, memory_limit: int | None = None) -> tuple[Har
     else:
         cards = nvml.cards()
         gpus, ids = [_gpu(card) for card in cards], [card.uuid for card in cards]
-    visible = visible_ordinals(os.environ.get("CUDA_VISIBLE_DEVICES"), len(gpus), ids)
+    setting = os.environ.get("CUDA_VISIBLE_DEVICES")
+    visible = visible_ordinals(setting, len(gpus), ids)
+    if len(visible) < simulated_gpus:
+        logger.warning(
+            "%d of %d simulated GPUs are visible: CUDA_VISIBLE_DEVICES=%r hides the others, as it "
+            "would hide cards. Unset it to have all of them.",
+            len(visible),
+            simulated_gpus,
+            setting,
+        )
     return (cpu, *(gpus[ordinal] for ordinal in visible))
 
 

@@ -56,17 +56,25 @@ def test_the_environment_s_gpus_again_are_silent(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("value", "ordinals"), [("1", [1]), ("3,0", [3, 0]), ("", []), ("-1", []), ("0,9,1", [0])]
+    ("value", "ordinals"),
+    [("1", [1]), ("3,0", [3, 0]), ("", []), ("-1", []), ("0,9,1", [0]), ("0,1,2,3", [0, 1, 2, 3])],
 )
 def test_cuda_visible_devices(
-    monkeypatch: pytest.MonkeyPatch, value: str, ordinals: list[int]
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    value: str,
+    ordinals: list[int],
 ) -> None:
+    """Simulated GPUs that are hidden are reported, once."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     monkeypatch.setenv("MIRRORED_SIMULATED_GPUS", "4")
     assert gpu_ordinals() == [str(number) for number in range(len(ordinals))]
     found = registry.hardware()
     assert [h.ordinal for h in found.values() if h.device_type == "GPU"] == ordinals
     assert len(devices.list_logical_devices("GPU")) == len(ordinals)
+    said = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    hidden = f"{len(ordinals)} of 4 simulated GPUs are visible: CUDA_VISIBLE_DEVICES={value!r}"
+    assert [each[: len(hidden)] for each in said] == [hidden] * (len(ordinals) < 4)
 
 
 def test_cuda_visible_devices_is_read_at_the_first_listing(monkeypatch: pytest.MonkeyPatch) -> None:
