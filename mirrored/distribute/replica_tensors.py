@@ -111,6 +111,10 @@ class ReplicaTensors:
         return replica in owners
 
 
+# They compute what a variable has next, which belongs to no replica.
+_UPDATES = ("AssignAddVariableOp", "AssignSubVariableOp")
+
+
 class ReplicaListener:
     """Follows what one replica computes.
 
@@ -132,12 +136,16 @@ class ReplicaListener:
     ) -> None:
         """Check the inputs of an op, and note its output."""
         depends = False
+        if op.name in _UPDATES:  # The first input is what a variable has, whoever computed it.
+            inputs = inputs[1:]
         for each in inputs:  # A generator would take longer, in each op.
             owner = self._tensors.replica_of(each)
             if owner is not None:
                 depends = True
                 if owner != self._replica:
                     self._tensors.check(each, self._replica)
+        if op.name in _UPDATES:
+            return
         if (depends and op not in _SHARED) or op.random:
             is_size = op.shape_only or any(map(self._tensors.is_size, inputs))
             self._tensors.note(output, self._replica, is_size=is_size)

@@ -5,6 +5,7 @@ out on another number of replicas.
 """
 
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -76,6 +77,10 @@ class _ReplicasOfTheHost(MirroredStrategy):
     def __init__(self, replicas: int) -> None:
         self._devices = (devices.get_device("CPU:0"),) * replicas
         Strategy.__init__(self, _Unlogged())
+
+    def arguments(self) -> dict[str, Any]:
+        """Return nothing: it is created for one comparison."""
+        return {}
 
 
 class _Unlogged(ReductionToOneDevice):

@@ -79,6 +79,8 @@ class Tolerances:
 
     def __init__(self, model: Any, rtol: float | None, atol: float | None) -> None:
         dtypes = [each.compute_dtype for each in model._walk()]
+        outputs = model.required_compilation().outputs
+        dtypes += [each.loss.dtype for each in outputs.outputs if each.loss] if outputs else []
         self._spacing = max(_spacing(each) for each in dtypes)
         # Of 250 random models, sums in another order move gradients by a fifteenth of it at most.
         self._rtol = self._spacing**0.6 if rtol is None else check_number("rtol", rtol)

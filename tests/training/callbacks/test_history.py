@@ -50,6 +50,7 @@ def curves(history: mr.callbacks.History) -> dict[str, dict[str, list[tuple[floa
 def pyplot() -> Iterator[Any]:
     from matplotlib import pyplot as plt
 
+    plt.close("all")  # Those of other tests.
     yield plt
     plt.close("all")
 
