@@ -74,7 +74,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
     dataset = Dataset.range(3).cache(path)
     values(dataset)
     content = path.read_bytes()
-    for place in range(0, len(content), 3):
+    for place in range(0, len(content), 7):
         flipped = bytearray(content)
         flipped[place] ^= 4
         path.write_bytes(flipped)

@@ -185,7 +185,7 @@ def test_what_is_not_parsed(record: Any, features: Any, kind: Any, message: str)
 def test_damage_is_found(tmp_path: Path) -> None:
     path = tmp_path / "a"
     content = Path(write(path, range(1))).read_bytes()
-    for place in range(len(content)):
+    for place in range(0, len(content), 5):
         flipped = bytearray(content)
         flipped[place] ^= 1
         path.write_bytes(flipped)
