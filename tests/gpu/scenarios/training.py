@@ -141,7 +141,7 @@ def captured(cases: list[dict[str, Any]], gpus: int) -> dict[str, Any]:
 
     vars(graphs)["CapturedGraph"].launch = counted
     log = logging.getLogger("mirrored")
-    log.setLevel(logging.INFO)
+    log.setLevel(logging.DEBUG)
     log.addHandler(told)
     strategy = mr.MirroredStrategy(split(gpus, 512))
     counts = []
