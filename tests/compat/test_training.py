@@ -131,6 +131,25 @@ def test_layers_make_their_variables_in_scopes_of_their_own() -> None:
         assert second.tolist() == [[3.0] * 3, [-2.0] * 3]
 
 
+@pytest.mark.parametrize(
+    ("made", "expected"),  # TensorFlow 2.21's.
+    [("GradientDescentOptimizer(0.1)", [0.8, 0.0]), ("AdamOptimizer(0.1)", [0.9, 0.0])],
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_constraints_follow_a_step(made: str, expected: list[float], shared: bool) -> None:
+    with tf.Graph().as_default():
+        start, positive = [1.0, -1.0], lambda x: tf.maximum(x, 0.0)
+        if shared:
+            v = tf.get_variable("v", initializer=start, constraint=positive)
+        else:
+            v = tf.Variable(start, constraint=positive)
+        step = eval(f"tf.train.{made}", {"tf": tf}).minimize(tf.reduce_sum(v * v))
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            session.run(step)
+            np.testing.assert_allclose(session.run(v), expected, rtol=1e-6)
+
+
 def test_variables_are_shared_where_the_scope_says_so() -> None:
     with tf.variable_scope("a") as scope:
         v = tf.get_variable("v", [2])
@@ -198,6 +217,8 @@ def test_other_rates(made: str, value: float) -> None:
         ("tf.nn.dropout(v, 0.5, rate=0.5)", "Cannot specify both 'keep_prob' and 'rate'."),
         ("tf.gradients(v, v, [1.0, 2.0])", "Length mismatch. Passed 2 grad_ys for 1 ys"),
         ("tf.gradients(v, other)", "must be from the same graph as"),
+        ("tf.get_variable('a', [2], partitioner=id)", "`partitioner` and `custom_getter` are not"),
+        ("tf.get_variable('a', [2], custom_getter=id)", "are not provided here. Leave them out."),
         ("tf.get_variable('a', [None, 2])", "(a) must be fully defined, but instead was (?, 2)."),
     ],
 )

@@ -144,7 +144,12 @@ class Optimizer:
                 with graph.name_scope(f"update_{variable.op.name}"):
                     given = [gradient, *self.extra(variable), *rates]
                     kept = [variable, *slots]
-                    updates.append(update(kept, self.rule, given, self.KIND, self.KIND))
+                    step = update(kept, self.rule, given, self.KIND, self.KIND)
+                    if variable.constraint is not None:
+                        with graph.control_dependencies([step]):
+                            value = variable.constraint(variable.read_value())
+                            step = variable.assign(value, read_value=False)
+                    updates.append(step)
             updates.extend(self.finish(updates, variables=[each for _, each in changed]))
             if global_step is None:
                 return group(*updates, name=scope)

@@ -184,14 +184,16 @@ def get_variable(
         validate_shape: Must be True.
         use_resource: Accepted for compatibility.
         custom_getter: Not provided.
-        constraint: Accepted for compatibility, like the two below.
+        constraint: A function of the value, from which optimizers set the variable after a step.
         synchronization: Accepted for compatibility.
         aggregation: Accepted for compatibility.
 
     Raises:
         ValueError: It is there and not shared, or is not there and must be; or shape or dtype are
-            not those that it has.
+            not those that it has; or what is not provided is given.
     """
+    if not (partitioner is custom_getter is None):
+        raise ValueError("`partitioner` and `custom_getter` are not provided here. Leave them out.")
     graph, scope = get_default_graph(), get_variable_scope()
     whole = f"{scope.name}/{name}" if scope.name else name
     wanted = as_dtype(scope.dtype if dtype is None else dtype)
