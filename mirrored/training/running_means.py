@@ -3,6 +3,7 @@
 Totals and counts are added up, so that batches of different sizes count as they should.
 """
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -142,8 +143,13 @@ def is_mean(metric: Any) -> bool:
     kind = kind_of(metric)
     return kind is None or (
         issubclass(kind, Quotient)
-        and all(getattr(kind, name) is getattr(Quotient, name) for name in own)
+        and all(_defined(kind, name) is _defined(Quotient, name) for name in own)
     )
+
+
+def _defined(kind: type[Any], name: str) -> Any:
+    """Return a method as its class defines it."""
+    return inspect.unwrap(getattr(kind, name))
 
 
 def in_order(model: Any, logs: dict[str, float]) -> Any:

@@ -13,7 +13,7 @@ from mirrored.training.losses.values import (
 )
 from mirrored.training.metrics.counting import Counting, of_one_rank
 from mirrored.training.metrics.metric import add
-from mirrored.training.metrics.quotient import Comparison
+from mirrored.training.metrics.quotient import Comparison, is_first_axis
 
 
 @explained
@@ -87,23 +87,15 @@ class _Correlation(Comparison):
     _correlation: ClassVar[Any]
 
     def __init__(self, name: str | None = None, dtype: Any = None, axis: int = -1) -> None:
-        if axis == 0:
-            raise ValueError(
-                "`axis` is that along which an example varies, and 0 that of the examples, which "
-                "are spread over batches and replicas. Received: axis=0"
-            )
         super().__init__(dtype, name or self._default)
         self.axis = axis
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        if y_pred.ndim < 2 or self.axis == -y_pred.ndim:
-            raise ValueError(
-                f"The metric {self.name!r} correlates along an axis of each example, but the first "
-                f"is that of the examples. Received: y_pred with shape {y_pred.shape} and "
-                f"axis={self.axis}"
-            )
         values: Tensor = type(self)._correlation(y_true, y_pred, self.axis)
         return values
+
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        return is_first_axis(self.axis, y_pred)
 
 
 class PearsonCorrelation(_Correlation):
@@ -112,10 +104,7 @@ class PearsonCorrelation(_Correlation):
     Args:
         name: The name in logs and history.
         dtype: Accepted for compatibility.
-        axis: The axis along which an example varies.
-
-    Raises:
-        ValueError: That is the axis of the examples.
+        axis: The axis along which they vary, of an example or of a batch.
 
     Example:
         >>> import mirrored as mr
@@ -135,10 +124,7 @@ class ConcordanceCorrelation(_Correlation):
     Args:
         name: The name in logs and history.
         dtype: Accepted for compatibility.
-        axis: The axis along which an example varies.
-
-    Raises:
-        ValueError: That is the axis of the examples.
+        axis: The axis along which they vary, of an example or of a batch.
 
     Example:
         >>> import mirrored as mr

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 from weakref import WeakSet
 
@@ -87,12 +87,11 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
         result = vars(cls).get("result")
         if callable(result) and not hasattr(result, "_of_all_replicas"):
             type.__setattr__(cls, "result", _of_all_replicas(result))
-        update = vars(cls).get("update_state")
         if not cls.__module__.startswith("mirrored."):
-            is_custom = cls._is_custom or callable(result) or callable(update)
-            type.__setattr__(cls, "_is_custom", is_custom)
-            if callable(update):
-                type.__setattr__(cls, "update_state", _reported(update))
+            custom = cls._is_custom or callable(result) or "update_state" in vars(cls)
+            type.__setattr__(cls, "_is_custom", custom)
+        if vars(cls).keys() & {"_is_custom", "_mixes_examples"}:
+            type.__setattr__(cls, "update_state", _reported(cls.update_state))
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         self.name = name or snake_case(type(self).__name__)
@@ -251,14 +250,25 @@ def add(variable: Variable, value: Any) -> None:
 _told: WeakSet[type[Metric]] = WeakSet()
 
 
+def _mixes(metric: Metric, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether the arguments of an update make a metric one of the whole batch."""
+    named = [kwargs[name] for name in ("y_true", "y_pred") if name in kwargs]
+    pair = [ops.convert_to_tensor(each) for each in (*args[:2], *named)]
+    return len(pair) == 2 and metric._mixes_examples(*pair)
+
+
 def _reported(update: Any) -> Any:
-    """Return a custom metric's `update_state` made to say once that replicas call it."""
+    """Return `update_state` made to say once of a class that replicas call it.
+
+    Of a class of the library it says so where shards do not add up to their batch.
+    """
 
     @functools.wraps(update)
     def run(self: Metric, *args: Any, **kwargs: Any) -> Any:
         context, cls = get_replica_context(), type(self)
         is_one_of_several = context is not None and context.num_replicas_in_sync > 1
-        if is_one_of_several and assumed_replicas() is None and cls not in _told:
+        is_new = is_one_of_several and assumed_replicas() is None and cls not in _told
+        if is_new and (self._is_custom or _mixes(self, args, kwargs)):
             _told.add(cls)
             logger.warning(
                 "The metric %r (a %s) is updated in replicas: each has a part of the batch, and "

@@ -136,8 +136,6 @@ def test_in_compile_by_name(given: Any) -> None:
         (lambda m: m.IoU(2, [0, 2]), r"Target class id 2 is out of range, which is \[0, 2\)"),
         (lambda m: m.MeanIoU(2)([0, 1], [0]), "1 predictions and 2 targets"),
         (lambda m: m.OneHotMeanIoU(2)([0, 1], [0, 1]), "beside that of the examples"),
-        (lambda m: m.PearsonCorrelation(axis=0), "0 that of the examples"),
-        (lambda m: m.PearsonCorrelation()([1.0, 2.0], [1.0, 2.0]), "axis of each example"),
         (lambda m: m.binary_accuracy([1.0, 0.0], [1.0]), "must have the same shape"),
         (lambda m: m.categorical_accuracy([1, 0], [[1.0, 0.0]]), "must have the same shape"),
         (lambda m: m.sparse_categorical_accuracy([[1, 0]], [[1.0, 0.0]]), "without the last axis"),

@@ -112,7 +112,8 @@ def some_metrics() -> list[Any]:
 
 def sums_alone() -> list[Any]:
     """Return metrics of which `fit` adds up totals and counts."""
-    return [signal_to_noise, distance_from_mean, M.CosineSimilarity(axis=0), "mse"]
+    along = [M.CosineSimilarity(axis=0), M.PearsonCorrelation(axis=0)]
+    return [signal_to_noise, distance_from_mean, *along, "mse"]
 
 
 def logs_of(replicas: int, given: Callable[[], list[Any]], *, eager: bool) -> dict[str, Any]:
@@ -176,3 +177,17 @@ def test_an_update_in_a_replica_is_reported_once(
     (record,) = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert "'kept' (a Mine) is updated in replicas" in record.getMessage()
     assert float(metric.result()) == 6.0  # What replicas count is added up, as in TensorFlow.
+
+
+def test_a_metric_along_the_examples_in_a_replica_is_reported(
+    strategy: mr.MirroredStrategy, caplog: pytest.LogCaptureFixture
+) -> None:
+    class AlongRows(M.CosineSimilarity):
+        """One whose class is new to the log."""
+
+    with strategy.scope():
+        within, along = AlongRows(), AlongRows(axis=0)
+    rows = mr.constant([[1.0, 2.0], [3.0, 4.0]])
+    for metric, warnings in ((within, 0), (along, 1), (along, 1)):
+        strategy.run(metric.update_state, (rows, rows))
+        assert sum(each.levelno == logging.WARNING for each in caplog.records) == warnings
