@@ -311,7 +311,7 @@ HELD: dict[str, dict[str, str]] = {
     },
     "distribute/test_worker_agreement.py": {"workers-alike": "test_programs_that_differ"},
     "distribute/test_graph_lines.py": {
-        "workers-alike": "test_a_difference_is_found "
+        "workers-alike": "test_a_difference_is_found test_constants_are_compared "
         "test_what_a_callback_changes_is_found_at_the_end_of_the_epoch",
     },
     "distribute/test_worker_resolver.py": {
