@@ -311,7 +311,8 @@ def test_towers_are_one_device(make_gpus: MakeGpus, caplog: pytest.LogCaptureFix
         model = mr.Sequential(
             [mr.layers.Dense(2, "tanh", use_bias=False, kernel_initializer="ones", dtype="float64")]
         )
-        model.compile(mr.optim.SGD(0.125, momentum=0.5), "mse")
+        loss = mr.losses.MeanSquaredError(dtype="float64")
+        model.compile(mr.optim.SGD(0.125, momentum=0.5), loss)
     model.fit(xs, ys, batch_size=16, epochs=5, shuffle=False, verbose=0)
     np.testing.assert_allclose(weights, model.get_weights()[0], rtol=0, atol=1e-12)
 
