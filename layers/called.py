@@ -15,7 +15,7 @@ from mirrored._overrides import any_parameters
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers import added_losses
 from mirrored.layers.building import unbuilt, undone_on_failure
-from mirrored.layers.call_arguments import CallArguments
+from mirrored.layers.call_arguments import CallArguments, bound
 from mirrored.layers.shapes import (
     Shape,
     Shapes,
@@ -58,6 +58,11 @@ class Called(WeightOwner):
         self._built_for: dict[str, Shapes] | None = None
 
     # What a layer does.
+
+    _call_signature: ClassVar[inspect.Signature]
+
+    def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
+        raise NotImplementedError
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the layer."""
@@ -195,10 +200,12 @@ class Called(WeightOwner):
             from mirrored.layers.masks import masks_of_call, with_masks
 
             masks = masks_of_call(self, arguments, kwargs)
-            results = self._announced(args, {**kwargs, **masks.implied}, training, arguments)
+            results = self._specified(
+                args, kwargs, training, arguments, {**kwargs, **masks.implied}
+            )
             results = with_masks(self, results, masks)
         else:
-            results = self._announced(args, kwargs, training, arguments)
+            results = self._specified(args, kwargs, training, arguments, kwargs)
         if self._output_shape is None:
             self._output_shape = _shapes_in(results)
             self._output_dtype = _nest.map_structure(lambda each: each._dtype, results)
@@ -222,6 +229,42 @@ class Called(WeightOwner):
         self._build_inside(args, kwargs)
         dtype = self._announced_dtype(placeholders((args, kwargs))[0]._dtype)
         return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
+
+    def _specified(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+        with_masks: dict[str, Any],
+    ) -> Any:
+        """Return placeholders for what a call returns, by a subclass' `compute_output_spec` too."""
+        if type(self).compute_output_spec is Called.compute_output_spec:
+            return self._announced(args, with_masks, training, arguments)
+        mode = {} if training is None else {"training": training}
+        spec = self.compute_output_spec(*args, **kwargs, **mode)
+        self._build_inside(args, kwargs)
+        return _nest.map_structure(_placeholder, spec)
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Return placeholders of the shapes and dtypes that a call returns.
+
+        A subclass may say them here, where `call` should not run to find out.
+
+        Args:
+            *args: The arguments of a call, placeholders among them.
+            **kwargs: Those by name.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.layers.Dense(3).compute_output_spec(mr.keras.KerasTensor((None, 2))).shape
+            (None, 3)
+        """
+        training = kwargs.pop("training", None)
+        tensors, named = self._as_tensors(args, kwargs)
+        arguments = bound(self._call_signature, tensors, named)
+        self._prepare(arguments.first, arguments)
+        return self._announced(args, kwargs, training, arguments)
 
     def _announced_dtype(self, first: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype of the outputs, by that of the first input."""
@@ -342,6 +385,16 @@ class Called(WeightOwner):
                 "shape."
             )
         return shape
+
+
+def _placeholder(spec: Any) -> SymbolicTensor:
+    """Return a placeholder of its own for what a `compute_output_spec` returned."""
+    if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
+        raise TypeError(
+            "`compute_output_spec` returns `keras.KerasTensor(shape, dtype)`, or several in a "
+            f"list, tuple or dict. Received: {spec!r:.200}"
+        )
+    return SymbolicTensor(tuple(spec.shape), ops.as_dtype(spec.dtype))
 
 
 def _shapes_in(results: Any) -> Shapes:

@@ -17,7 +17,9 @@ from mirrored.variables import Variable
 
 _PLAIN = (str, int, float, bool, type(None))
 # What every layer's configuration has, or, of what has defaults, may have.
-_SHARED = frozenset(("name", "trainable", "dtype", "activity_regularizer", "input_shape"))
+_SHARED = frozenset(
+    ("name", "trainable", "dtype", "activity_regularizer", "autocast", "input_shape", "input_dim")
+)
 
 
 class Arguments:

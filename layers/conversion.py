@@ -61,7 +61,9 @@ def is_structure(inputs: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or is_tensor(value)
+    if isinstance(value, np.ndarray) or is_tensor(value):
+        return True
+    return hasattr(value, "__array__") and hasattr(value, "iloc")  # Pandas' columns and frames.
 
 
 def as_tensor(value: Any) -> Any:

@@ -4,29 +4,81 @@ The random numbers belong to the examples of the global batch, so that any numbe
 drops what one device drops.
 """
 
+from collections.abc import Iterable
 from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored._numbers import as_real
+from mirrored._numbers import as_integer, as_real
 from mirrored.layers.layer import LayerOptions, SameShape
-from mirrored.layers.not_provided import only
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.program import variable_creation
-
-OTHER_NOISE = "`SpatialDropout1D` drops whole features."
 
 
 class Drawing(SameShape):
     """A layer that draws in training; its subclasses say what the arguments are."""
 
     _supports_masking = True
+    noise_shape: tuple[int | None, ...] | None = None
 
     def __init__(self, amount: float, /, seed: Any, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.seed = seed
         if amount > 0:
             self.seed_generator = generator_of(self.name, seed)
+
+    def _drawn(self, inputs: Tensor, noise_shape: tuple[int | None, ...] | None) -> Tensor:
+        """Return numbers from 0 to 1, of the shape of inputs or one that broadcasts to it."""
+        shape: tuple[int, ...] = inputs.shape
+        if noise_shape is not None:
+            sizes = zip(noise_shape, shape, strict=False)
+            shape = tuple(own if size is None else size for size, own in sizes)
+            places = zip(shape, inputs.shape[inputs.ndim - len(shape) :], strict=True)
+            if len(noise_shape) > inputs.ndim or any(size not in (1, own) for size, own in places):
+                raise ValueError(
+                    f"`noise_shape` of layer {self.name!r} broadcasts to the shape of its inputs. "
+                    f"Received: noise_shape={noise_shape}, and inputs of shape {inputs.shape}. "
+                    "Use None for the size of the batch, of which a replica has a part."
+                )
+        # What all examples share is drawn once, and not by their places in the batch.
+        of_each = len(shape) == inputs.ndim and (noise_shape is None or noise_shape[0] != 1)
+        # Mixed precision draws in float32: what it drops is what float32 drops.
+        return self.seed_generator.uniform(shape, dtype=self.dtype, per_example=of_each)
+
+    def _kept(self, inputs: Tensor, rate: float, noise_shape: tuple[int | None, ...]) -> Tensor:
+        """Return inputs with some set to zero, and the others divided by what is kept."""
+        drawn = self._drawn(inputs, noise_shape)
+        if rate == 1:
+            return ops.zeros_like(inputs)
+        mask = ops.cast(ops.greater_equal(drawn, rate), inputs.dtype)
+        outputs: Tensor = inputs * (mask * (1.0 / (1.0 - rate)))
+        return outputs
+
+
+def as_noise_shape(value: Any) -> tuple[int | None, ...] | None:
+    """Return a `noise_shape`: sizes, None where it is that of the inputs.
+
+    Args:
+        value: The argument.
+
+    Raises:
+        ValueError: It is no list of positive integers and None.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ValueError(
+            "Invalid value received for argument `noise_shape`. Expected a tuple or list of "
+            f"integers. Received: noise_shape={value}"
+        )
+    sizes = tuple(each if each is None else as_integer(each) for each in value)
+    for index, (size, each) in enumerate(zip(sizes, value, strict=True)):
+        if each is not None and (size is None or size < 1):
+            raise ValueError(
+                "Invalid value received for argument `noise_shape`. Expected all dimensions to be "
+                f"positive integers or None. Received {each!r} at index {index}"
+            )
+    return sizes
 
 
 def generator_of(owner: str, seed: Any) -> SeedGenerator:
@@ -74,12 +126,14 @@ class Dropout(Drawing):
     Args:
         rate: The fraction to drop, from 0 to 1.
         seed: An integer for the same masks in every run; None takes one from the global stream.
-        noise_shape: None, as Keras' configurations say: each input is drawn for.
+        noise_shape: The shape of the draws, which broadcasts to that of the inputs, with None for
+            the inputs' own sizes: (None, 1, None) drops whole features. None: each input is drawn
+            for.
         **options: ``activity_regularizer``, ``name``, ``trainable``, ``dtype`` and
             ``input_shape``, as for every layer.
 
     Raises:
-        ValueError: ``rate`` is not a number from 0 to 1.
+        ValueError: ``rate`` is not a number from 0 to 1, or ``noise_shape`` is none.
 
     Example:
         >>> import numpy as np
@@ -97,18 +151,18 @@ class Dropout(Drawing):
         rate: float,
         *,
         seed: int | SeedGenerator | None = None,
-        noise_shape: None = None,
+        noise_shape: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         fraction = from_0_to_1("rate", rate)
         super().__init__(fraction, seed, **options)
         self.rate = fraction
-        self.noise_shape = only("noise_shape", noise_shape, None, OTHER_NOISE)
+        self.noise_shape = as_noise_shape(noise_shape)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with some set to zero while training."""
         if not training or self.rate == 0:
             return inputs
-        # Mixed precision draws in float32: what it drops is what float32 drops.
-        drawn = self.seed_generator.uniform(inputs.shape, dtype=self.dtype, per_example=True)
-        return ops.dropped(inputs, drawn, self.rate)
+        if self.noise_shape is not None:
+            return self._kept(inputs, self.rate, self.noise_shape)
+        return ops.dropped(inputs, self._drawn(inputs, None), self.rate)

@@ -69,7 +69,7 @@ class InputLayer(Layer):
         self._output_shape = whole
         self._built_for = None
         if input_tensor is None:
-            input_tensor = SymbolicTensor(whole, self.dtype, name)
+            input_tensor = SymbolicTensor(whole, self.dtype, name=name)
         Node(self, (), {}, input_tensor)
 
     def get_config(self) -> dict[str, Any]:

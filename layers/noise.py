@@ -9,9 +9,8 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.dropout import OTHER_NOISE, Drawing, from_0_to_1
+from mirrored.layers.dropout import Drawing, as_noise_shape, from_0_to_1
 from mirrored.layers.layer import LayerOptions
-from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 
@@ -99,7 +98,7 @@ class AlphaDropout(Drawing):
     Args:
         rate: The fraction to drop, from 0 to 1.
         seed: An integer for the same masks in every run; None takes one from the global stream.
-        noise_shape: None, as Keras' configurations say: each input is drawn for.
+        noise_shape: As for ``Dropout``.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -115,12 +114,12 @@ class AlphaDropout(Drawing):
         rate: float,
         *,
         seed: Any = None,
-        noise_shape: None = None,
+        noise_shape: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         fraction = from_0_to_1("rate", rate)
         super().__init__(fraction, seed, **options)
-        self.noise_shape = only("noise_shape", noise_shape, None, OTHER_NOISE)
+        self.noise_shape = as_noise_shape(noise_shape)
         self.rate = fraction
         if self.rate == 1:
             raise ValueError(f"Nothing would be left of rate=1. Received: rate={rate!r}")
@@ -131,8 +130,7 @@ class AlphaDropout(Drawing):
             return inputs
         dropped = -_ALPHA * _SCALE
         factor = ((1.0 - self.rate) * (1.0 + self.rate * dropped**2)) ** -0.5
-        drawn = self.seed_generator.uniform(inputs.shape, dtype=self.dtype, per_example=True)
-        is_kept = ops.greater_equal(drawn, self.rate)
+        is_kept = ops.greater_equal(self._drawn(inputs, self.noise_shape), self.rate)
         kept: Tensor = ops.where(is_kept, inputs, ops.constant(dropped, inputs.dtype))
         outputs: Tensor = kept * factor - factor * dropped * self.rate
         return outputs
@@ -178,11 +176,4 @@ class SpatialDropout1D(Drawing):
         """Return ``inputs``, of shape (batch, steps, features), with some features at zero."""
         if not training or self.rate == 0:
             return inputs
-        batch, _, features = inputs.shape
-        shape = (batch, 1, features)
-        drawn = self.seed_generator.uniform(shape, dtype=self.dtype, per_example=True)
-        if self.rate == 1:
-            return ops.zeros_like(inputs)
-        mask = ops.cast(ops.greater_equal(drawn, self.rate), inputs.dtype)
-        outputs: Tensor = inputs * (mask * (1.0 / (1.0 - self.rate)))
-        return outputs
+        return self._kept(inputs, self.rate, (None, 1, None))

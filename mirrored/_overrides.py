@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 _STEPS = "Override `train_step`, `test_step` or `predict_step`."
 _METRICS = "Put metrics into attributes of the layer, or override `metrics` of the model."
-_SHAPES = "Define `compute_output_shape(self, input_shape)`."
 _FROZEN = "Set `trainable` of the layers that training is to leave alone."
 _DECAY = "Give `weight_decay`, and call `exclude_from_weight_decay`."
 _RULE = (
@@ -23,7 +22,7 @@ _DISTRIBUTED = "Use MirroredStrategy as it is; how it sums is a subclass of Cros
 
 # For each base class: the name of a method, property or attribute, and what to write instead.
 LAYER: Mapping[str, str] = {
-    **dict.fromkeys(("compute_output_spec", "symbolic_call"), _SHAPES),
+    "symbolic_call": "Define `compute_output_spec`, or `compute_output_shape(self, input_shape)`.",
     "input_spec": "Define `check_input_shape(self, input_shape)`, which raises ValueError.",
     "losses": "Call `add_loss` in `call`, or give `add_weight` a `regularizer`.",
     "metrics": _METRICS,
@@ -43,10 +42,6 @@ OPTIMIZER: Mapping[str, str] = {
     **dict.fromkeys(("_backend_update_step", "_clip_gradients"), _RULE),
     "scale_loss": "Give `loss_scale_factor`.",
     "lr": "Use `learning_rate`, its later name.",
-}
-LOSS: Mapping[str, str] = {
-    "__call__": "Define `call(self, y_true, y_pred)`, which returns a value an example; sample "
-    "weights and the reduction come after it.",
 }
 DATASET: Mapping[str, str] = dict.fromkeys(
     ("__iter__", "__len__", "cardinality", "element_spec", "_inputs"), _ELEMENTS

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from mirrored import _overrides, ops
 from mirrored._absent import absent_members
-from mirrored._arguments import explained
+from mirrored._arguments import explained, takes_older
 from mirrored._logging import logger
 from mirrored._name_scope import name_scope
 from mirrored._reprs import made_with
@@ -19,7 +19,7 @@ from mirrored.distribute import Strategy, get_replica_context, has_strategy
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
 from mirrored.ops import Tensor
-from mirrored.ops.conversion import adopt
+from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import only
 from mirrored.optim.clipping import checked_clips
 from mirrored.optim.configured import ConfiguredOptimizer
@@ -31,6 +31,7 @@ from mirrored.variables import Variable, VariableAggregation
 
 
 @explained
+@takes_older(ignored={"decay": "is no longer supported and will be ignored."})
 @absent_members("tf.keras.optimizers.Optimizer")
 class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
@@ -54,7 +55,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             gradients by; None: nothing. `fit` does both.
         gradient_accumulation_steps: Only each so-manieth step changes the variables, with the mean
             of the gradients since the last change; 2 or more. None: each step does.
-        name: What messages call it; None: the class's name in snake case.
+        name: What messages call it; None: the class's name in snake case, numbered.
 
     Attributes:
         elementwise: Whether `update` treats each element by itself. A recorded step then updates
@@ -118,7 +119,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             else check_number("loss_scale_factor", loss_scale_factor, above_zero=True)
         )
         rate = learning_rate
-        if not callable(rate):
+        if is_tensor(rate) or not callable(rate):
             rate = check_number("learning_rate", learning_rate)
         super().__init__(name, use_ema, ema_momentum, ema_overwrite_frequency)
         self._accumulate(gradient_accumulation_steps)
@@ -143,6 +144,10 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             self._iterations = Variable(
                 0, trainable=False, name="iterations", dtype=ops.int64, aggregation=once
             )
+            paths = {"learning_rate": self._learning_rate, "iteration": self._iterations}
+            for path, variable in paths.items():
+                if isinstance(variable, Variable):
+                    variable._traits.path = f"{self.name}/{path}"
             self._shared = [
                 Variable(start, trainable=False, name=f"{self.name}/{name}", dtype=ops.floatx())
                 for name, start in self.shared_names.items()
@@ -160,7 +165,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
-        if callable(value) and not isinstance(value, Variable):
+        if callable(value) and not is_tensor(value):
             self._learning_rate = value
             self._rates += 1
             return
@@ -306,8 +311,8 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         _check_variables([variable for _, variable in pairs])
         kept = self._with_gradients(pairs)
         variables, among = ([variable for _, variable in each] for each in (kept, pairs))
-        gradients = [adopt(gradient, variable.dtype) for gradient, variable in kept]
         with only():
+            gradients = [_in_dtype_of(variable, gradient) for gradient, variable in kept]
             gradients = self.unscaled(gradients)
         batch = global_batch()
         if batch is not None:
@@ -375,6 +380,12 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         among: list[Variable],
     ) -> None:
         self.prepare(variables, strategy.sum_gradients(variables, gradients), among).commit()
+
+
+def _in_dtype_of(variable: Variable, gradient: Any) -> Any:
+    """Return a gradient in its variable's dtype, as Keras' optimizers take any."""
+    adopted = adopt(gradient, variable.dtype)
+    return adopted if adopted.dtype == variable.dtype else ops.cast(adopted, variable.dtype)
 
 
 def _by_examples(gradients: list[Any], batch: GlobalBatch, replica: int) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mirrored import _overrides, devices, ops
-from mirrored._naming import snake_case
+from mirrored._naming import snake_case, unique_name
 from mirrored.distribute import get_strategy
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
@@ -24,7 +24,7 @@ class SlotOwner(_overrides.Subclassable):
 
     def __init__(self, name: str | None) -> None:
         """Have none yet; they belong to the strategy that is in force now."""
-        self.name = name or snake_case(type(self).__name__)
+        self.name = name or unique_name(snake_case(type(self).__name__))
         self._strategy = get_strategy()
         self._slots: Slots = {}
 
@@ -187,4 +187,6 @@ class SlotOwner(_overrides.Subclassable):
         plain = variable.name.removesuffix(":0").replace("/", "_")
         # It is kept with its variable: what makes slots may be recorded again.
         with ruled_by(None), self._strategy.scope(), devices.device(variable.device):
-            return Variable(start, trainable=False, name=f"{self.name}/{plain}_{name}")
+            slot = Variable(start, trainable=False, name=f"{self.name}/{plain}_{name}")
+        slot._traits.path = f"{self.name}/{variable.path.replace('/', '_')}_{name}"
+        return slot

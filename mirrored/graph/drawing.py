@@ -79,7 +79,8 @@ class Drawing:
             suffix: What the names of the other placeholders end with.
         """
         made = [
-            SymbolicTensor(shape, dtype, name + suffix) for shape, dtype, name in self._placeholders
+            SymbolicTensor(shape, dtype, name=name + suffix)
+            for shape, dtype, name in self._placeholders
         ]
         for number, tensor in zip(self._given, () if given is None else given, strict=False):
             made[number] = tensor

@@ -15,6 +15,7 @@ from mirrored._contexts import Within
 from mirrored._naming import unique_name
 from mirrored._symbolic import NotComputed, Symbolic, inside_call
 from mirrored.devices import DeviceSpec, current_device_spec
+from mirrored.ops.spec import as_dtype
 from mirrored.ops.tensor import Operators
 from mirrored.ops.tensor_shape import TensorShape
 
@@ -45,6 +46,14 @@ class SymbolicTensor(Symbolic, Operators):
 
     Layers, ops and Python's operators that are given one return others, and so draw a graph.
 
+    Args:
+        shape: The size of each axis; None where it is not known.
+        dtype: The dtype.
+        sparse: False: tensors here are dense.
+        ragged: False, likewise.
+        record_history: Accepted for compatibility.
+        name: Its name; None: "keras_tensor", numbered.
+
     Attributes:
         name: What it is called.
         node: The call that makes it.
@@ -67,9 +76,22 @@ class SymbolicTensor(Symbolic, Operators):
     # What makes nodes of calls on placeholders of a class that has graphs of its own.
     draws: ClassVar[Callable[..., Any] | None] = None
 
-    def __init__(self, shape: Shape, dtype: DType, name: str | None = None) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: Any = "float32",
+        sparse: bool = False,
+        ragged: bool = False,
+        record_history: bool = True,
+        name: str | None = None,
+    ) -> None:
+        del record_history
+        if sparse or ragged:
+            raise ValueError(
+                f"Tensors here are dense. Received: sparse={sparse!r}, ragged={ragged!r}"
+            )
         self._shape: Shape = TensorShape(shape)
-        self._dtype = dtype
+        self._dtype: DType = as_dtype(dtype) if isinstance(dtype, str) else dtype
         self._keras_mask = None  # A placeholder too, which layers ask for the shapes of.
         self.name = unique_name("keras_tensor") if name is None else name
         # By the size in the place of unknown ones: its value where that follows from shapes, or its

@@ -8,6 +8,7 @@ import typing as _typing
 from mirrored._absent import public_module as _public_module
 from mirrored._name_scope import keras_name_scope as _name_scope
 from mirrored.devices import device as device
+from mirrored.graph import SymbolicTensor as KerasTensor
 from mirrored.layers import Input as Input
 from mirrored.layers import Layer as Layer
 from mirrored.layers.initializers import Initializer as Initializer
@@ -48,6 +49,7 @@ __all__ = [
     "DTypePolicy",
     "Initializer",
     "Input",
+    "KerasTensor",
     "Layer",
     "Loss",
     "Metric",

@@ -143,6 +143,8 @@ class CompiledNetwork(Network):
     ) -> None:
         super().__init__(inputs, outputs, name, dtype=dtype, trainable=trainable)
         self._compilation: Compilation | None = None
+        self._uncompiled_optimizer: Any = None
+        self._uncompiled_eagerly = False
         # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
         self._traces = TraceCache(f"A step of the model {self.name!r}")
         self.history: History | None = None
@@ -165,8 +167,25 @@ class CompiledNetwork(Network):
 
     @property
     def optimizer(self) -> Optimizer | Any:
-        """The optimizer, once the model is compiled."""
-        return None if self._compilation is None else self._compilation.optimizer
+        """The optimizer of `compile`. Another one may be set, also by a model that does without."""
+        if self._compilation is None:
+            return self._uncompiled_optimizer
+        return self._compilation.optimizer
+
+    @optimizer.setter
+    def optimizer(self, value: Any) -> None:
+        if self._compilation is None:
+            self._uncompiled_optimizer = value
+            return
+        strategy = self.distribute_strategy
+        _check_scopes(strategy, value, [])
+        with strategy.scope():
+            self._compilation.optimizer = get_optimizer(value)
+        self._forget_steps()
+
+    def _forget_steps(self) -> None:
+        """Let steps be recorded anew: what they were recorded with is another now."""
+        self._traces.clear()
 
     @property
     def loss(self) -> Any:
@@ -198,12 +217,17 @@ class CompiledNetwork(Network):
 
     @property
     def run_eagerly(self) -> bool:
-        """Whether Python runs for every op of every step; it may be set once compiled."""
-        return self._compilation is not None and self._compilation.run_eagerly
+        """Whether Python runs for every op of every step. It may be set; `compile` sets it anew."""
+        if self._compilation is None:
+            return self._uncompiled_eagerly
+        return self._compilation.run_eagerly
 
     @run_eagerly.setter
     def run_eagerly(self, value: bool) -> None:
-        self.required_compilation().run_eagerly = bool(value)
+        if self._compilation is None:
+            self._uncompiled_eagerly = bool(value)
+        else:
+            self._compilation.run_eagerly = bool(value)
 
     @property
     def steps_per_execution(self) -> int | str:

@@ -119,12 +119,6 @@ class GivenData:
                     f"When providing `x` as {kind}, `{name}` should not be passed. Instead, {what} "
                     f"should be included as part of the {type(data).__name__}."
                 )
-        if self.batch_size is not None:
-            raise ValueError(
-                f"The `{self._size_name}` argument must not be specified for the given input type. "
-                f"Received input: {kind}, {self._size_name}: {self.batch_size!r}. Its batches are "
-                "global batches already."
-            )
         among = None
         if strategy.is_shared:  # One process asks nothing.
             from mirrored.distribute.worker_input import among_workers

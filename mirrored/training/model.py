@@ -110,8 +110,7 @@ class Model(ConfiguredModel):
         compilation.steps_per_execution = steps_per_execution
         compilation.jit_compile = jit_compile
         self._compilation = compilation
-        self._step_functions = {}
-        self._traces.clear()
+        self._forget_steps()
 
     def fit(
         self,

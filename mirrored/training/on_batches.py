@@ -94,6 +94,10 @@ class SteppedOnBatches(SteppedNetwork):
         super().__init__(inputs, outputs, name, dtype=dtype, trainable=trainable)
         self._step_functions: dict[str, StepFunction] = {}
 
+    def _forget_steps(self) -> None:
+        super()._forget_steps()
+        self._step_functions.clear()
+
     def _check_ready(self, method: str) -> None:
         """Raise where the model cannot be run with a loss, before anything changes."""
         loop.check_context(method)

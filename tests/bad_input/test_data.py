@@ -182,16 +182,10 @@ UNBATCHED = "needs batches, whose arrays all begin with an axis of the examples"
 STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "targets beside": (batches, {"y": Y}, "as a Dataset, `y` should not be passed. Instead, the"),
     "weights beside": (batches, {"sample_weight": Y}, "`sample_weight` should not be passed"),
-    "batch size": (batches, {"batch_size": 6}, "The `batch_size` argument must not be specified"),
     "part to validate on": (
         batches,
         {"validation_split": 0.5},
         "Argument `validation_split` is only supported for tensors or NumPy arrays",
-    ),
-    "batch size for validation": (
-        batches,
-        {"validation_data": batches(), "validation_batch_size": 3},
-        "The `validation_batch_size` argument must not be specified",
     ),
     "single examples": (rows, {}, f"Batch 0 of the data (counted from 0): `fit` {UNBATCHED}"),
     "single examples and targets of rank 1": (
@@ -334,10 +328,6 @@ def test_a_batch_that_does_not_fit_elsewhere(
 
 RUNS: dict[str, tuple[dict[str, Any], str]] = {
     "targets": ({"x": batches(), "y": Y}, "`y` should not be passed"),
-    "batch size": (
-        {"x": batches(), "batch_size": 6},
-        "The `batch_size` argument must not be specified",
-    ),
     "single examples": ({"x": rows()}, "needs batches"),
     "no end": ({"x": batches().repeat()}, "needs `steps` for a dataset that never ends"),
     "no batch": ({"x": batches().take(0)}, "needs at least one batch"),

@@ -175,7 +175,6 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "no end": (Endless, {}, ValueError, "needs `steps_per_epoch` for a dataset that never ends"),
     "targets": (Rows, {"y": Y}, ValueError, "`y` should not be passed. .* part of the Rows"),
     "weights": (Rows, {"sample_weight": W}, ValueError, "`sample_weight` should not be passed"),
-    "size": (Rows, {"batch_size": 4}, ValueError, "`batch_size` argument must not be specified"),
     "split": (Rows, {"validation_split": 0.5}, ValueError, "`validation_split` is only supported"),
     "two weights": (lambda: Rows(3), {"class_weight": {0: 2.0}}, ValueError, "at the same time"),
     "undefined": (mr.keras.utils.PyDataset, {}, NotImplementedError, "You need to implement"),

@@ -1,11 +1,13 @@
 """Dropout's masks, scale and seeds."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored import ops
 from mirrored.autodiff import GradientTape
 from mirrored.distribute import MirroredStrategy, PerReplica, shard_bounds
@@ -99,3 +101,44 @@ def test_replicas_drop_what_one_device_drops(simulate: Any, replicas: int, examp
         parts = strategy.experimental_local_results(outputs)
         joined = np.concatenate([part.numpy() for part in parts])
         np.testing.assert_array_equal(joined, alone(x, training=True).numpy())
+
+
+@pytest.mark.parametrize("kind", [mr.layers.Dropout, mr.layers.AlphaDropout])
+@pytest.mark.parametrize(
+    ("noise_shape", "axes"), [((None, 1), (1,)), ([1, 3], (0,)), ((3,), (0,)), ((1, 1), (0, 1))]
+)
+def test_draws_that_are_shared(kind: Any, noise_shape: Any, axes: tuple[int, ...]) -> None:
+    layer = kind(0.5, seed=1, noise_shape=noise_shape)
+    outputs = layer(np.ones((8, 3)), training=True).numpy()
+    np.testing.assert_array_equal(
+        outputs, np.broadcast_to(outputs.max(axes, keepdims=True), (8, 3))
+    )
+    assert layer.get_config()["noise_shape"] == tuple(noise_shape)
+
+
+@pytest.mark.parametrize("noise_shape", [(None, 1, 4), (1, 3, 4), (4,)])
+def test_shared_draws_on_several_replicas(noise_shape: Any, simulate: Callable[..., Any]) -> None:
+    simulate(3)
+    found = []
+    for replicas in (1, 3):
+        with mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)]).scope():
+            dropout = mr.layers.Dropout(0.5, seed=1, noise_shape=noise_shape)
+            dense = mr.layers.Dense(1, kernel_initializer="ones")
+            model = mr.Sequential([mr.layers.Input((3, 4)), dropout, mr.layers.Flatten(), dense])
+            model.compile(mr.optim.SGD(0.01), "mse")
+        model.fit(np.ones((7, 3, 4)), np.ones((7, 1)), batch_size=7, epochs=2, verbose=0)
+        found.append(model.get_weights()[0])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("noise_shape", [5, "a", (-1, 1), (0,), (1.5, 1)])
+def test_no_noise_shape(noise_shape: Any) -> None:
+    with pytest.raises(ValueError, match="Invalid value received for argument `noise_shape`"):
+        mr.layers.Dropout(0.5, noise_shape=noise_shape)
+
+
+@pytest.mark.parametrize("noise_shape", [(2, 1), (None, 1, 1)])
+def test_a_noise_shape_that_does_not_broadcast(noise_shape: Any) -> None:
+    layer = mr.layers.Dropout(0.5, noise_shape=noise_shape)
+    with pytest.raises(ValueError, match="broadcasts to the shape of its inputs"):
+        layer(np.ones((4, 3)), training=True)

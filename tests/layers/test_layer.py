@@ -359,3 +359,36 @@ def test_an_activation_can_be_set() -> None:
     assert layer(np.ones((1, 2))).numpy().tolist() == [[2.0]]
     layer.activation = lambda x: -x
     assert layer(np.ones((1, 2))).numpy().tolist() == [[-2.0]]
+
+
+class _Whole(Layer):
+    def compute_output_spec(self, x: Any, factor: float = 1.0) -> Any:
+        return mr.keras.KerasTensor(x.shape, "int32"), mr.keras.KerasTensor((x.shape[0], 7))
+
+    def call(self, x: Any, factor: float = 1.0) -> Any:
+        if x.shape[0] != 4:  # It runs where there are values alone.
+            raise RuntimeError
+        return ops.cast(x * factor, "int32"), ops.ones((x.shape[0], 7))
+
+
+def test_a_subclass_says_its_outputs() -> None:
+    inputs = Input((2,))
+    first, second = _Whole()(inputs, factor=3.0)
+    assert (first.shape, first.dtype.name, second.shape) == ((None, 2), "int32", (None, 7))
+    model = mr.Model(inputs, [first, second])
+    assert model(np.ones((4, 2)))[0].numpy().tolist() == [[3, 3]] * 4
+    assert Dense(3).compute_output_spec(mr.keras.KerasTensor((4, 2))).shape == (4, 3)
+    wrong = type(
+        "Wrong", (Layer,), {"compute_output_spec": lambda self, x: 3, "call": ops.identity}
+    )
+
+    with pytest.raises(TypeError, match="`compute_output_spec` returns"):
+        wrong()(inputs)
+
+
+def test_columns_of_a_frame_are_inputs() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    begin = {name: Input((1,), name=name) for name in "ab"}
+    model = mr.Model(begin, mr.layers.Concatenate()([begin["a"], begin["b"]]))
+    assert model(dict(frame)).numpy().tolist() == [[1.0, 3.0], [2.0, 4.0]]

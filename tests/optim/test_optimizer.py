@@ -161,3 +161,34 @@ def test_rules_that_are_wrong(
         optimizer.apply_gradients([(mr.zeros((2,)), v)])
     assert v.numpy().tolist() == [4.0, 8.0]
     assert int(optimizer.iterations) == 0
+
+
+def test_names_are_numbered() -> None:
+    mr.keras.backend.clear_session()
+    first, second, named = mr.optim.SGD(), mr.optim.SGD(), mr.optim.SGD(name="own")
+    assert (first.name, second.name, named.name) == ("sgd", "sgd_1", "own")
+    variable = mr.Variable([1.0], name="v")
+    momentum = mr.optim.SGD(momentum=0.5, name="s")
+    momentum.build([variable])
+    paths = [each.path for each in momentum.variables]
+    assert paths == ["s/iteration", "s/learning_rate", "s/v_momentum"]
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [lambda: np.ones(2, "int64"), lambda: np.ones(2, "float64"), lambda: mr.ones(2, "float64")],
+)
+def test_gradients_take_the_dtype_of_the_variable(gradient: Any) -> None:
+    variable = mr.Variable([1.0, 2.0])
+    mr.optim.SGD(1.0).apply_gradients([(gradient(), variable)])
+    assert variable.numpy().tolist() == [0.0, 1.0]
+
+
+def test_values_of_variables_are_rates() -> None:
+    optimizer = mr.optim.SGD(mr.optim.SGD(0.5).learning_rate.value)
+    assert optimizer.get_config()["learning_rate"] == 0.5
+    optimizer.learning_rate = mr.Variable(0.25).value
+    assert float(optimizer.learning_rate.value) == float(optimizer.learning_rate.value()) == 0.25
+    assert int(optimizer.iterations.value) == 0
+    with pytest.warns(UserWarning, match="`decay` is no longer supported and will be ignored"):
+        mr.optim.Adam(decay=0.1)  # type: ignore[call-arg]

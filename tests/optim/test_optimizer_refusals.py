@@ -34,11 +34,6 @@ def in_use() -> list[int]:
             r"has the shape and dtype of its variable\. Received: \(\) float32 for v:0 of \(2,\) ",
         ),
         (
-            lambda v: [(mr.zeros((2,), "float64"), v)],
-            ValueError,
-            r"Received: \(2,\) float64 for v:0 of \(2,\) float32",
-        ),
-        (
             lambda v: [(mr.zeros((2,)), mr.zeros((2,)))],
             TypeError,
             "Optimizers update variables made by mr.Variable. Received: <mr.Tensor",

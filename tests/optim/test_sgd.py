@@ -119,7 +119,7 @@ def test_against_keras(
 
 def test_slots() -> None:
     v = mr.Variable([1.0, 2.0], name="dense/kernel", dtype="float64")
-    plain, heavy = SGD(), SGD(momentum=0.5)
+    plain, heavy = SGD(), SGD(momentum=0.5, name="sgd")
     plain.build([v])
     heavy.build([v])
     assert plain.variables[2:] == []

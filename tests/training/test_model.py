@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import mirrored as mr
@@ -95,9 +96,8 @@ def test_what_compile_keeps_is_read_and_set_as_in_keras() -> None:
 
     model = mr.Sequential([mr.layers.Dense(1, input_shape=(1,)), Count()])
     assert (model.compiled, model.run_eagerly, model.steps_per_execution) == (False, False, "auto")
-    for name in ("run_eagerly", "steps_per_execution"):
-        with pytest.raises(ValueError, match="You must call `compile"):
-            setattr(model, name, 1)
+    with pytest.raises(ValueError, match="You must call `compile"):
+        model.steps_per_execution = 1
     model.compile("sgd", "mse", steps_per_execution=2)
     assert (model.compiled, model.run_eagerly, model.steps_per_execution) == (True, False, 2)
     with pytest.raises(ValueError, match="Received: steps_per_execution=0"):
@@ -118,3 +118,25 @@ def test_what_compile_keeps_is_read_and_set_as_in_keras() -> None:
     model.run_eagerly = True
     model.fit(*data, batch_size=1, verbose=0)
     assert len(runs) == 6
+
+
+def test_an_optimizer_is_set_in_place_of_another() -> None:
+    model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1)])
+    model.optimizer = None
+    model.compile("sgd", "mse")
+    x, y = np.ones((4, 2)), np.zeros((4, 1))
+    model.fit(x, y, verbose=0)
+    model.optimizer = mr.optim.SGD(0.0)
+    before = model.get_weights()
+    model.fit(x, y, verbose=0)
+    assert all((old == new).all() for old, new in zip(before, model.get_weights(), strict=True))
+    model.optimizer = "adam"
+    assert isinstance(model.optimizer, mr.optim.Adam)
+
+
+def test_eager_steps_before_compile() -> None:
+    model = mr.Sequential([mr.layers.Dense(1)])
+    model.run_eagerly = True
+    assert model.run_eagerly
+    model.compile("sgd", "mse")
+    assert not model.run_eagerly

@@ -132,7 +132,7 @@ class Tensor(SymbolicTensor):
     _shape: Any
 
     def __init__(self, shape: Any, dtype: Any, name: str) -> None:
-        super().__init__(() if shape is None else shape, dtype, name)
+        super().__init__(() if shape is None else shape, dtype, name=name)
         if shape is None:
             self._shape = None
 

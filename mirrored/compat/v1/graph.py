@@ -268,7 +268,7 @@ class Graph:
         self.check_own(placeholders((args, named)))
         whole = self._checked_name(name)
         if runs_only:
-            results = SymbolicTensor((), float32, "")
+            results = SymbolicTensor((), float32, name="")
         elif results is None:
             # Where it is to run is looked up by the session.
             with device(None):

@@ -4,7 +4,7 @@ Losses are kept by example for as long as possible: so that the mean can be that
 batch, however many replicas share it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,7 +97,7 @@ class Loss(_overrides.Subclassable, Configured):
         1.0
     """
 
-    _never_called = _overrides.LOSS
+    _never_called: ClassVar[Mapping[str, str]] = {}
     _for_itself = _overrides.LOSS_ITSELF
     targets_are_labels: ClassVar[bool] = False
 
@@ -191,6 +191,8 @@ class Loss(_overrides.Subclassable, Configured):
         Raises:
             ValueError: The shapes do not fit, or `call` did not return a value an example.
         """
+        if type(self).__call__ is not Loss.__call__:
+            return _weighted_by_shard(self._called(y_true, y_pred, sample_weight))
         values = self._values(y_true, y_pred, sample_weight)
         mask = self._mask(values, y_pred)
         if self.reduction == Reduction.SUM:
@@ -202,6 +204,17 @@ class Loss(_overrides.Subclassable, Configured):
         if not values.shape:
             return _weighted_by_shard(_weighed(values, None, sample_weight))
         return ops.reduce_sum(of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
+
+    def _called(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
+        """Return what a `__call__` of the subclass does, which is one number for the batch."""
+        loss = ops.convert_to_tensor(self(y_true, y_pred, sample_weight))
+        if loss.shape:
+            raise ValueError(
+                f"`__call__` of the loss {self.name!r} returns one number for the batch. Received: "
+                f"a tensor of shape {loss.shape}. Define `call(self, y_true, y_pred)` for a value "
+                "per example."
+            )
+        return loss
 
     def _mask(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
         """Return the mask of predictions and of what `call` returned; None: all counts."""
