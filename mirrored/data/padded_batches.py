@@ -18,6 +18,7 @@ from mirrored.data.rng import Iteration
 from mirrored.data.sources import Following, Transform, batches_of, joined_rows, size_of_first
 from mirrored.data.spec import Element, Elements, Form, specs_of, to_leaf
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.strings import as_strings
 
 
 class _Padding(NamedTuple):
@@ -42,7 +43,7 @@ class _Padding(NamedTuple):
         batch = np.full((len(leaves), *sizes), self.value)
         for row, leaf in enumerate(leaves):
             place: tuple[Any, ...] = (row, *map(slice, leaf.shape))
-            batch[place] = leaf
+            batch[place] = leaf[()]  # Of strings, the string and not an array of it.
         return batch
 
     def _check(self, shape: tuple[int, ...]) -> None:
@@ -213,6 +214,10 @@ def _shape_to_pad(number: int, leaf: LeafSpec, given: Any) -> tuple[int | None, 
 
 
 def _value_to_pad(leaf: LeafSpec, given: Any) -> NDArray[Any]:
+    if leaf.dtype.kind == "O":
+        if given is not None:
+            raise TypeError(f"Strings are padded with empty ones. Received: {given!r:.200}.")
+        return as_strings([b""])[0, ...]
     if given is None:
         return np.zeros((), leaf.dtype)
     value = to_leaf(given)

@@ -101,6 +101,11 @@ class HostTensor(Tensor):
     ) -> "list[HostTensor]":
         """Return a tensor of each of the values, which are alike in shape and dtype."""
         spec = _spec_of(hosts[0].shape, hosts[0].dtype)
+        if spec.dtype.kind == "O":
+            raise TypeError(
+                "Strings are not brought to devices. Received: a batch with strings for replicas. "
+                "Parse them in a function of the dataset's `map`."
+            )
         return [cls(host, device, spec) for host in hosts]
 
     def _copied(self) -> Tensor:

@@ -124,6 +124,12 @@ def test_strings_in_functions(tmp_path: Path) -> None:
         lambda each: mr.py_function(lambda s: float(len(s.numpy())), [each], mr.float32)
     )
     assert values(eager) == [len(path)]
+    assert values(files.padded_batch(2)) == [[path.encode()]]
+    pairs = files.repeat(3).batch(2).padded_batch(2)
+    assert values(pairs) == [[[path.encode()] * 2, [path.encode(), b""]]]
+    strategy = mr.MirroredStrategy(["CPU:0"])
+    with pytest.raises(TypeError, match="Strings are not brought to devices"):
+        next(iter(strategy.experimental_distribute_dataset(files.batch(2))))
     with pytest.raises(TypeError, match="Strings are not kept in a file"):
         list(files.cache(tmp_path / "kept"))
     model = mr.Sequential([mr.layers.Dense(1)])
