@@ -134,8 +134,15 @@ def logs_of(replicas: int, given: Callable[[], list[Any]], *, eager: bool) -> di
     return {**logs, **{f"evaluated {name}": value for name, value in evaluated.items()}}
 
 
-@pytest.mark.parametrize("eager", [False, True], ids=["recorded", "eager"])
-@pytest.mark.parametrize("given", [some_metrics, sums_alone])
+@pytest.mark.parametrize(
+    ("given", "eager"),
+    [
+        (some_metrics, False),
+        (sums_alone, True),
+        pytest.param(some_metrics, True, marks=pytest.mark.slow),
+        pytest.param(sums_alone, False, marks=pytest.mark.slow),
+    ],
+)
 def test_replicas_report_what_one_device_does(
     given: Callable[[], list[Any]], eager: bool, simulate: Callable[..., Any]
 ) -> None:
