@@ -2,6 +2,8 @@
 
 from typing import Any, Protocol
 
+from mirrored import ops
+from mirrored.distribute.global_batch import assumed_replicas
 from mirrored.training.compiled_outputs import CompiledOutputs, metrics_of
 from mirrored.training.metrics import Metric, gathered_batch
 from mirrored.variables import Variable
@@ -55,7 +57,8 @@ class CompiledMetrics(Metric):
         """
         outputs = self._compilation.outputs
         parts = [] if outputs is None else outputs.parts(y_true, y_pred, sample_weight)
-        of_batch, of_shard = gathered_batch.parted(metrics_of(parts))
+        calls = (call for call in metrics_of(parts) if not _is_left_out(call[0]))
+        of_batch, of_shard = gathered_batch.parted(calls)
         for metric, given in of_shard.values():
             _update(metric, *given)
         if of_batch:
@@ -63,12 +66,24 @@ class CompiledMetrics(Metric):
 
     def result(self) -> dict[str, Any]:
         """Return the results by what logs call them."""
-        return {name: metric.result() for name, metric in self.named.items()}
+        return {
+            name: ops.zeros(()) if _is_left_out(metric) else metric.result()
+            for name, metric in self.named.items()
+        }
 
     def reset_state(self) -> None:
         """Forget all batches."""
         for metric in self.metrics:
             metric.reset_state()
+
+
+def _is_left_out(metric: Metric) -> bool:
+    """Return whether a metric is custom, in a step that is only analysed.
+
+    It might keep what it is given in Python. Its result does not matter there: it is that of the
+    whole batch.
+    """
+    return assumed_replicas() is not None and metric._is_custom
 
 
 def _update(metric: Metric, y_true: Any, y_pred: Any, sample_weight: Any) -> None:

@@ -166,6 +166,28 @@ def test_rows_are_gathered_on_the_host(simulate: Callable[..., Any]) -> None:
     assert model.evaluate(x, 3 * x, 16, verbose=0, return_dict=True)["kept"] == 2.0
 
 
+def test_a_metric_may_keep_arrays_of_numpy(simulate: Callable[..., Any]) -> None:
+    class Median(Metric):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows: list[np.ndarray] = []
+
+        def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+            self.rows.append(y_pred.numpy())
+
+        def result(self) -> float:
+            return float(np.median(np.concatenate(self.rows)))
+
+        def reset_state(self) -> None:
+            self.rows.clear()
+
+    simulate(3)
+    with mr.MirroredStrategy().scope():
+        model = mr.Sequential([L.Input((3,)), L.Rescaling(2.0)])
+        model.compile(loss="mse", metrics=[Median()], run_eagerly=True)
+    assert model.evaluate(X, Y, 4, verbose=0)[1] == pytest.approx(np.median(2.0 * X))
+
+
 def test_an_update_in_a_replica_is_reported_once(
     strategy: mr.MirroredStrategy, caplog: pytest.LogCaptureFixture
 ) -> None:
