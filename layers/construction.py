@@ -102,10 +102,9 @@ class ConfiguredLayer(Called):
         owner = public_base(cls)
         shared = self._shared_config()
         if owner is cls or not vars(owner).get("_automatic"):
-            own = {"input_dim"} & vars(
-                self
-            ).keys()  # Another spelling of `input_shape`, or its own.
-            return {**shared, **arguments_of(self, without=(_SHARED | {"input_dim"}) - own)}
+            definer = next(each for each in owner.__mro__ if "__init__" in vars(each))
+            has_own = definer is not self._declaring  # Arguments, beside those of all layers.
+            return {**shared, **(arguments_of(self, without=_SHARED) if has_own else {})}
         definer = next(each for each in cls.__mro__ if "get_config" in vars(each))
         if not issubclass(owner, definer):  # It says itself what it adds.
             return shared

@@ -83,8 +83,7 @@ class SpectralNormalization(Wrapper):
 
     Raises:
         ValueError: ``layer`` is no layer, or ``power_iterations`` is not positive. When it is
-            built: the layer has no kernel, or was built before in the scope of a strategy of
-            several replicas.
+            built: the layer has no kernel.
 
     Example:
         >>> import mirrored as mr

@@ -1,6 +1,7 @@
 """Layers around others, and in a row: what they add to these, and what they refuse."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,32 @@ def test_a_kernel_of_zeros_stays() -> None:
     np.testing.assert_array_equal(layer.vector_u, vector)
 
 
-def test_replicas_normalize_as_one(simulate: Callable[..., Any]) -> None:
+def _read(model: mr.Model, folder: Path) -> mr.Model:
+    model.save(folder / "m.keras")
+    return mr.keras.models.load_model(folder / "m.keras")
+
+
+def _cloned(model: mr.Model, folder: Path) -> mr.Model:
+    again = mr.keras.models.clone_model(model)
+    again.build((None, 5))
+    again.set_weights(model.get_weights())
+    return again
+
+
+def _built_before(model: mr.Model, folder: Path) -> mr.Model:
+    inner = mr.layers.Dense(4, "tanh")
+    inner.build((None, 5))
+    again = mr.Sequential([mr.layers.SpectralNormalization(inner), mr.layers.Dense(1)])
+    again.build((None, 5))
+    again.compile("sgd", "mse")
+    again.set_weights(model.get_weights())
+    return again
+
+
+@pytest.mark.parametrize("again", [None, _read, _cloned, _built_before])
+def test_replicas_normalize_as_one(
+    again: Callable[..., mr.Model] | None, simulate: Callable[..., Any], tmp_path: Path
+) -> None:
     simulate(3)
     found = []
     for replicas in (1, 3):
@@ -49,7 +75,9 @@ def test_replicas_normalize_as_one(simulate: Callable[..., Any]) -> None:
             inner = mr.layers.Dense(4, "tanh")
             model = mr.Sequential([mr.layers.SpectralNormalization(inner), mr.layers.Dense(1)])
             model.compile("sgd", "mse")
-        model.fit(X, X[:, :1], batch_size=4, epochs=2, verbose=0)
+            model.build((None, 5))
+            model = model if again is None else again(model, tmp_path)
+        model.fit(X, X[:, :1], batch_size=4, epochs=2, shuffle=False, verbose=0)
         found.append(model.get_weights())
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
