@@ -23,24 +23,6 @@ def image_data_format() -> str:
     return "channels_last"
 
 
-def is_traceback_filtering_enabled() -> bool:
-    """Return False: tracebacks are shown as they are.
-
-    Example:
-        >>> is_traceback_filtering_enabled()
-        False
-    """
-    return False
-
-
-def disable_traceback_filtering() -> None:
-    """Do nothing: tracebacks are shown as they are.
-
-    Example:
-        >>> disable_traceback_filtering()
-    """
-
-
 def version() -> str:
     """Return the version of Keras whose names `keras` has.
 
