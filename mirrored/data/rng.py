@@ -73,7 +73,7 @@ class Iteration:
         passes: Where `repeat` is in it: the numbers of the passes, the outermost first.
         seed: What is drawn in it follows from; None: the seed that the transform has.
         base: What draws with a seed of their own follow from; None: the transform's.
-        calls: The calls of the transform's function in it.
+        calls: The calls of the transform's function in it; None: it has had none.
     """
 
     number: int = 0
@@ -81,11 +81,12 @@ class Iteration:
     passes: tuple[int, ...] = ()
     seed: int | None = None
     base: int | None = None
-    calls: Calls = field(default_factory=Calls, compare=False)
+    calls: Calls | None = field(default=None, compare=False)
 
     def source(self, index: int = 0) -> "Iteration":
         """Return the iteration of a transform that elements are taken from, in the same pass."""
-        return replace(self.sources[index], passes=self.passes)
+        source = self.sources[index]
+        return source if source.passes == self.passes else replace(source, passes=self.passes)
 
     def first(self) -> "Iteration":
         """Return what stands for every iteration of a transform that draws the same in each."""
@@ -155,7 +156,7 @@ class Rng:
     def call_draws(self, iteration: Iteration) -> CallDraws:
         """Return what the transform's function draws from in an iteration."""
         base = self._base if iteration.base is None else iteration.base
-        return CallDraws(self._derived(iteration), base=base, calls=iteration.calls)
+        return CallDraws(self._derived(iteration), base=base, calls=iteration.calls or Calls())
 
     def _derived(self, iteration: Iteration) -> int:
         seed = self._seed if iteration.seed is None else iteration.seed
@@ -186,9 +187,8 @@ class FitRng(Rng):
         """None: no function draws."""
         return None
 
-    def calls(self) -> Calls:
-        """Return none: there is no function."""
-        return Calls()
+    def calls(self) -> None:  # type: ignore[override]
+        """Return None: there is no function."""
 
     def number(self) -> int:
         """Take the seed; there is one iteration."""

@@ -328,23 +328,25 @@ def _checked(model: SteppedNetwork, use: str, is_stream: bool, arrays: Arrays) -
     outputs = model.required_compilation().required_outputs()
     targets = outputs.flat("y", y)
     each_weight = outputs.flat("sample_weight", weights)
-    output_shapes = _output_shapes(model, inputs)
+    shapes = [each.shape for each in outputs.outputs]
+    if model._begin is None:  # The further axes of a subclass' inputs may vary between batches.
+        shapes = _output_shapes(model, inputs, shapes)
     for i, output in enumerate(outputs.outputs):
         if output.loss is not None and targets[i] is not None:
-            targets[i] = output.loss.check_targets(targets[i], output_shapes[i])
+            targets[i] = output.loss.check_targets(targets[i], shapes[i])
             if each_weight[i] is not None:
-                output.loss.check_weights(each_weight[i], output_shapes[i])
+                output.loss.check_weights(each_weight[i], shapes[i])
     if len(targets) == 1:
         return Arrays.of(inputs, targets[0], each_weight[0])
     return Arrays.of(inputs, targets, None if weights is None else each_weight)
 
 
-def _output_shapes(model: SteppedNetwork, inputs: Any) -> list[Shape]:
-    """Return the output shapes for these inputs, whose further axes may vary between batches."""
+def _output_shapes(model: SteppedNetwork, inputs: Any, usual: list[Shape]) -> list[Shape]:
+    """Return the output shapes for these inputs; the usual ones for those it was built for."""
     shapes = _batchless(_shapes(inputs))
+    if shapes == model._input_shape:
+        return usual
     compilation = model.required_compilation()
-    if model._begin is not None or shapes == model._input_shape:  # With None for unknown sizes.
-        return [each.shape for each in compilation.required_outputs().outputs]
     key = repr(shapes)
     if key not in compilation.output_shapes:
         found = model.output_shapes_for(shapes, _dtypes(model, inputs))
