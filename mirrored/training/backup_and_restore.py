@@ -22,7 +22,8 @@ class BackupAndRestore(Callback):
     """Saves a checkpoint while a model is trained, and goes on from it where `fit` was ended.
 
     A `fit` that finds a checkpoint begins with its weights, optimizer and random streams, at the
-    epoch that was running when it was saved. One that comes to its end deletes it.
+    epoch that was running when it was saved. One that comes to its end deletes it. Where it was
+    saved in the middle of an epoch, that epoch begins again, from the weights of that step.
 
     Args:
         backup_dir: The folder, for this callback alone; made with the first checkpoint.
