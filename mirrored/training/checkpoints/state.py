@@ -5,7 +5,7 @@ Names follow from where an object is, never from what it is called, nor from the
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,7 +117,25 @@ def find_parts(values: Mapping[str, Any], *, some: bool = False) -> list[Part]:
     given = {id(value) for _, value in objects if isinstance(value, Optimizer)}
     parts = [part for name, value in objects for part in _parts_of(name, value, given, some)]
     _check_names_differ(parts)
-    return parts
+    known = {id(each) for part in parts for each in part.variables.values()}
+    return [_with_slots_by_place(part, known) for part in parts]
+
+
+def _with_slots_by_place(part: Part, known: set[int]) -> Part:
+    """Return an optimizer's part with its slots, where the checkpoint has none of its variables.
+
+    They are named by the places of their variables in the optimizer, as there is no other name.
+    """
+    optimizer = part.optimizer
+    slots = () if optimizer is None else optimizer.slots().values()
+    if optimizer is None or any(id(variable) in known for variable, _ in slots):
+        return part
+    named = {
+        f"{part.name}/alone/{number}/{name}": slot
+        for number, (variable, each) in enumerate(slots)
+        for name, slot in zip(optimizer.kept_names(variable), each, strict=True)
+    }
+    return replace(part, variables={**part.variables, **named})
 
 
 def slot_key(part: Part, variable_key: str, slot_name: str) -> str:
@@ -134,7 +152,10 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
         for key, each in other.variables.items():
             keys.setdefault(id(each), []).append(key)
     named = {}
+    own = {id(each) for each in part.variables.values()}
     for variable, slots in part.optimizer.slots().values():
+        if slots and id(slots[0]) in own:
+            continue
         if id(variable) not in keys:
             raise ValueError(
                 f"The optimizer {part.name!r} keeps {part.optimizer.kept_names(variable)} for the "

@@ -29,6 +29,7 @@ from mirrored.program.variable_creation import room_in_force
 from mirrored.serialization.configured import Configured, arguments_of
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.tracking import Tracking
+from mirrored.variables.variable import mode_of
 
 
 @explained
@@ -119,7 +120,7 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
         shape: Any,
         initializer: Any,
         dtype: Any = None,
-        aggregation: str = "sum",
+        aggregation: VariableAggregation | str | None = "sum",
         name: str | None = None,
     ) -> Variable:
         """Make a variable of the metric's state: a copy a replica, which are put together on reads.
@@ -148,7 +149,7 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
                 trainable=False,
                 name=f"{self.name}/{name or f'variable_{len(self._added)}'}",
                 synchronization=VariableSynchronization.ON_READ,
-                aggregation=_aggregation(aggregation),
+                aggregation=mode_of(VariableAggregation, aggregation),
             )
         self._added.append(variable)
         return variable
@@ -159,6 +160,9 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
         initializer: Any = None,
         dtype: Any = None,
         name: str | None = None,
+        *,
+        aggregation: VariableAggregation | str | None = "sum",
+        synchronization: VariableSynchronization | str | None = "on_read",
     ) -> Variable:
         """Make a variable whose copies are added up; see `add_variable`.
 
@@ -167,8 +171,19 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
             initializer: What it starts as.
             dtype: Its dtype.
             name: Its name within the metric.
+            aggregation: How the replicas' copies become one.
+            synchronization: "on_read": a metric's copies are put together when they are read.
+
+        Raises:
+            ValueError: An unknown initializer or mode, or another synchronization.
         """
-        return self.add_variable(shape, initializer, dtype, name=name)
+        mode = mode_of(VariableSynchronization, synchronization)
+        if mode is not VariableSynchronization.ON_READ:
+            raise ValueError(
+                "A metric's copies of a variable are put together when they are read. Received: "
+                f'synchronization={synchronization!r}. Use "on_read", or leave it out.'
+            )
+        return self.add_variable(shape, initializer, dtype, aggregation, name)
 
     @property
     def variables(self) -> list[Variable]:
@@ -302,15 +317,3 @@ def _of_all_replicas(result: Any) -> Any:
 
 def _value(leaf: Any) -> Any:
     return leaf.read_value() if isinstance(leaf, Variable) else leaf
-
-
-def _aggregation(name: Any) -> VariableAggregation:
-    if isinstance(name, VariableAggregation):
-        return name
-    found = VariableAggregation.__members__.get(str(name).upper())
-    if found is None:
-        raise ValueError(
-            f"`aggregation` is one of {sorted(map(str.lower, VariableAggregation.__members__))}. "
-            f"Received: aggregation={name!r}"
-        )
-    return found

@@ -411,3 +411,22 @@ def test_spoilt_files_are_left_out(
     (message,) = caplog.messages
     assert "is left out. The checkpoint" in message
     assert "ckpt-2' is truncated" in message
+
+
+def test_an_optimizer_alone(tmp_path: Path) -> None:
+    def make() -> mr.Model:
+        model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(2)])
+        model.compile("adam", "mse")
+        return model
+
+    x = np.ones((4, 2))
+    trained, built, bare = make(), make(), make()
+    trained.fit(x, x, verbose=0)
+    path = mr.train.Checkpoint(optimizer=trained.optimizer).save(tmp_path / "alone")
+    built.optimizer.build(built.trainable_variables)
+    mr.train.Checkpoint(optimizer=built.optimizer).restore(path).assert_consumed()
+    for one, other in zip(trained.optimizer.variables, built.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    with pytest.raises(ValueError, match="unexpected 'optimizer/alone/0/momentum'"):
+        mr.train.Checkpoint(optimizer=bare.optimizer).restore(path)
+    assert int(bare.optimizer.iterations) == 0

@@ -107,9 +107,10 @@ def test_slots_have_the_names_of_their_variables() -> None:
 
 def test_slots_of_a_variable_that_is_not_there() -> None:
     optimizer = mr.optim.Adam()
-    optimizer.build([mr.Variable(1.0, name="w")])
+    known = mr.Variable(1.0)
+    optimizer.build([known, mr.Variable(1.0, name="w")])
     with pytest.raises(ValueError, match=r"'o' keeps \(.*\) for the variable 'w:0', which is not"):
-        collect(find_parts({"o": optimizer}))
+        collect(find_parts({"o": optimizer, "v": known}))
 
 
 def test_what_is_collected() -> None:

@@ -112,8 +112,12 @@ def test_variables_of_a_metric(dtype: Any) -> None:
     first = metric.add_variable((), "ones", "int32", "only_first_replica")
     assert (first.name, first.dtype, int(first)) == ("range/variable_1:0", ops.int32, 1)
     assert first.aggregation is mr.VariableAggregation.ONLY_FIRST_REPLICA
-    with pytest.raises(ValueError, match=r"`aggregation` is one of .* Received: aggregation='max'"):
+    with pytest.raises(ValueError, match=r"argument `aggregation`.* Received: aggregation='max'"):
         metric.add_variable((), "zeros", aggregation="max")
+    mean = metric.add_weight((), "zeros", aggregation="mean", synchronization="on_read")
+    assert mean.aggregation is mr.VariableAggregation.MEAN
+    with pytest.raises(ValueError, match="Received: synchronization='none'"):
+        metric.add_weight((), "zeros", synchronization="none")
 
 
 def test_metrics_know_their_strategy() -> None:
