@@ -208,6 +208,12 @@ class Comparison(Quotient):
             sample_weight = counted_weights(sample_weight, values, dtype)
         return weighted_sums(cast(values, dtype), sample_weight, averaged)
 
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        # Of vectors some make one number, as the functions of losses do.
+        if y_pred.ndim > 1:
+            return False
+        return not self._values(ops.convert_to_tensor(y_true), self._as_predictions(y_pred)).shape
+
     def _as_predictions(self, y_pred: Any) -> Tensor:
         return as_predictions(y_pred)
 

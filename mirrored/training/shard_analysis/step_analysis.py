@@ -19,6 +19,7 @@ from mirrored.layers.weights import WeightOwner, find
 from mirrored.ops import SeedGenerator, Tensor, TensorSpec
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
+from mirrored.ops.op import OPS
 from mirrored.ops.rng_state import ShardPosition, current_rng_state, shard_position
 from mirrored.optim import Optimizer
 from mirrored.program.variable_creation import ruled_by
@@ -175,8 +176,10 @@ _WHAT = {
 
 def _computes_across(operation: Operation) -> bool:
     """Return whether a loss computes with several examples, beside what layers do."""
+    op = OPS.get(operation.name)
     by_loss = operation.kind in ("loss", "step")
-    return by_loss and operation.name in RULES and operation.name not in _MOVES
+    is_known = operation.name in RULES or (op is not None and op.elementwise)
+    return by_loss and is_known and operation.name not in _MOVES
 
 
 def _refusal(use: str, value: ShardValue) -> str:

@@ -363,10 +363,16 @@ def test_vectors_on_replicas(kind: Any, reduction: str, simulate: Any) -> None:
             inputs = mr.layers.Input((2,))
             outputs = mr.layers.Dense(1, "sigmoid", kernel_initializer="ones")(inputs)
             model = mr.Model(inputs, mr.keras.ops.squeeze(outputs, -1))
-            model.compile(mr.optim.SGD(0.5), kind(reduction=reduction))
-        history = model.fit(x, y, batch_size=4, shuffle=False, verbose=0).history["loss"]
-        found.append([*history, *model.get_weights()[0].ravel()])
+            metrics = [mr.metrics.KLDivergence(), mr.metrics.BinaryCrossentropy()]
+            model.compile(mr.optim.SGD(0.5), kind(reduction=reduction), metrics=metrics)
+        history = model.fit(x, y, batch_size=4, shuffle=False, verbose=0).history
+        found.append([*np.ravel(list(history.values())), *model.get_weights()[0].ravel()])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+    with mr.MirroredStrategy().scope():  # Cosines of shards are no part of that of the batch.
+        model = mr.keras.models.clone_model(model)
+        model.compile("sgd", losses.CosineSimilarity())
+    with pytest.raises(ValueError, match="neither a mean nor a sum over a shard's examples"):
+        model.fit(x, y, batch_size=4, verbose=0)
 
 
 def test_one_class_is_a_warning() -> None:
