@@ -48,6 +48,11 @@ class GlobalBatch:
         self._totals: set[int] = set()
 
     @property
+    def is_analysed(self) -> bool:
+        """Whether it is known how the replicas' values add up."""
+        return bool(self._scales)
+
+    @property
     def examples(self) -> int:
         """The number of examples of all replicas together."""
         return sum(self.sizes)

@@ -265,13 +265,16 @@ class _Notes:
         trained = [isinstance(each, Variable) and each.trainable for each in sources]
         if not any(trained):
             return lambda gradients: None
-        for target in targets:
-            if target.shape != ():
-                raise ValueError(
-                    "A loss is one number: the mean over a shard's examples, so that replicas' "
-                    "shards can be put together by their examples. Received: a loss of shape "
-                    f"{target.shape}. Take `mr.reduce_mean` of it."
-                )
+        rows = [each.shape for each in targets if each.shape != ()]
+        if rows and len(self._batch.sizes) > 1 and not self._batch.is_analysed:
+            raise ValueError(
+                "The gradient of a loss with several values is that of their sum, and the step "
+                "could not be recorded for shards of other sizes, which shows how the sums of "
+                f"shards add up. Received: a loss of shape {rows[0]}. Differentiate "
+                "`mr.reduce_mean` of it, the mean over a shard's examples."
+            )
+        with only():  # No tape that is open has anything to learn from it.
+            targets = [each if each.shape == () else ops.reduce_sum(each) for each in targets]
         self._batch.note_losses(targets, self._replica)
         if not (self._skips or self._batch.is_empty(self._replica)):
             with only():  # No tape that is open has anything to learn from it.

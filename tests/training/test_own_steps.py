@@ -383,13 +383,6 @@ def test_an_override_of_metrics_says_what_is_reported() -> None:
 # ------------------------------------------------------------------------------ what is refused
 
 REFUSED: dict[str, tuple[Callable[[mr.Model, Any], Any], type[Exception], str]] = {
-    "no scalar": (
-        lambda model, loss: model.optimizer.apply(
-            loss[0].gradient(loss[1], model.weights), model.weights
-        ),
-        ValueError,
-        "A loss is one number: the mean over a shard's examples",
-    ),
     "the root of a mean": (
         lambda model, loss: {} if loss[0].gradient(loss[3], model.weights) else None,
         ValueError,
@@ -463,6 +456,51 @@ def test_what_a_step_may_not_do(act: Any, error: Any, message: str, eager: bool)
         for old, new in zip(before, model.get_weights(), strict=True):
             np.testing.assert_array_equal(old, new)
         assert int(model.optimizer.iterations) == 0
+
+
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
+def test_a_loss_with_a_value_per_example(eager: bool) -> None:
+    """Its gradient is that of the sum of its values, over all replicas."""
+
+    class Summed(mr.Model):
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with mr.GradientTape() as tape:
+                losses = mr.reduce_mean((self(x) - y) ** 2, axis=1)
+            gradients = tape.gradient(losses, self.weights)
+            self.optimizer.apply(gradients, self.weights)
+            return {"loss": mr.reduce_mean(losses)}
+
+    found = []
+    for replicas in (1, 3):
+        mr.random.set_seed(0)
+        with on(replicas).scope():
+            inputs = mr.layers.Input((3,))
+            model = Summed(inputs, mr.layers.Dense(1)(inputs))
+            model.compile(mr.optim.SGD(0.01), run_eagerly=eager)
+        model.fit(X, Y, batch_size=8, shuffle=False, verbose=0)
+        found.append(model.get_weights())
+    for one, three in zip(*found, strict=True):
+        np.testing.assert_allclose(three, one, rtol=1e-12)
+
+
+def test_a_loss_with_several_values_in_a_step_of_one_batch_size() -> None:
+    """Where it is not known how sums of shards add up, it is refused before anything is written."""
+
+    class Fixed(mr.Model):
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with mr.GradientTape() as tape:
+                losses = (self(x) - y) * mr.ones((4, 1), "float64")
+            tape.gradient(losses, self.weights)
+            return {"loss": 1.0}
+
+    with on(2).scope():
+        inputs = mr.layers.Input((3,))
+        model = Fixed(inputs, mr.layers.Dense(1)(inputs))
+        model.compile("sgd")
+    with pytest.raises(ValueError, match=r"Received: a loss of shape \(4, 1\)\."):
+        model.fit(X[:8], Y[:8], batch_size=8, verbose=0)
 
 
 def test_without_an_optimizer_or_a_loss() -> None:

@@ -87,6 +87,11 @@ class AnalysedBatch(GlobalBatch):
         """One: what `fit` divides by it has the scale that it had."""
         return 1
 
+    @property
+    def is_analysed(self) -> bool:
+        """True: that is what is found out."""
+        return True
+
     def look_at(self, results: Any, *, rows: bool) -> None:
         """Note which operations mixed the rows of results, or summed what should be rows."""
         for each in _nest.flatten(results):
