@@ -142,7 +142,7 @@ class FlatMapped(Following):
         super().__init__(source)
         self._function = function
         self.cardinality = UNKNOWN_CARDINALITY
-        self.rng = Rng(function=function)
+        self.rng = Rng()
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator over one dataset after another."""

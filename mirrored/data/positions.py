@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from mirrored.data.rng import Calls, Iteration
+from mirrored.data.rng import Iteration
 from mirrored.data.row_transforms import gathered
 from mirrored.data.sources import Transform, external_of
 from mirrored.data.spec import Elements
@@ -123,4 +123,4 @@ def _iteration(transform: Transform, numbers: Iterator[int]) -> Iteration:
     if transform.rng is not None:
         number, seed, base = next(numbers), next(numbers), next(numbers)
     sources = tuple([_iteration(source, numbers) for source in transform.sources])
-    return Iteration(number, sources, seed=seed, base=base, calls=Calls())
+    return Iteration(number, sources, seed=seed, base=base)

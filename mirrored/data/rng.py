@@ -4,9 +4,7 @@ A thread that makes elements ahead is stopped at any time: nothing that it did m
 """
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,21 +21,6 @@ from mirrored.ops.rng_state import (
 )
 
 
-class Calls:
-    """The number of calls that a function of a dataset had in one iterator.
-
-    Attributes:
-        number: That number, over all passes of `repeat`.
-        inner: The calls of functions of the datasets that it made, by the functions' code.
-    """
-
-    __slots__ = ("inner", "number")
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.inner: dict[Any, Calls] = {}
-
-
 @dataclass
 class CallDraws(RngState):
     """The draws of a function that a dataset calls for each element.
@@ -47,18 +30,18 @@ class CallDraws(RngState):
     are alike in a call, and the next iterator begins again.
 
     Attributes:
-        base: The global seed, which draws with a seed of their own follow from too.
-        calls: The calls in this iterator.
+        base: What draws with a seed of their own follow from too: the global seed, and the pass.
+        number: The number of calls before this one.
     """
 
     base: int = 0
-    calls: Calls = field(default_factory=Calls)
+    number: int = 0
 
     def next(self, seed: int | None = None) -> tuple[Key, int]:
         """Return key and number of the next draw."""
         if seed is None:
             return super().next()
-        return (self.base, 1 + seed % (WORD - 1)), self.calls.number
+        return (self.base, 1 + seed % (WORD - 1)), self.number
 
 
 @dataclass(frozen=True)
@@ -73,7 +56,6 @@ class Iteration:
         passes: Where `repeat` is in it: the numbers of the passes, the outermost first.
         seed: What is drawn in it follows from; None: the seed that the transform has.
         base: What draws with a seed of their own follow from; None: the transform's.
-        calls: The calls of the transform's function in it; None: it has had none.
     """
 
     number: int = 0
@@ -81,12 +63,10 @@ class Iteration:
     passes: tuple[int, ...] = ()
     seed: int | None = None
     base: int | None = None
-    calls: Calls | None = field(default=None, compare=False)
 
     def source(self, index: int = 0) -> "Iteration":
         """Return the iteration of a transform that elements are taken from, in the same pass."""
-        source = self.sources[index]
-        return source if source.passes == self.passes else replace(source, passes=self.passes)
+        return replace(self.sources[index], passes=self.passes)
 
     def first(self) -> "Iteration":
         """Return what stands for every iteration of a transform that draws the same in each."""
@@ -98,10 +78,6 @@ class Iteration:
             return self
         return replace(self, passes=(*self.passes, index))
 
-    def again(self) -> "Iteration":
-        """Return the iteration for another iterator, in which functions have no calls yet."""
-        return replace(self, sources=tuple([each.again() for each in self.sources]), calls=Calls())
-
 
 class Rng:
     """The seed of a transform, and how many iterators there were.
@@ -110,16 +86,12 @@ class Rng:
 
     Args:
         seed: The seed.
-        function: The user's function that draws.
     """
 
-    def __init__(self, seed: int | None = None, function: Callable[..., Any] | None = None) -> None:
-        state = current_rng_state()
-        self._base = state.base if isinstance(state, CallDraws) else state.seed
+    def __init__(self, seed: int | None = None) -> None:
+        self._base = current_rng_state().seed
         self._seed = new_seed() if seed is None else as_seed(seed)
         self._numbers = itertools.count()
-        # A dataset that a function makes has the same functions each time.
-        self._key = getattr(function, "__code__", id(function))
 
     @property
     def seed(self) -> int | None:
@@ -128,15 +100,15 @@ class Rng:
 
     @property
     def base(self) -> int | None:
-        """The global seed when this was made, or that of the function that made it."""
-        return self._base
+        """What draws with a seed of their own follow from, in an iterator that begins.
 
-    def calls(self) -> Calls:
-        """Return the calls of the function in an iterator that begins."""
+        It is the global seed when this was made; in a function of another dataset, what those of
+        that function follow from, and the number of its call.
+        """
         state = current_rng_state()
-        if isinstance(state, CallDraws):
-            return state.calls.inner.setdefault(self._key, Calls())
-        return Calls()
+        return (
+            derived_seed(state.base, state.number) if isinstance(state, CallDraws) else self._base
+        )
 
     def go_on_after(self, number: int) -> None:
         """Let the iterators that begin from now on have greater numbers."""
@@ -156,7 +128,7 @@ class Rng:
     def call_draws(self, iteration: Iteration) -> CallDraws:
         """Return what the transform's function draws from in an iteration."""
         base = self._base if iteration.base is None else iteration.base
-        return CallDraws(self._derived(iteration), base=base, calls=iteration.calls or Calls())
+        return CallDraws(self._derived(iteration), base=derived_seed(base, *iteration.passes))
 
     def _derived(self, iteration: Iteration) -> int:
         seed = self._seed if iteration.seed is None else iteration.seed
@@ -186,9 +158,6 @@ class FitRng(Rng):
     def base(self) -> None:
         """None: no function draws."""
         return None
-
-    def calls(self) -> None:  # type: ignore[override]
-        """Return None: there is no function."""
 
     def number(self) -> int:
         """Take the seed; there is one iteration."""

@@ -73,7 +73,7 @@ class Transform(ABC):
         rng = self.rng
         if rng is None:
             return Iteration(0, sources)
-        return Iteration(rng.number(), sources, seed=rng.seed, base=rng.base, calls=rng.calls())
+        return Iteration(rng.number(), sources, seed=rng.seed, base=rng.base)
 
     @abstractmethod
     def open(self, iteration: Iteration) -> Elements:
@@ -188,7 +188,7 @@ def results_of(
         if made is None:
             return
         if draws is not None and type(element) is not Failure:
-            draws.calls.number += 1
+            draws.number += 1
         if type(made) is Failure:
             yield made
         else:

@@ -37,13 +37,13 @@ class States:
     def __init__(self, initial: Any, argument: str, function: Callable[..., Any]) -> None:
         check_callable(argument, function)
         self.initial = to_element(initial, "`initial_state`")
-        self._argument, self.function = argument, function
+        self._argument, self._function = argument, function
         self._form = Form(self.initial)
 
     def call(self, state: Element, element: Element) -> Any:
         """Return what the function makes of a state and an element."""
         with host_scope(), graph_scope():
-            return self.function(to_tensors(state), to_tensors(element))
+            return self._function(to_tensors(state), to_tensors(element))
 
     def following(self, value: Any) -> Element:
         """Return a state that the function returned, if it is one like the first."""
@@ -90,7 +90,7 @@ class Scanned(Following):
     def __init__(self, source: Transform, states: States) -> None:
         super().__init__(source)
         self._states = states
-        self.rng = Rng(function=states.function)
+        self.rng = Rng()
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of the results."""

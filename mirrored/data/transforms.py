@@ -40,7 +40,7 @@ class Mapped(Following):
     def __init__(self, source: Transform, function: Callable[..., Any]) -> None:
         super().__init__(source)
         self._function = function
-        self.rng = Rng(function=function)
+        self.rng = Rng()
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
@@ -78,7 +78,7 @@ class Filtered(Derived):
     def __init__(self, source: Transform, predicate: Callable[..., Any]) -> None:
         super().__init__(source)
         self._predicate = predicate
-        self.rng = Rng(function=predicate)
+        self.rng = Rng()
         if source.cardinality != 0:
             self.cardinality = UNKNOWN_CARDINALITY
 
@@ -343,8 +343,7 @@ class Cached(Derived):
             yield from self._elements
             return
         met = []
-        # In any pass, and for any iterator, the same.
-        with closing(self._source.open(iteration.sources[0].again())) as elements:
+        with closing(self._source.open(iteration.sources[0])) as elements:  # In any pass the same.
             for element in elements:
                 if type(element) is not Failure:
                     met.append(element)
