@@ -47,7 +47,8 @@ def test_a_sequential_model(first: Callable[[], Any], strategy: mr.MirroredStrat
         made = clone_model(model)
     assert [each.name for each in made.layers] == [each.name for each in model.layers]
     assert (made.built, made.name, made.dtype) == (model.built, "net", model.dtype)
-    assert [each.shape for each in made.inputs] == [each.shape for each in model.inputs]
+    if model.built:
+        assert [each.shape for each in made.inputs] == [each.shape for each in model.inputs]
     made(A)
     assert all(strategy.owns(each) for each in made.weights)
 

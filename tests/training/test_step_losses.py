@@ -170,7 +170,7 @@ def run(
     shapes = [each.shape for each in model.get_weights()]
     model.set_weights([np.sin(1.0 + np.arange(np.prod(each))).reshape(each) for each in shapes])
     model.compile(mr.keras.optimizers.SGD(0.1), loss, run_eagerly=eager)
-    y = [Y, Y] if len(model.outputs) == 2 else Y
+    y = [Y, Y] if len(getattr(model, "outputs", ())) == 2 else Y
     options = {"sample_weight": weights, "verbose": 0}
     history = model.fit(X, y, batch_size=4, epochs=2, shuffle=False, **options).history
     found = model.evaluate(X, y, batch_size=5, **options, return_dict=True)["loss"]

@@ -104,7 +104,7 @@ def made(kind: type[mr.Model] = Own, layer: Any = None, **options: Any) -> mr.Mo
     hidden = mr.layers.Dense(4, "tanh", kernel_regularizer="l2", name="hidden")(hidden)
     hidden = hidden if layer is None else layer(hidden)
     model = kind(inputs, mr.layers.Dense(1, name="out")(hidden))
-    model.compile(**{"optimizer": mr.optim.Adam(0.05), **options})
+    model.compile(**{"optimizer": mr.optim.Adam(0.05, name="adam"), **options})
     return model
 
 
