@@ -30,7 +30,7 @@ def test_positive_integers_pass(value: Any) -> None:
 def test_other_sizes_are_refused(value: object) -> None:
     text = (
         "Received an invalid value for `units`, expected a positive integer. "
-        f"Received: units={value}"
+        f"Received: units={value!r}"
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         as_positive("units", value)
