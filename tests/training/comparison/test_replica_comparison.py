@@ -304,6 +304,7 @@ def test_under_any_strategy_nothing_changes(caplog: pytest.LogCaptureFixture) ->
     mr.config.experimental.set_simulated_gpus(3)
     found = []
     for scope in scopes():
+        mr.keras.utils.clear_session()  # Optimizers have the same names.
         with scope:
             model = made()
             model.fit(X, Y, verbose=0)
