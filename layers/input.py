@@ -63,7 +63,7 @@ class InputLayer(Layer):
         else:
             _check_same(input_tensor, shape, batch_size, dtype, batch_shape)
             whole, dtype = input_tensor._shape, input_tensor._dtype
-        super().__init__(name=name, dtype=None if dtype is None else DTypePolicy.of_values(dtype))
+        super().__init__(name=name, dtype=_policy_of(dtype))
         self.batch_shape = whole
         self.build(whole)
         self._output_shape = whole
@@ -88,6 +88,14 @@ class InputLayer(Layer):
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return ``input_shape``."""
         return input_shape
+
+
+def _policy_of(dtype: Any) -> Any:
+    """Return a policy, or what describes one; of a dtype one that layers with weights may lack."""
+    is_mixed = isinstance(dtype, str) and dtype.startswith("mixed_")
+    if dtype is None or is_mixed or isinstance(dtype, dict | DTypePolicy):
+        return dtype
+    return DTypePolicy.of_values(dtype)
 
 
 def _batch_shape(shape: object, batch_size: int | None, batch_shape: object) -> Shape:

@@ -89,3 +89,10 @@ def test_older_names_of_shapes() -> None:
         assert InputLayer(input_shape=(3,), batch_size=4).batch_shape == (4, 3)
     with pytest.warns(UserWarning, match="`batch_input_shape` is deprecated. Use `batch_shape`"):
         assert InputLayer(batch_input_shape=(None, 3)).batch_shape == (None, 3)
+
+
+def test_an_input_of_a_policy() -> None:
+    policy = mr.keras.DTypePolicy("float64")
+    for dtype in (policy, {"class_name": "DTypePolicy", "config": {"name": "float64"}}):
+        assert InputLayer((2,), dtype=dtype).dtype.name == "float64"
+    assert InputLayer((2,), dtype="mixed_bfloat16").dtype.name == "float32"
