@@ -142,6 +142,9 @@ HELD: dict[str, dict[str, str]] = {
         "formulas": "test_a_formula_computes_what_it_stands_for test_every_formula_is_here",
     },
     "backends/cuda/test_faults.py": {"device-lost": "test_a_lost_device"},
+    "backends/cuda/test_placement.py": {
+        "cpu-only": "test_matrices_are_taken_apart_on_the_cpu",
+    },
     "distribute/test_strategy_pickling.py": {
         "strategies-travel": "test_a_strategy_in_another_process test_one_strategy_stays_one "
         "test_devices_that_are_not_there test_the_strategy_in_force_is_taken_where_it_is_alike",

@@ -1,4 +1,6 @@
-"""How an op becomes one that NumPy's LAPACK computes, matrix by matrix, on the host.
+"""How an op becomes one that NumPy's LAPACK computes, matrix by matrix.
+
+That is on the CPU and on simulated GPUs; no card has a kernel of its own for them yet.
 
 A few small matrices at a time, so that what NumPy allocates beside the result stays small.
 """
@@ -82,7 +84,6 @@ def define(
             infer=infer,
             kernel=kernel,
             gradient=gradient,
-            devices=("CPU",),
             dtypes=WIDE_FLOATS,
             whole=True,
         )

@@ -1,6 +1,6 @@
 """Systems of linear equations: inverses, determinants, Cholesky's factors and what they solve.
 
-NumPy's LAPACK computes them on the host. The gradients are products with solutions of the same
+NumPy's LAPACK computes them. The gradients are products with solutions of the same
 systems; each rule is TensorFlow's.
 """
 
@@ -149,7 +149,7 @@ CHOLESKY = define("Cholesky", lambda x: x, _factor, _grad_cholesky)
 
 @explained
 def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """Return the inverses of matrices, computed on the host.
+    """Return the inverses of matrices.
 
     Args:
         input: A tensor of shape (..., n, n), of floats.
@@ -169,7 +169,7 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
 
 
 def det(input: Any, name: str | None = None) -> Tensor:
-    """Return the determinants of matrices, computed on the host.
+    """Return the determinants of matrices.
 
     Args:
         input: A tensor of shape (..., n, n), of floats.
@@ -231,7 +231,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
 
 @explained
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """Return the solutions of systems of linear equations, computed on the host.
+    """Return the solutions of systems of linear equations.
 
     Args:
         matrix: A tensor of shape (..., n, n), of floats.
@@ -258,7 +258,7 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
 def triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """Return the solutions of systems whose matrices are triangular, computed on the host.
+    """Return the solutions of systems whose matrices are triangular.
 
     Args:
         matrix: A tensor of shape (..., n, n), of floats; the other triangle is not looked at. By a
@@ -291,7 +291,7 @@ def _of_one_batch(matrix: Tensor, rhs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def cholesky(input: Any, name: str | None = None) -> Tensor:
-    """Return the lower triangular factors of matrices, computed on the host.
+    """Return the lower triangular factors of matrices.
 
     A factor times its transpose is the matrix, of which the lower triangle alone is looked at.
 
@@ -339,7 +339,7 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
 def lstsq(
     matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
-    """Return the solutions of systems in the sense of least squares, computed on the host.
+    """Return the solutions of systems in the sense of least squares.
 
     Of more equations than unknowns that with the least squared error, and of fewer the shortest.
 

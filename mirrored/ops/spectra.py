@@ -1,6 +1,6 @@
 """Eigenvalues and singular values of matrices, and orthogonal factors.
 
-NumPy's LAPACK computes them on the host. An op has one result: what a decomposition consists of
+NumPy's LAPACK computes them. An op has one result: what a decomposition consists of
 lies in it side by side, and is cut out. The gradients are TensorFlow's.
 """
 
@@ -76,7 +76,7 @@ EIGEN = define(
 
 
 def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues and the eigenvectors of symmetric matrices, computed on the host.
+    """Return the eigenvalues and the eigenvectors of symmetric matrices.
 
     Args:
         tensor: A tensor of shape (..., n, n), of floats, of which the lower triangle alone is
@@ -101,7 +101,7 @@ def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
-    """Return the eigenvalues of symmetric matrices, computed on the host.
+    """Return the eigenvalues of symmetric matrices.
 
     Arguments and errors are those of `eigh`.
 
@@ -200,7 +200,7 @@ SVD = define("Svd", _of_svd, _svd, _grad_svd, square=False)
 def svd(
     tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
 ) -> Any:
-    """Return the singular values of matrices, with their vectors, computed on the host.
+    """Return the singular values of matrices, with their vectors.
 
     A matrix is u diag(s) v^T. The signs of vectors are LAPACK's.
 
@@ -288,7 +288,7 @@ QR = define("Qr", _of_qr, _qr, _grad_qr, square=False)
 
 @explained
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Return factors of matrices, an orthogonal and an upper triangular one, from the host.
+    """Return factors of matrices, an orthogonal and an upper triangular one.
 
     Args:
         input: A tensor of shape (..., m, n), of floats.

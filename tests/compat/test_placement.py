@@ -243,6 +243,66 @@ def test_operations_run_where_the_session_says(
         ]
 
 
+# The dtypes of which TensorFlow registers kernels for GPUs: `VariableV2` (variable_ops.cc), and
+# `MatMul`, `BatchMatMulV2` and `Einsum` (matmul_op_real.cc, einsum_op_impl*.cc).
+KEPT = {"bool", "float16", "float32", "float64", "int64", "uint32"}
+NOT_KEPT = {"int8", "int16", "int32", "uint8", "uint16", "uint64"}
+MULTIPLIED = {"float16": "GPU:0", "float32": "GPU:0", "int32": "CPU:0", "int64": "CPU:0"}
+
+
+def places_of(caplog: pytest.LogCaptureFixture) -> dict[str, str]:
+    """Return the device of each operation that was placed, by its name."""
+    placed = [each.rpartition(" (") for each in lines_of(caplog)[2:]]
+    return {node[:-1]: where.partition(": ")[2] for node, _, where in placed}
+
+
+def test_dtypes_of_which_a_gpu_has_kernels(
+    make_gpus: MakeGpus, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_gpus(1)
+    variables = [tf.Variable(np.ones(2, each), name=each) for each in sorted(KEPT | NOT_KEPT)]
+    expected = {each: "GPU:0" if each in KEPT else "CPU:0" for each in KEPT | NOT_KEPT}
+    products = []
+    for dtype, where in MULTIPLIED.items():
+        x = tf.constant(np.full((2, 2), 3, dtype))
+        pair = tf.expand_dims(x, 0)
+        with tf.name_scope(f"of_{dtype}"):
+            products += [tf.matmul(x, x), tf.matmul(pair, pair), tf.tensordot(x, x, 1)]
+            products += [tf.einsum("ij,jk->ik", x, x), tf.linalg.matvec(x, x[0])]
+        kinds = ("MatMul", "MatMul_1", "Tensordot", "einsum", "MatVec")
+        expected.update((f"of_{dtype}/{kind}", where) for kind in kinds)
+    with logging_session() as session:
+        session.run(tf.global_variables_initializer())
+        assert {float(each) for found in session.run(variables) for each in found} == {1.0}
+        found = session.run(products)
+    assert {float(each) for product in found for each in product.flat} == {18.0}
+    placed = places_of(caplog)
+    assert {each: placed[each] for each in expected} == expected
+
+
+def test_where_matrices_are_taken_apart(
+    make_gpus: MakeGpus, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Simulated GPUs do it; cards have no kernels for it."""
+    (gpu,) = make_gpus(1)
+    x = tf.constant(np.eye(2), name="x")
+    y = tf.linalg.inv(x, name="y")
+    others = [tf.linalg.det(x), tf.cholesky(x), tf.matrix_solve(x, x), tf.qr(x)[0], tf.svd(x)[0]]
+    others += [tf.matrix_triangular_solve(x, x), tf.self_adjoint_eig(x)[0]]
+    with logging_session() as session:
+        session.run([y, tf.gradients(y, x), others])
+    placed = places_of(caplog)
+    where = "GPU:0" if gpu == "simulated" else "CPU:0"
+    assert {placed[each.op.name] for each in (y, *others)} == {where}
+    with tf.device("/gpu:0"):
+        again = tf.linalg.inv(x, name="again")
+    if where == "GPU:0":
+        assert tf.Session().run(again).tolist() == np.eye(2).tolist()
+        return
+    with pytest.raises(errors.InvalidArgumentError, match="no supported kernel for GPU devices"):
+        tf.Session().run(again)
+
+
 def test_a_variable_lies_on_the_device_of_its_scope(make_gpus: MakeGpus) -> None:
     make_gpus(2)
     gpus = mr.config.list_logical_devices("GPU")

@@ -107,9 +107,33 @@ def test_other_ways_to_least_squares_are_refused() -> None:
         ops.lstsq(A, B, fast=False)
 
 
-def test_gpus_leave_it_to_the_host(simulate: Any) -> None:
-    simulate(1)
-    with mr.device("GPU:0"):
-        x = ops.constant(A)
-        assert "CPU:0" in ops.inv(x).device
-        assert "GPU:0" in (ops.inv(x) * 2.0).device
+@pytest.mark.parametrize(
+    "function",
+    [
+        ops.inv,
+        ops.det,
+        ops.logdet,
+        ops.cholesky,
+        lambda x: ops.solve(x, x),
+        lambda x: ops.triangular_solve(x, x),
+        lambda x: ops.svd(x)[0],
+        lambda x: ops.qr(x)[1],
+        lambda x: ops.eigh(x)[0],
+    ],
+)
+def test_simulated_gpus_compute_it(simulate: Any, function: Callable[[Any], Any]) -> None:
+    """What they make is memory of theirs, and so are gradients; the bits are the CPU's."""
+    simulate(2)
+    mr.config.set_soft_device_placement(False)
+    memory, found = mr.config.experimental.get_memory_info, {}
+    for where in ("CPU:0", "GPU:1"):
+        with mr.device(where), mr.GradientTape() as tape:
+            x = ops.constant(GRAM)
+            tape.watch(x)
+            before = memory(where)["current"]
+            y = function(x)
+            assert memory(where)["current"] - before >= y.numpy().nbytes
+        pair = (y, tape.gradient(y, x))
+        assert {each.device.rpartition("device:")[2] for each in pair} == {where}
+        found[where] = [each.numpy() for each in pair]
+    np.testing.assert_equal(found["GPU:1"], found["CPU:0"])

@@ -1,4 +1,4 @@
-"""The rows of the decompositions of matrices, which the host computes."""
+"""The rows of the decompositions of matrices, of which no card has kernels."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -9,11 +9,16 @@ from mirrored.compat.v1.graph import Graph
 from mirrored.devices import Device, DeviceSpec, logical_devices
 from mirrored.devices.info import get_device_details
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import OPS
+from mirrored.ops.op import OPS, has_kernel
+from mirrored.ops.spec import FLOATS, bool_, int64, uint32
 
 _ANY = ("GPU", "CPU")
 # What runs on the CPU alone.
 _ON_HOST = frozenset(("PyFunc", "PyFuncStateless", "Print"))
+# What a GPU computes of floats alone, since TensorFlow has no other kernels.
+_PRODUCTS = frozenset(("MatMul", "BatchMatMulV2", "Einsum", "MatVec", "Tensordot"))
+# The dtypes of variables that a GPU keeps besides floats, by TensorFlow's kernels.
+_KEPT = {bool_, int64, uint32}
 
 # What begins a graph: TensorFlow places it where its only consumers are.
 _BEGINNINGS = frozenset(("Const", "Placeholder"))
@@ -126,13 +131,18 @@ def _matches(spec: DeviceSpec, device: Device) -> bool:
 
 def _types_of(operation: Operation) -> tuple[str, ...]:
     """Return the types of device that an operation may run on, best first."""
-    if operation.type in _ON_HOST:
-        return ("CPU",)
-    # A card keeps no variable of int32.
-    if any(each._dtype.name == "int32" for each in _variables_of(operation)):
+    factors = operation.inputs if operation.type in _PRODUCTS else ()
+    if (
+        operation.type in _ON_HOST
+        or any(each._dtype not in FLOATS for each in factors)
+        or any(each._dtype not in FLOATS | _KEPT for each in _variables_of(operation))
+    ):
         return ("CPU",)
     op: Any = OPS.get(operation.type)
-    return _ANY if op is None else tuple(kind for kind in _ANY if kind in op.devices)
+    if op is None:
+        return _ANY
+    there = {each.type for each in logical_devices() if has_kernel(op, each.backend)}
+    return tuple(kind for kind in _ANY if kind in op.devices and kind in there)
 
 
 def _colocated(operation: Operation) -> list[Operation]:

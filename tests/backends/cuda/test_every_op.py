@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from op_matrices import MATRIX_ROWS
 from op_references import PART
 from op_row import Case, Row
 from op_table import OFTEN, TABLE
@@ -22,7 +23,7 @@ Function = Callable[..., list[ops.Tensor]]
 TOLERANCES = {"float32": 2e-5, "float64": 1e-11, "bfloat16": 2e-2}
 RUNS = 3  # Kernel by kernel, captured, and launched again.
 
-ON_CARDS = [name for name in TABLE if "GPU" in ops.OPS[name].devices]
+ON_CARDS = [name for name in TABLE if "GPU" in ops.OPS[name].devices and name not in MATRIX_ROWS]
 LONG = 1031  # A prime, a little longer than the longest block.
 SIX = (2, 3, 1, 2, 3, 2)
 
