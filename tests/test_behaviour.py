@@ -248,7 +248,7 @@ HELD: dict[str, dict[str, str]] = {
         "placement-log": "test_the_log_is_off_until_asked_for",
         "soft-device-placement": "test_soft_placement test_soft_placement_changes_at_any_time",
         "default-placement": "test_default",
-        "inner-device": "test_an_inner_scope_replaces_the_outer_one",
+        "inner-device": "test_an_inner_scope_overrides_what_it_names",
         "absent-device": "test_soft_placement test_a_device_that_does_not_exist",
         "absent-kernel": "test_soft_placement test_an_op_without_a_kernel_there",
     },

@@ -90,6 +90,20 @@ class DeviceSpec:
         """
         return _parse(spec)
 
+    def merged(self, inner: DeviceSpec) -> DeviceSpec:
+        """Return the name with the parts that an inner scope names.
+
+        Args:
+            inner: The name that the inner scope has.
+
+        Example:
+            >>> from mirrored.devices import DeviceSpec
+            >>> DeviceSpec.from_string("/GPU:1").merged(DeviceSpec.from_string("CPU")).to_string()
+            '/device:CPU:1'
+        """
+        pairs = ((getattr(inner, each), getattr(self, each)) for each in self.__slots__)
+        return DeviceSpec(*(own if named is None else named for named, own in pairs))
+
     def to_string(self) -> str:
         """Return the name, without the parts that are left open."""
         parts = [

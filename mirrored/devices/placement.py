@@ -27,11 +27,13 @@ _PREFERENCE = {"GPU": 0, "CPU": 1}
 class _Request:
     """One device specification, with the answers found for it so far, by the op's device types."""
 
-    __slots__ = ("answers", "spec")
+    __slots__ = ("answers", "is_partial", "spec")
 
     def __init__(self, spec: DeviceSpec | None) -> None:
         self.spec = spec
         self.answers: dict[tuple[str, ...], Device] = {}
+        # A scope around this one says the rest.
+        self.is_partial = spec is not None and None in (spec.device_type, spec.device_index)
 
 
 class _Entered:
@@ -66,7 +68,12 @@ class DeviceScope:
         return device, (self._request.spec,)
 
     def __enter__(self) -> None:
-        _scope.set(_Entered(self._request, _scope.get()))
+        outer, request = _scope.get(), self._request
+        if request.is_partial:
+            around, spec = outer.request.spec, request.spec
+            if around is not None and spec is not None:
+                request = _request_for(around.merged(spec))
+        _scope.set(_Entered(request, outer))
 
     def __exit__(
         self,
@@ -81,7 +88,8 @@ class DeviceScope:
 def device(device_name: str | LogicalDevice | DeviceSpec | Device | None) -> DeviceScope:
     """Ask for a device for the ops inside a ``with`` block.
 
-    An inner scope replaces an outer one. Whether the device exists is found out by the first op,
+    An inner scope overrides the parts that it names, as in TensorFlow: 'GPU' inside 'GPU:1' is
+    'GPU:1', and 'CPU' there is 'CPU:1'. Whether the device exists is found out by the first op,
     because naming one does not initialise the devices.
 
     Args:
@@ -99,11 +107,14 @@ def device(device_name: str | LogicalDevice | DeviceSpec | Device | None) -> Dev
     """
     if device_name is None:
         return DeviceScope(_ANYWHERE)
-    spec = to_spec(device_name)
+    return DeviceScope(_request_for(to_spec(device_name)))
+
+
+def _request_for(spec: DeviceSpec) -> _Request:
     request = _requests.get(spec)
     if request is None:  # The first time; tapes ask for a device with every op.
         request = _requests.setdefault(spec, _Request(spec))
-    return DeviceScope(request)
+    return request
 
 
 def in_device_scope() -> bool:

@@ -4,6 +4,7 @@ Sizes that are not known are one number in the first recording and another in th
 differs in the results is not known either. So every op and composition has a rule.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -27,7 +28,12 @@ from mirrored.program.variable_creation import is_ruled, ruled_by
 # What stands for an unknown size: a small one and one that most sizes divide; the next pair where
 # a call takes only certain sizes, as to split an axis into halves or to look at its tenth element.
 _SIZES = ((2, 12), (12, 24), (840, 2520))
+_MOST_ATTEMPTS = 64
 _SMALL = 64  # Values of so many elements, such as shapes, are kept where they are known.
+
+
+# The sizes of axes that are not known, by a placeholder's identity and the axis.
+Fixed = dict[tuple[int, int], int]
 
 
 class ShapeRecorder(GraphRecorder):
@@ -98,20 +104,28 @@ def results_of(
     raise failures[0]
 
 
-def _attempts(
-    args: Any, kwargs: dict[str, Any]
-) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
-    """Yield sizes to try a call with, and for axes that have to be as others are, their sizes."""
+def _attempts(args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[tuple[int, ...], Fixed]]:
+    """Yield sizes to try a call with, and axes that have to be as others are, with their sizes."""
     yield from ((sizes, {}) for sizes in _SIZES)
-    leaves = [
-        each
-        for each in _nest.flatten((args, kwargs))
-        if is_tensor(each) or isinstance(each, np.ndarray)
+    given = _nest.flatten((args, kwargs))
+    leaves = [each for each in given if is_tensor(each) or isinstance(each, np.ndarray)]
+    shapes = [
+        (id(each), each._shape if isinstance(each, SymbolicTensor) else each.shape)
+        for each in leaves
     ]
-    shapes = [each._shape if isinstance(each, SymbolicTensor) else each.shape for each in leaves]
-    unknown = {axis for shape in shapes for axis, size in enumerate(shape) if size is None}
-    found = dict.fromkeys(size for shape in shapes for size in shape if size is not None)
-    yield from ((_SIZES[0], {axis: size}) for axis in sorted(unknown) for size in found)
+    unknown = dict.fromkeys(
+        (leaf, axis) for leaf, shape in shapes for axis, size in enumerate(shape) if size is None
+    )
+    found = dict.fromkeys(size for _, shape in shapes for size in shape if size is not None)
+    # Such as the number of parts that an axis has.
+    found |= dict.fromkeys(each for each in given if type(each) is int and each > 0)
+    several = (
+        dict(zip(axes, chosen, strict=True))
+        for count in range(1, len(unknown) + 1)
+        for axes in itertools.combinations(unknown, count)
+        for chosen in itertools.product(found, repeat=count)
+    )
+    yield from ((_SIZES[0], fixed) for fixed in itertools.islice(several, _MOST_ATTEMPTS))
 
 
 class _Recorded(NamedTuple):
@@ -132,7 +146,7 @@ def _recorded(
     kwargs: dict[str, Any],
     size: int,
     what: str,
-    fixed: dict[int, int],
+    fixed: Fixed,
 ) -> _Recorded:
     """Return what a call returns for one size, and others along fixed axes."""
     recorder = ShapeRecorder()
@@ -173,11 +187,10 @@ def _not_tensors(value: Any, what: str) -> ValueError:
     )
 
 
-def _stand_in(
-    tensor: SymbolicTensor, size: int, recorder: ShapeRecorder, fixed: dict[int, int]
-) -> Tensor:
+def _stand_in(tensor: SymbolicTensor, size: int, recorder: ShapeRecorder, fixed: Fixed) -> Tensor:
     shape = tuple(
-        fixed.get(axis, size) if each is None else each for axis, each in enumerate(tensor._shape)
+        fixed.get((id(tensor), axis), size) if each is None else each
+        for axis, each in enumerate(tensor._shape)
     )
     if tensor.known and not fixed:
         held = _known(tensor, size)
@@ -210,7 +223,7 @@ def _held(result: Tensor) -> Any:
 def _placeholder(
     stand_ins: dict[int, SymbolicTensor],
     sizes: tuple[int, ...],
-    fixed: dict[int, int],
+    fixed: Fixed,
     *leaves: Tensor,
 ) -> SymbolicTensor:
     first = leaves[0]

@@ -22,7 +22,7 @@ def _indices(x: Any) -> Tensor:
     tensor = ops.convert_to_tensor(x)
     if tensor.dtype in FLOATS:
         return ops.cast(tensor, ops.int64)
-    return tensor if tensor.dtype in INDICES else ops.cast(tensor, ops.int32)
+    return tensor if tensor.dtype in INDICES else ops.cast(tensor, ops.int64)
 
 
 @explained
@@ -133,7 +133,7 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
     places: Any = 0
     for axis, start in enumerate(given):
         size, count = tensor.shape[axis], values.shape[axis]
-        begin = ops.clip_by_value(ops.cast(start, ops.int32), 0, size - count)
+        begin = ops.cast(ops.clip_by_value(ops.cast(start, ops.int64), 0, size - count), ops.int32)
         along = ops.reshape(ops.range(count), [-1 if axis == i else 1 for i in range(tensor.ndim)])
         places = places * size + (along + begin)
     flat = ops.tensor_scatter_nd_update(

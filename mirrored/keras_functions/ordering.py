@@ -188,7 +188,9 @@ def _between(ordered: Tensor, at: Tensor, method: str) -> Tensor:
     below = ops.maximum(ops.ceil(at) - 1.0, 0.0)
     above = ops.minimum(below + 1.0, float(last))
     part = ops.cast(above - at, ordered.dtype)
-    return element(above) * (1.0 - part) + element(below) * part
+    # Nothing times infinity would be NaN.
+    lower = ops.multiply_no_nan(element(below), part)
+    return ops.multiply_no_nan(element(above), 1.0 - part) + lower
 
 
 @explained

@@ -43,6 +43,13 @@ def _whole_as_is(x: Any) -> Any:
     return ops.convert_to_tensor(x)
 
 
+def _signbit(x: Tensor) -> Tensor:
+    below = elements.signbit(x)
+    if x.dtype not in FLOATS:
+        return below
+    return ops.where(ops.equal(x, 0.0), ops.less(ops.reciprocal(x), 0.0), below)
+
+
 def _trunc(x: Tensor) -> Tensor:
     if x.dtype not in FLOATS:
         return x
@@ -85,7 +92,7 @@ erf = _define("erf", "the error function of each element", ops.erf, "0 -> 0.0")
 erfc = _define("erfc", "1 less the error function of each element", ops.erfc, "0 -> 1.0")
 erfinv = _define("erfinv", "what `erf` gives the elements of", ops.erfinv, "0 -> 0.0")
 signbit = _define(
-    "signbit", "whether each element is below 0", elements.signbit, "-1 -> True", _whole_as_is
+    "signbit", "whether each element is below 0, or -0.0", _signbit, "-1 -> True", _whole_as_is
 )
 isposinf = _define(
     "isposinf", "which elements are plus infinity", elements.isposinf, "1.0 -> False"

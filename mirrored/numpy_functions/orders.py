@@ -10,7 +10,7 @@ from mirrored._arguments import explained
 from mirrored.numpy_functions.promotion import array, axis_of
 from mirrored.numpy_functions.shapes import ravel
 from mirrored.ops import Tensor
-from mirrored.ops.spec import int32, int64
+from mirrored.ops.spec import int64
 
 
 def tile(a: Any, reps: Any) -> Tensor:
@@ -26,7 +26,7 @@ def tile(a: Any, reps: Any) -> Tensor:
         array([1, 2, 1, 2])
     """
     tensor = array(a)
-    times = [int(each) for each in ravel(array(reps, int32)).numpy()]
+    times = [int(each) for each in ravel(array(reps, int64)).numpy()]
     rank = max(tensor.ndim, len(times))
     sizes = [1] * (rank - tensor.ndim) + list(tensor.shape)
     return ops.tile(ops.reshape(tensor, sizes), [1] * (rank - len(times)) + times)
@@ -69,7 +69,7 @@ def pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
     if mode not in ("constant", "reflect", "symmetric"):
         raise ValueError(f"Unsupported padding mode: {mode}")
     value = kwargs.get("constant_values", 0)
-    return ops.pad(_array(array), _array(pad_width, int32), mode.upper(), constant_values=value)
+    return ops.pad(_array(array), _array(pad_width, int64), mode.upper(), constant_values=value)
 
 
 _array = array  # Whose name is an argument's there.

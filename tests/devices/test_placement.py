@@ -88,18 +88,25 @@ def test_scope_of_a_device_itself(simulate: Simulate) -> None:
         assert placed() == "GPU:1"
 
 
-def test_an_inner_scope_replaces_the_outer_one(simulate: Simulate) -> None:
+def test_an_inner_scope_overrides_what_it_names(simulate: Simulate) -> None:
+    """As in TensorFlow, where "CPU" inside "GPU:1" is "CPU:1"."""
     simulate(3)
     with devices.device("GPU:1"):
-        with devices.device("CPU"):
-            assert placed() == "CPU:0"
+        with devices.device("GPU"):
+            assert placed() == "GPU:1"
             with devices.device(None):
                 assert placed() == "GPU:0"
                 assert devices.current_device_spec() is None
+                with devices.device("GPU"):
+                    assert placed() == "GPU:0"
+            assert placed() == "GPU:1"
+        with devices.device("CPU"):
+            assert devices.current_device_spec() == DeviceSpec(device_type="CPU", device_index=1)
+        with devices.device("CPU:0"):
             assert placed() == "CPU:0"
         assert devices.current_device_spec() == DeviceSpec(device_type="GPU", device_index=1)
         with devices.device("/task:0"):
-            assert placed() == "GPU:0"
+            assert placed() == "GPU:1"
         assert placed() == "GPU:1"
     assert devices.current_device_spec() is None
 

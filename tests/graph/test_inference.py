@@ -90,3 +90,27 @@ def test_what_was_drawn_before_runs_where_it_is_told(bits: Callable[..., Any]) -
             results.append(model(given))
     assert [each.device[-5:] for each in results] == ["GPU:1", "CPU:0"]
     assert bits(results[:1]) == bits(results[1:])
+
+
+def unknown(*shape: int | None) -> Any:
+    return mr.keras.Input(batch_shape=shape)
+
+
+ops = mr.keras.ops
+# Sizes that a call needs to be those of others, with Keras' shapes.
+MEETING: dict[str, tuple[Callable[[], Any], list[tuple[int | None, ...]]]] = {
+    "a sum": (lambda: unknown(None, 3) + unknown(2, None), [(2, 3)]),
+    "a product": (lambda: unknown(None, 3, None) * unknown(2, None, 5), [(2, 3, 5)]),
+    "one and itself": (lambda: (x := unknown(None, None)) + ops.transpose(x), [(None, None)]),
+    "matrices": (lambda: ops.matmul(unknown(None, 3), unknown(None, 2)), [(None, 2)]),
+    "einsum": (lambda: ops.einsum("ij,jk->ik", unknown(None, 3), unknown(None, 5)), [(None, 5)]),
+    "parts": (lambda: ops.unstack(unknown(None, None), num=3, axis=1), [(None,)] * 3),
+    "glu": (lambda: ops.glu(unknown(None, None)), [(None, None)]),
+    "hsplit": (lambda: ops.hsplit(unknown(None, None), 2), [(None, None)] * 2),
+    "diag": (lambda: ops.diag(unknown(None, 3)), [(None,)]),
+}
+
+
+@pytest.mark.parametrize(("call", "shapes"), MEETING.values(), ids=MEETING)
+def test_unknown_sizes_meet_known_ones(call: Callable[[], Any], shapes: Any) -> None:
+    assert [each.shape for each in mr.nest.flatten(call())] == shapes

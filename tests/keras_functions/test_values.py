@@ -82,3 +82,27 @@ AS_NUMPY: dict[str, tuple[Callable[[Any], Any], Any]] = {
 def test_results_are_those_of_numpy(name: str) -> None:
     call, expected = AS_NUMPY[name]
     np.testing.assert_array_equal(call(mr.keras.ops).numpy(), expected)
+
+
+MORE = 2**32
+WRAPPING: dict[str, Callable[[], Any]] = {
+    "keras.ops.tile": lambda: mr.keras.ops.tile(np.ones((2, 3)), [1, MORE + 2]),
+    "keras.ops.pad": lambda: mr.keras.ops.pad(np.ones((2, 3)), [[0, 0], [0, MORE + 1]]),
+    "numpy.tile": lambda: mr.experimental.numpy.tile(np.ones((2, 3)), [1, MORE + 2]),
+    "keras.ops.take": lambda: mr.keras.ops.take(np.ones((2, 3)), np.uint64(MORE + 1)),
+}
+
+
+@pytest.mark.parametrize("call", WRAPPING.values(), ids=WRAPPING)
+def test_sizes_do_not_wrap_around(call: Callable[[], Any]) -> None:
+    mr.config.experimental.set_simulated_gpus(1, memory_limit=1)
+    with pytest.raises((MemoryError, mr.errors.InvalidArgumentError), match="42949672"):
+        call()
+
+
+def test_signs_of_zeros_and_medians_beside_infinities() -> None:
+    """With Keras' results."""
+    ops = mr.keras.ops
+    assert ops.signbit([0.0, -0.0, -2.0, np.inf]).numpy().tolist() == [False, True, True, False]
+    assert float(ops.nanmedian([5.0, np.nan])) == 5.0
+    assert float(ops.nanmedian([1.0, np.inf, np.nan])) == np.inf

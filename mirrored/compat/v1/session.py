@@ -119,7 +119,9 @@ class Session:
         self._require_open()
         if not self._graph.version:
             raise RuntimeError(
-                "The Session graph is empty. Add operations to the graph before calling run()."
+                "The Session graph is empty. Add operations to the graph before calling run(). "
+                "Graphs take the operations of `import mirrored.compat.v1 as tf`; those of `import "
+                "mirrored as tf` are computed at once, after `disable_eager_execution()` too."
             )
         with variable_writes:
             leaves: list[Any] = []
