@@ -87,6 +87,12 @@ def _host_function() -> Any:
         return tf.py_func(lambda: np.int32(1), [], tf.int32, name="a_gpu")
 
 
+def _product() -> Any:
+    one = tf.constant([[1]], tf.int64, name="one")
+    with tf.device("/gpu:0"):
+        return tf.matmul(one, one, name="a_gpu")
+
+
 def _printed() -> Any:
     one = tf.constant(1, name="one")
     with tf.device("/gpu:0"):
@@ -125,6 +131,11 @@ WRONG: list[tuple[Callable[[], Any], str, dict[str, str]]] = [
             "a_gpu/Assign: (Assign)": "CPU:0",
             "a_gpu/read: (Identity)": "CPU:0",
         },
+    ),
+    (
+        _product,
+        NO_KERNEL % ("MatMul: CPU \n", "  a_gpu (MatMul) /device:GPU:0"),
+        {"one: (Const)": "CPU:0", "a_gpu: (MatMul)": "CPU:0"},
     ),
     (
         _host_function,
@@ -243,8 +254,8 @@ def test_operations_run_where_the_session_says(
         ]
 
 
-# The dtypes of which TensorFlow registers kernels for GPUs: `VariableV2` (variable_ops.cc), and
-# `MatMul`, `BatchMatMulV2` and `Einsum` (matmul_op_real.cc, einsum_op_impl*.cc).
+# The dtypes of which TensorFlow has kernels for GPUs: of `VariableV2` those that the registry of
+# TensorFlow 2.21 lists for any device, and of products those in matmul_op_real.cc.
 KEPT = {"bool", "float16", "float32", "float64", "int64", "uint32"}
 NOT_KEPT = {"int8", "int16", "int32", "uint8", "uint16", "uint64"}
 MULTIPLIED = {"float16": "GPU:0", "float32": "GPU:0", "int32": "CPU:0", "int64": "CPU:0"}
