@@ -266,11 +266,18 @@ def test_unknown_commands(
     assert message in capsys.readouterr().err
 
 
+_TWO_OF_WHICH_ONE_IS_VISIBLE = {
+    "MIRRORED_SIMULATED_GPUS": "2",
+    "CUDA_VISIBLE_DEVICES": "1",
+    "MIRRORED_LOG_LEVEL": "DEBUG",
+}
+
+
 @pytest.mark.slow
 def test_as_a_program() -> None:
     finished = subprocess.run(
         [sys.executable, "-c", _RUN_AND_LIST_CUPY],
-        env={**os.environ, "MIRRORED_SIMULATED_GPUS": "2", "CUDA_VISIBLE_DEVICES": "1"},
+        env={**os.environ, **_TWO_OF_WHICH_ONE_IS_VISIBLE},
         capture_output=True,
         text=True,
         timeout=120,

@@ -434,8 +434,8 @@ def test_rounding_of_any_model_is_no_difference(seed: int) -> None:
 
     class Scaled(mr.Model):
         def compute_loss(self, x: Any = None, *args: Any, **options: Any) -> Any:
-            """Return a loss that is that of a batch times the examples of a shard."""
-            return super().compute_loss(x, *args, **options) * float(x.shape[0])
+            """Return a loss that is that of a batch times the examples of a shard, squared."""
+            return super().compute_loss(x, *args, **options) * float(x.shape[0]) ** 2
 
     replicas = int(rng.integers(2, 6))
     compare(build(mr.Model), x, y, replicas=replicas)
