@@ -3,7 +3,6 @@
 They have their own names so that ``activation="relu"`` can be looked up.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored.layers.identifiers import resolve
+from mirrored.layers.nonlinearities import along_axes as _along_axes
 from mirrored.layers.nonlinearities import celu as celu
 from mirrored.layers.nonlinearities import elu as elu
 from mirrored.layers.nonlinearities import exponential as exponential
@@ -151,7 +151,7 @@ def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
     """
     x = ops.convert_to_tensor(x)
     if isinstance(axis, tuple | list):
-        probabilities = _softmax_over(x, tuple(axis))
+        probabilities = _along_axes(ops.softmax, x, tuple(axis))
     else:
         if -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
             warnings.warn(
@@ -162,22 +162,6 @@ def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
             )
         probabilities = ops.softmax(x, axis=axis)
     return _remember(probabilities, _ANY_ENTROPY, x)
-
-
-def _softmax_over(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Return the softmax over several axes, which are made one, the last, on the way."""
-    last = [axis % x.ndim for axis in axes if -x.ndim <= axis < x.ndim]
-    if not last or len(last) < len(axes) or len(set(last)) < len(last):
-        raise ValueError(
-            f"`axis` is an axis of the tensor, or several different ones. Received: axis={axes} "
-            f"for a tensor of shape {x.shape}."
-        )
-    order = [*(axis for axis in range(x.ndim) if axis not in last), *last]
-    moved = ops.transpose(x, order)
-    kept = moved.shape[: x.ndim - len(last)]
-    flat = ops.reshape(moved, (*kept, math.prod(moved.shape[len(kept) :])))
-    back = sorted(range(x.ndim), key=order.__getitem__)
-    return ops.transpose(ops.reshape(ops.softmax(flat), moved.shape), back)
 
 
 _NO_ACTIVATIONS = frozenset(("Activation", "deserialize", "get", "serialize"))

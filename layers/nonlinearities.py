@@ -3,6 +3,8 @@
 Their names, arguments and defaults are Keras 3's; `activations` looks them up.
 """
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
@@ -215,21 +217,52 @@ def log_sigmoid(x: Any) -> Tensor:
 
 
 @explained
-def log_softmax(x: Any, axis: int = -1) -> Tensor:
+def log_softmax(x: Any, axis: int | tuple[int, ...] = -1) -> Tensor:
     """Return the logarithm of ``softmax(x, axis)``.
 
     Args:
         x: A floating-point tensor of rank 1 or more.
-        axis: The axis of the classes.
+        axis: The axis of the classes, or several axes.
 
     Raises:
-        InvalidArgumentError: There is no such axis.
+        ValueError: There is no such axis, or one is repeated.
 
     Example:
         >>> log_softmax([-1000.0, 0.0]).numpy().tolist()
         [-1000.0, 0.0]
     """
+    if isinstance(axis, tuple | list):
+        return along_axes(ops.log_softmax, ops.convert_to_tensor(x), tuple(axis))
     return ops.log_softmax(x, axis=axis)
+
+
+def along_axes(function: Callable[..., Tensor], x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return a function of one axis along several axes, which are joined to one for the call.
+
+    Args:
+        function: Takes a tensor and works along its last axis; it keeps the shape.
+        x: A tensor.
+        axes: Different axes of it; without any, each element is an axis of size 1.
+
+    Raises:
+        ValueError: There is no such axis, or one is repeated.
+
+    Example:
+        >>> along_axes(ops.softmax, ops.zeros((2, 2)), (0, 1)).numpy().tolist()
+        [[0.25, 0.25], [0.25, 0.25]]
+    """
+    last = [axis % x.ndim for axis in axes if -x.ndim <= axis < x.ndim]
+    if len(last) < len(axes) or len(set(last)) < len(last):
+        raise ValueError(
+            f"`axis` is an axis of the tensor, or several different ones. Received: axis={axes} "
+            f"for a tensor of shape {x.shape}."
+        )
+    order = [*(axis for axis in range(x.ndim) if axis not in last), *last]
+    moved = ops.transpose(x, order)
+    kept = moved.shape[: x.ndim - len(last)]
+    flat = ops.reshape(moved, (*kept, math.prod(moved.shape[len(kept) :])))
+    back = sorted(range(x.ndim), key=order.__getitem__)
+    return ops.transpose(ops.reshape(function(flat), moved.shape), back)
 
 
 def exponential(x: Any) -> Tensor:

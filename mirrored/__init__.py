@@ -212,6 +212,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops import tensor_scatter_nd_update as tensor_scatter_nd_update
     from mirrored.ops import tensordot as tensordot
     from mirrored.ops import tile as tile
+    from mirrored.ops import timestamp as timestamp
     from mirrored.ops import unique as unique
     from mirrored.ops import unique_with_counts as unique_with_counts
     from mirrored.ops import unstack as unstack
@@ -401,6 +402,7 @@ __all__ = [
     "tensordot",
     "test",
     "tile",
+    "timestamp",
     "train",
     "transpose",
     "truediv",
@@ -455,7 +457,7 @@ _LATE = {
         "reverse reverse_sequence roll round scatter_nd searchsorted sequence_mask shape sin sinh "
         "size sort split stack tan tensor_scatter_nd_add tensor_scatter_nd_max "
         "tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tensordot tile "
-        "unique unique_with_counts unstack"
+        "timestamp unique unique_with_counts unstack"
     ),
 }
 _public_module(

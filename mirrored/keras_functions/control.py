@@ -8,7 +8,9 @@ from mirrored._arguments import explained
 from mirrored.autodiff import GradientTape
 from mirrored.autodiff.custom_gradients import custom_gradient as _custom_gradient
 from mirrored.control_flow import conditions, loops, mapping
+from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops import Tensor
+from mirrored.ops.hooks import shapes_alone
 
 
 @explained
@@ -81,7 +83,7 @@ def while_loop(
         found = body(*values)
         return tuple(found) if several else (found,)
 
-    found = loops.while_loop(cond, further, first, maximum_iterations=maximum_iterations)
+    found = _looped(cond, further, first, maximum_iterations)
     return tuple(found) if several else found[0]
 
 
@@ -100,11 +102,24 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         >>> mr.keras.ops.fori_loop(0, 4, lambda i, total: total + i, 0).numpy().item()
         6
     """
-    return loops.while_loop(
+    return _looped(
         lambda i, value: i < upper,
         lambda i, value: (i + 1, body_fun(i, value)),
         (lower, init_val),
     )[1]
+
+
+def _looped(
+    cond: Callable[..., Any], body: Callable[..., Any], first: Any, most: int | None = None
+) -> Any:
+    """Return the loop's last values; where only their shapes are inferred, those of the first."""
+    try:
+        return loops.while_loop(cond, body, first, maximum_iterations=most)
+    except OperatorNotAllowedInGraphError:
+        if not shapes_alone():
+            raise
+        body(*first)  # Builds the layers of the body.
+        return _nest.map_structure(ops.zeros_like, first)
 
 
 @explained

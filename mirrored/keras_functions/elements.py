@@ -11,6 +11,7 @@ from mirrored._symbolic import Symbolic
 from mirrored.keras_functions.promotion import booleans as _booleans
 from mirrored.keras_functions.promotion import floats as _floats
 from mirrored.keras_functions.promotion import numbers as _numbers
+from mirrored.layers.activations import log_softmax as _log_softmax_along
 from mirrored.layers.activations import softmax as _softmax_along
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor as _is_tensor
@@ -252,12 +253,12 @@ def softplus(x: Any) -> Tensor:
 
 
 @explained
-def softmax(x: Any, axis: int | None = -1) -> Tensor:
+def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
     """Return the softmax along an axis.
 
     Args:
         x: A tensor, an array, a number or nested lists of numbers.
-        axis: The axis; None: all elements together.
+        axis: The axis, or several axes; None: all elements together.
 
     Example:
         >>> import mirrored as mr
@@ -271,12 +272,12 @@ def softmax(x: Any, axis: int | None = -1) -> Tensor:
 
 
 @explained
-def log_softmax(x: Any, axis: int | None = -1) -> Tensor:
+def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
     """Return the logarithm of the softmax along an axis.
 
     Args:
         x: A tensor, an array, a number or nested lists of numbers.
-        axis: The axis; None: all elements together.
+        axis: The axis, or several axes; None: all elements together.
 
     Example:
         >>> import mirrored as mr
@@ -286,7 +287,7 @@ def log_softmax(x: Any, axis: int | None = -1) -> Tensor:
     if axis is None:
         flat = ops.reshape(x, [-1])
         return ops.reshape(ops.log_softmax(flat), ops.convert_to_tensor(x).shape)
-    return ops.log_softmax(x, axis=axis)
+    return _log_softmax_along(x, axis)
 
 
 def is_tensor(x: Any) -> bool:

@@ -178,6 +178,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops.histograms import histogram_fixed_width_bins as histogram_fixed_width_bins
     from mirrored.ops.host_function import numpy_function as numpy_function
     from mirrored.ops.host_function import py_function as py_function
+    from mirrored.ops.host_function import timestamp as timestamp
     from mirrored.ops.joining import pad as pad
     from mirrored.ops.joining import reverse as reverse
     from mirrored.ops.joining import roll as roll
@@ -329,7 +330,7 @@ _LATE = {
     "mirrored.ops.histograms": (
         "bincount confusion_matrix histogram_fixed_width histogram_fixed_width_bins"
     ),
-    "mirrored.ops.host_function": "numpy_function py_function",
+    "mirrored.ops.host_function": "numpy_function py_function timestamp",
     "mirrored.ops.joining": "pad reverse roll split stack tile unstack",
     "mirrored.ops.no_nan": "divide_no_nan multiply_no_nan reciprocal_no_nan xdivy xlog1py xlogy",
     "mirrored.ops.nonlinearities": (

@@ -3,8 +3,9 @@
 Their results' shapes are known only once they ran, so they do not pass through the op table.
 """
 
+import functools
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns
+from time import perf_counter_ns, time
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,18 @@ from mirrored.ops.conversion import adopt, convert_to_tensor, from_host, to_arra
 from mirrored.ops.hooks import active_recorder, in_graph
 from mirrored.ops.host_tensor import transfer
 from mirrored.ops.recorded_host_function import recorded_call
-from mirrored.ops.spec import DType, TensorSpec, as_dtype
+from mirrored.ops.spec import DType, TensorSpec, as_dtype, float64
 from mirrored.ops.strings import StringTensor
 from mirrored.ops.tensor import Tensor
 
 
 @explained
 def numpy_function(
-    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, *, name: str | None = None
+    func: Callable[..., Any] | None = None,
+    inp: Sequence[Any] | None = None,
+    Tout: Any = None,
+    *,
+    name: str | None = None,
 ) -> Any:
     """Call a Python function on NumPy arrays and return its results as tensors on the CPU.
 
@@ -35,12 +40,14 @@ def numpy_function(
 
     Args:
         func: Takes one array per input and returns an array, or a sequence of them. In recorded
-            functions and functions of datasets inputs of rank 0 are NumPy's scalars.
-        inp: The inputs.
+            functions and functions of datasets inputs of rank 0 are NumPy's scalars. None returns
+            a decorator, for a function that is called with the inputs.
+        inp: The inputs; left out for a decorator.
         Tout: The dtype of the result, or a list of dtypes for a sequence of results.
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:
+        TypeError: `Tout` is missing, `inp` is missing, or `inp` is passed to a decorator.
         InvalidArgumentError: The device asked for is no CPU and soft placement is off, or the
             results are not as many or of the dtypes that `Tout` says, or not of the shapes.
         OperatorNotAllowedInGraphError: It is in a function that is recorded for a real GPU.
@@ -49,7 +56,31 @@ def numpy_function(
         >>> import mirrored as mr
         >>> mr.numpy_function(lambda x: x + 1, [mr.constant([1.0, 2.0])], mr.float32).numpy()
         array([2., 3.], dtype=float32)
+        >>> @mr.numpy_function(Tout=mr.float32)
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(mr.constant([1.0, 2.0])).numpy()
+        array([2., 4.], dtype=float32)
     """
+    if Tout is None:
+        raise TypeError("Missing required argument: 'Tout'. Pass the dtype of the result.")
+    if func is None:
+        if inp is not None:
+            raise TypeError(
+                "A decorator (`func=None`) has no `inp`. Received: "
+                f"inp={inp!r:.100}. Pass the inputs to the decorated function."
+            )
+
+        def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(function)
+            def call(*inputs: Any) -> Any:
+                return numpy_function(function, inputs, Tout)
+
+            return call
+
+        return decorated
+    if inp is None:
+        raise TypeError("Missing argument `inp`: the list of arguments to the function.")
     several = isinstance(Tout, list | tuple)
     dtypes = [as_dtype(each) for each in (Tout if several else [Tout])]
     device = place("PyFunc", ("CPU",))
@@ -81,6 +112,27 @@ def numpy_function(
         tell(kernel_work("PyFunc", (), device, nbytes, 0), start)
     tensors = [transfer(each, device) for each in results]
     return tensors if several else tensors[0]
+
+
+def timestamp(name: str | None = None) -> Tensor:
+    """Return the seconds since the epoch, as float64 on the CPU; a recorded function in each run.
+
+    Args:
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        OperatorNotAllowedInGraphError: It is in a function that is recorded for a real GPU.
+
+    Example:
+        >>> import mirrored as mr
+        >>> start = mr.timestamp()
+        >>> bool(mr.timestamp() >= start)
+        True
+    """
+    del name
+    seconds: Tensor = numpy_function(time, [], float64)
+    seconds.set_shape(())
+    return seconds
 
 
 @explained

@@ -71,7 +71,7 @@ class ConcreteFunction:
         Args:
             *args: Tensors, numbers or structures of them, in the function's order; or its tensors
                 alone, without the structures that they are in.
-            **kwargs: Others by their names.
+            **kwargs: Others by the names of their parameters, or of their specs.
 
         Raises:
             TypeError: They are not those that it was made for.
@@ -207,6 +207,8 @@ class ConcreteFunction:
                 value = args[i]
             elif name in given:
                 value = given.pop(name)
+            elif i < len(positional) and isinstance(like, Slot) and like.spec.name in given:
+                value = given.pop(like.spec.name)
             elif _specs(like):
                 raise TypeError(f"missing a required argument: {name!r}")
             else:

@@ -228,7 +228,7 @@ def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "
 @refused_members(
     "tf.Variable",
     "T astype batch_scatter_update clip count_up_to create eval experimental_ref "
-    "from_proto graph handle initial_value initialized_value initializer is_initialized item load "
+    "from_proto graph handle initial_value initialized_value is_initialized item load "
     "max mean min op ravel read_value_no_copy ref reshape sum to_proto tolist transpose",
 )
 class Variable(Scatters, metaclass=_VariableType):
@@ -303,6 +303,10 @@ class Variable(Scatters, metaclass=_VariableType):
     def synchronization(self) -> VariableSynchronization:
         """When the copies on several replicas are brought together."""
         raise NotImplementedError
+
+    @property
+    def initializer(self) -> None:
+        """None, as in TensorFlow 2: a variable has its value from the start."""
 
     @property
     def constraint(self) -> Callable[[Any], Any] | None:

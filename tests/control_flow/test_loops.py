@@ -132,3 +132,24 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 def test_what_is_refused(call: Callable[[], Any], error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda x: mr.keras.ops.while_loop(lambda s: mr.reduce_sum(s) < 20.0, lambda s: s * 2.0, x),
+        lambda x: mr.keras.ops.while_loop(
+            lambda i, s: mr.reduce_sum(s) < 20.0, lambda i, s: (i + 1, s * 2.0), (0, x)
+        )[1],
+        lambda x: mr.keras.ops.fori_loop(
+            0, mr.cast(mr.reduce_sum(x), mr.int32), lambda i, s: s * 2.0, x
+        ),
+        lambda x: mr.keras.ops.fori_loop(0, 3, lambda i, s: s * 2.0, x),
+    ],
+)
+def test_loops_of_keras_on_placeholders(loop: Loop) -> None:
+    x = mr.layers.Input((3,))
+    y = loop(x)
+    assert (tuple(y.shape), y.dtype) == ((None, 3), mr.float32)
+    model = mr.Model(x, y)
+    assert model(mr.ones((1, 3))).numpy().tolist() == [[8.0] * 3]

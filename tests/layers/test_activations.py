@@ -127,12 +127,24 @@ def test_softmax_over_several_axes(axis: Any) -> None:
     np.testing.assert_allclose(gradient, expected * (x - mean), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("axis", [(), (1, 3), (1, 1), (1, -2), (-4,)])
-def test_axes_that_softmax_refuses(axis: Any) -> None:
+@pytest.mark.parametrize("function", [activations.log_softmax, mr.keras.ops.log_softmax])
+@pytest.mark.parametrize("axis", [(1, 2), [2, 0], (-1,), ()])
+def test_log_softmax_over_several_axes(function: Any, axis: Any) -> None:
+    x = np.linspace(-3, 3, 24).reshape(2, 3, 4)
+    expected = x - np.log(np.exp(x).sum(axis=tuple(axis), keepdims=True))
+    np.testing.assert_allclose(function(ops.constant(x), axis=axis).numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        activations.softmax(ops.constant(x), axis=axis).numpy(), np.exp(expected), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("function", [activations.softmax, activations.log_softmax])
+@pytest.mark.parametrize("axis", [(1, 3), (1, 1), (1, -2), (-4,)])
+def test_axes_that_softmax_refuses(function: Any, axis: Any) -> None:
     with pytest.raises(
         ValueError, match=r"or several different ones. Received: axis=.*\(2, 3, 4\)"
     ):
-        activations.softmax(ops.zeros((2, 3, 4)), axis=axis)
+        function(ops.zeros((2, 3, 4)), axis=axis)
 
 
 @pytest.mark.parametrize("function", [ops.softmax, ops.log_softmax])

@@ -173,3 +173,37 @@ def test_inputs_of_rank_0_are_scalars_in_graphs() -> None:
     mr.data.Dataset.from_tensors(1.0).reduce(0.0, lambda state, x: call(x))
     assert seen[:2] == [np.ndarray, np.ndarray]
     assert seen[2:] == [np.float32, np.ndarray] * 4
+
+
+def test_a_decorator_calls_the_function_on_arrays() -> None:
+    @mr.numpy_function(Tout=mr.float32)
+    def double(x: Any) -> Any:
+        """Return twice the input."""
+        return 2 * x
+
+    assert double(mr.constant([1.0, 2.0])).numpy().tolist() == [2.0, 4.0]
+    assert double.__doc__ == "Return twice the input."
+    recorded = mr.function(lambda x: mr.ensure_shape(double(x), (2,)) + 1.0)
+    assert recorded(mr.constant([1.0, 2.0])).numpy().tolist() == [3.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"inp": [1.0], "Tout": mr.float32}, "has no `inp`"),
+        ({"func": abs, "Tout": mr.float32}, "Missing argument `inp`"),
+        ({"func": abs, "inp": [1.0]}, "Missing required argument: 'Tout'"),
+    ],
+)
+def test_arguments_that_are_missing(options: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        mr.numpy_function(**options)
+
+
+def test_timestamps_are_read_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.5, 2.5, 3.5])
+    monkeypatch.setattr("mirrored.ops.host_function.time", lambda: next(times))
+    now = mr.timestamp()
+    assert (now.dtype, now.shape, float(now)) == (mr.float64, (), 1.5)
+    recorded = mr.function(lambda: mr.timestamp() + 1.0)
+    assert [float(recorded()), float(recorded())] == [3.5, 4.5]

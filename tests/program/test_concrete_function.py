@@ -39,12 +39,16 @@ def made(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 ONE, TWO = np.array([[1.0, 2.0], [3.0, 5.0]], np.float32)
+NAMED = (mr.TensorSpec([2], name="right"), mr.TensorSpec([2], name="left"))
 PAIR = {"b": [SPEC], "a": SPEC}
 CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
     "spec": (lambda: made(scaled, SPEC)(ONE), [3.0, 6.0]),
     "tensor": (lambda: made(scaled, TWO)(ONE), [3.0, 6.0]),
     "array": (lambda: made(scaled, np.zeros(2, np.float32))([1.0, 2.0]), [3.0, 6.0]),
     "name": (lambda: made(scaled, SPEC)(x=ONE), [3.0, 6.0]),
+    "spec's name": (lambda: made(scaled, mr.TensorSpec([2], name="left"))(left=ONE), [3.0, 6.0]),
+    "both names": (lambda: made(scaled, *NAMED)(x=ONE, by=TWO), [3.0, 10.0]),
+    "mixed names": (lambda: made(scaled, *NAMED)(x=ONE, left=TWO), [3.0, 10.0]),
     "two": (lambda: made(scaled, SPEC, SPEC)(ONE, by=TWO), [3.0, 10.0]),
     "known": (lambda: made(scaled, SPEC, 4, plus=1)(ONE), [5.0, 9.0]),
     "known again": (lambda: made(scaled, SPEC, 4, plus=1)(ONE, 4, plus=1), [5.0, 9.0]),

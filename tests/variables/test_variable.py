@@ -256,3 +256,10 @@ def test_functions_of_a_variable_can_be_set(name: str) -> None:
     with pytest.raises(ValueError, match="float8"):
         v.overwrite_with_gradient = True
     assert (v.overwrite_with_gradient, v.autocast) == (False, True)
+
+
+def test_a_variable_has_no_initializer(simulate: Any) -> None:
+    simulate(2)
+    with mr.MirroredStrategy().scope():
+        mirrored = mr.Variable(1.0)
+    assert (mr.Variable(1.0).initializer, mirrored.initializer) == (None, None)
