@@ -231,3 +231,11 @@ def test_what_a_session_takes_of_a_card(
         assert least * MB - 512 <= emulator.live_bytes() <= most * MB
     tf.Session(config=options(allow_growth=True)).close()
     assert (f"{LATE}allow_growth=True. " in caplog.text) is ("allow_growth" not in given)
+
+
+def test_configuration_by_the_names_of_tensorflow_2() -> None:
+    assert tf.config.list_physical_devices("CPU") == mr.config.list_physical_devices("CPU")
+    assert tf.config.experimental.set_memory_growth is mr.config.experimental.set_memory_growth
+    for name in ("Assert", "colocate_with", "debugging", "keras"):
+        with pytest.raises(AttributeError, match=rf"has no '{name}'\. .*(Use|are here|check|has)"):
+            getattr(tf, name)

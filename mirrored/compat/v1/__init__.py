@@ -5,6 +5,7 @@ They draw graphs, which sessions run; everything outside of this package stays e
 
 import typing as _typing
 
+from mirrored import config as config
 from mirrored import dtypes as dtypes
 from mirrored import errors as errors
 from mirrored import test as test
@@ -28,8 +29,6 @@ from mirrored.compat.v1.assertions import OF_TWO as _OF_TWO
 from mirrored.compat.v1.assertions import assertion as _assertion
 from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
-from mirrored.compat.v1.config import ConfigProto as ConfigProto
-from mirrored.compat.v1.config import GPUOptions as GPUOptions
 from mirrored.compat.v1.control_flow import case as case
 from mirrored.compat.v1.control_flow import cond as cond
 from mirrored.compat.v1.control_flow import while_loop as while_loop
@@ -82,6 +81,8 @@ from mirrored.compat.v1.masks import boolean_mask as boolean_mask
 from mirrored.compat.v1.masks import dynamic_partition as dynamic_partition
 from mirrored.compat.v1.masks import unique as unique
 from mirrored.compat.v1.masks import unique_with_counts as unique_with_counts
+from mirrored.compat.v1.messages import ConfigProto as ConfigProto
+from mirrored.compat.v1.messages import GPUOptions as GPUOptions
 from mirrored.compat.v1.run_options import RunMetadata as RunMetadata
 from mirrored.compat.v1.run_options import RunOptions as RunOptions
 from mirrored.compat.v1.scatters import scatter_add as scatter_add
@@ -156,6 +157,10 @@ _REFUSED = {
     "contrib": "TensorFlow 2 has it no more either.",
     "image": "Images are arrays of NumPy's: change them before they are fed.",
     "data": "Feed the batches of a `mirrored.data.Dataset`.",
+    "Assert": "`assert_equal` and its like check values in graphs.",
+    "colocate_with": "Use `tf.device(tensor.device)`.",
+    "debugging": "`assert_equal` and its like are here, as in TensorFlow 1.",
+    "keras": "Keras trains without sessions: `import mirrored as tf` has `tf.keras`.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",
     **dict.fromkeys(
         ("FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "QueueBase"),

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from mirrored.compat.v1.config import Message
+from mirrored.compat.v1.messages import Message
 
 
 class RunOptions(Message):

@@ -6,9 +6,9 @@ from typing import Any, NoReturn, Self
 
 from mirrored import _nest
 from mirrored._tracebacks import shorten
-from mirrored.compat.v1.config import checked_config
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import Graph, enter_graph, get_default_graph, leave_graph
+from mirrored.compat.v1.messages import checked_config
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.plans import Kept, Plan
 from mirrored.compat.v1.running import entered_sessions

@@ -3,7 +3,7 @@
 import re
 
 from mirrored._logging import logger
-from mirrored.compat.v1.config import ConfigProto
+from mirrored.compat.v1.messages import ConfigProto
 from mirrored.devices import (
     LogicalDeviceConfiguration,
     PhysicalDevice,
