@@ -78,11 +78,17 @@ class GlobalBatch:
             values: The values.
             names: Their names; none: they are known by how often this use came before.
         """
-        keys: Sequence[Any] = names
-        if not names:
-            self._uses[use, replica] += 1
-            keys = [(self._uses[use, replica], i) for i in range(len(values))]
+        keys = self._keys(use, replica, values, names)
         return [self._weight((use, key), replica) for key in keys]
+
+    def _keys(
+        self, use: str, replica: int, values: Sequence[Any], names: Sequence[str]
+    ) -> Sequence[Any]:
+        """Return the keys of values: their names, or how often this use came before."""
+        if names:
+            return names
+        self._uses[use, replica] += 1
+        return [(self._uses[use, replica], i) for i in range(len(values))]
 
     def note_means(self, values: Iterable[Tensor]) -> None:
         """Take values as means over a shard, whatever they were computed from.
@@ -188,8 +194,6 @@ class GlobalBatch:
 
 _MEAN = (-1, 0)
 _batch: ContextVar[GlobalBatch | None] = ContextVar("mirrored_global_batch", default=None)
-
-
 _assumed: ContextVar[int | None] = ContextVar("mirrored_assumed_replicas", default=None)
 # Returns the number of replicas that strategies say there are; None: as many as there are.
 assumed_replicas: Callable[[], int | None] = _assumed.get

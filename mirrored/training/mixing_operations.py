@@ -63,7 +63,7 @@ def mixing_operations(model: Model, x: Any) -> list[MixingOperation]:
             "on a batch first, or call `model.build(input_shape)`."
         )
     (given,), _ = model._as_tensors((x,), {})
-    model.check_input_shape(_nest.map_structure(lambda each: without_batch(each.shape), given))
+    model.check_input_shape(_nest.map_structure(lambda tensor: without_batch(tensor.shape), given))
     found: dict[Operation, None] = {}
     for training in (True, False):
         run = partial(model, training=training)
@@ -76,7 +76,8 @@ def mixing_operations(model: Model, x: Any) -> list[MixingOperation]:
             ) from error
         found.update(dict.fromkeys(findings.mixing))
     return [
-        MixingOperation(each.owner, each.name, advice_for(model, each)) for each in sorted(found)
+        MixingOperation(operation.owner, operation.name, advice_for(model, operation))
+        for operation in sorted(found)
     ]
 
 

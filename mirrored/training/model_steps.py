@@ -12,11 +12,9 @@ from mirrored import _nest, _overrides, ops
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
-from mirrored.distribute import get_replica_context
-from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype
+from mirrored.training.losses.values import as_mean_of_shard, cast, in_one_dtype, loss_dtype
 from mirrored.training.utilities import unpack_x_y_sample_weight
 
 
@@ -140,7 +138,7 @@ class SteppedNetwork(CompiledNetwork):
                     output.tracker.update_state(loss, sample_weight=_examples(prediction))
                 losses.append(loss if output.weight is None else loss * output.weight)
         added = [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in self.losses]
-        losses += [_as_mean(each, "added loss") for each in added]
+        losses += [as_mean_of_shard(loss, "added loss") for loss in added]
         if not losses:
             raise ValueError(
                 "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
@@ -190,7 +188,7 @@ class SteppedNetwork(CompiledNetwork):
     def _track(self, loss: Tensor, x: Any) -> None:
         """Add a shard's loss to the mean over examples that logs show."""
         first = next(each for each in _nest.flatten(x) if each is not None)
-        loss = _as_mean(loss, "tracked")
+        loss = as_mean_of_shard(loss, "tracked")
         tracker = self.required_compilation().loss_tracker
         tracker.update_state(loss, sample_weight=_examples(first))
 
@@ -200,14 +198,6 @@ class SteppedNetwork(CompiledNetwork):
         if compilation.outputs is None:
             shapes = _nest.map_structure(lambda each: (None, *each.shape[1:]), y_pred)
             compilation.resolve(shapes, None)
-
-
-def _as_mean(loss: Tensor, use: str) -> Tensor:
-    """Return a shard's loss as one that counts by the shard's examples; see `GlobalBatch`."""
-    batch, context = global_batch(), get_replica_context()
-    if batch is None or context is None:
-        return loss
-    return batch.as_mean(use, context.replica_id_in_sync_group, loss)
 
 
 def _examples(batch: Tensor) -> float:

@@ -17,13 +17,13 @@ from mirrored.autodiff import GradientTape
 from mirrored.distribute import DistributedValues, PerReplica, Strategy, get_replica_context
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copies_of
-from mirrored.distribute.global_batch import GlobalBatch, Scales, global_batch
+from mirrored.distribute.global_batch import GlobalBatch, Scales
 from mirrored.layers.added_losses import forget
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
-from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype
+from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype, weighted_by_shard
 from mirrored.variables import Variable
 
 
@@ -378,11 +378,7 @@ def _sum(terms: list[Tensor], added: list[Tensor]) -> Tensor:
     count = len(terms)
     sums = [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in added]
     terms = in_one_dtype([*terms, *sums])
-    batch, context = global_batch(), get_replica_context()
-    if sums and batch is not None and context is not None:
-        weights = batch.weights("added loss", context.replica_id_in_sync_group, terms[count:])
-        for i, weight in enumerate(weights, count):
-            terms[i] = terms[i] if weight == 1.0 else terms[i] * weight
+    terms[count:] = [weighted_by_shard(term, "added loss") for term in terms[count:]]
     return terms[0] if len(terms) == 1 else ops.add_n(terms)
 
 

@@ -27,6 +27,7 @@ from mirrored.training.losses import targets
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
     aligned,
+    as_mean_of_shard,
     as_predictions,
     cast,
     cast_values,
@@ -35,11 +36,13 @@ from mirrored.training.losses.values import (
     column,
     computed_in,
     fitted_shape,
+    known_as_mean,
     loss_dtype,
     of_examples,
     refusal,
     sum_of_replicas,
     weighted,
+    weighted_by_shard,
 )
 
 
@@ -192,17 +195,17 @@ class Loss(_overrides.Subclassable, Configured):
             ValueError: The shapes do not fit, or `call` did not return a value an example.
         """
         if type(self).__call__ is not Loss.__call__:
-            return _weighted_by_shard(self._called(y_true, y_pred, sample_weight))
+            return weighted_by_shard(self._called(y_true, y_pred, sample_weight))
         values = self._values(y_true, y_pred, sample_weight)
         mask = self._mask(values, y_pred)
         if self.reduction == Reduction.SUM:
             total = self._sum(values, mask, sample_weight)
-            return total if values.shape else _weighted_by_shard(total)
+            return total if values.shape else weighted_by_shard(total)
         if self._has_divisor(mask, sample_weight):
             mean, is_whole = self._divided(values, mask, sample_weight)
-            return _weighted_by_shard(mean) if is_whole else mean
+            return weighted_by_shard(mean) if is_whole else mean
         if not values.shape:
-            return _weighted_by_shard(_weighed(values, None, sample_weight))
+            return weighted_by_shard(_weighed(values, None, sample_weight))
         return ops.reduce_sum(of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
 
     def _called(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
@@ -319,18 +322,15 @@ class Loss(_overrides.Subclassable, Configured):
             return _weighed(values, mask, sample_weight)
         if self.reduction == Reduction.SUM:
             total = self._sum(values, mask, sample_weight)
-            return _by_share(total, share) if values.shape else _as_mean(total)
+            return _by_share(total, share) if values.shape else as_mean_of_shard(total)
         if self._has_divisor(mask, sample_weight):
             mean, is_whole = self._divided(values, mask, sample_weight)
-            return _as_mean(mean) if is_whole else _by_share(mean, share)
+            return as_mean_of_shard(mean) if is_whole else _by_share(mean, share)
         if not values.shape:
-            return _as_mean(_weighed(values, None, sample_weight))
+            return as_mean_of_shard(_weighed(values, None, sample_weight))
         values = of_examples(values, y_pred, sample_weight)
-        mean = ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
-        batch = global_batch()
-        if batch is not None:
-            batch.note_means([mean])
-        return mean
+        # 0 for no examples.
+        return known_as_mean(ops.reduce_sum(values) / float(max(values.size, 1)))
 
     def _share(self) -> float | None:
         """Return what part of the batch is here in a step that `fit` runs; None in other loops.
@@ -397,28 +397,7 @@ def _by_share(part: Tensor, share: float | None) -> Tensor:
     """Return what, counted by a replica's share of the batch, is the replica's part of it."""
     if share is None or share == 1.0:
         return part
-    mean = part * (1.0 / share)
-    batch = global_batch()
-    if batch is not None:
-        batch.note_means([mean])
-    return mean
-
-
-def _weighted_by_shard(value: Tensor) -> Tensor:
-    """Return a replica's one number for its shard as it counts in the sum over the replicas."""
-    batch, context = global_batch(), get_replica_context()
-    if batch is None or context is None:
-        return value
-    (weight,) = batch.weights("loss", context.replica_id_in_sync_group, [value])
-    return value if weight == 1.0 else value * weight
-
-
-def _as_mean(value: Tensor) -> Tensor:
-    """Return a replica's one number for its shard as one that counts by the shard's examples."""
-    batch, context = global_batch(), get_replica_context()
-    if batch is None or context is None:
-        return value
-    return batch.as_mean("loss", context.replica_id_in_sync_group, value)
+    return known_as_mean(part * (1.0 / share))
 
 
 class LossByLastAxis(Loss):

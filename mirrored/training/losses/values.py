@@ -318,6 +318,41 @@ def last_axis(x: Tensor, axis: int) -> Tensor:
     return ops.transpose(x, order)
 
 
+def weighted_by_shard(value: Tensor, use: str = "loss") -> Tensor:
+    """Return a replica's number for its shard as it counts in the sum over the replicas.
+
+    Args:
+        value: The number: a mean over the examples, or a sum.
+        use: What it is; see `GlobalBatch.weights`.
+    """
+    batch, context = global_batch(), get_replica_context()
+    if batch is None or context is None:
+        return value
+    (weight,) = batch.weights(use, context.replica_id_in_sync_group, [value])
+    return value if weight == 1.0 else value * weight
+
+
+def as_mean_of_shard(value: Tensor, use: str = "loss") -> Tensor:
+    """Return a replica's number for its shard as one that counts by the shard's examples.
+
+    Args:
+        value: The number: a mean over the examples, or a sum.
+        use: What it is; see `GlobalBatch.weights`.
+    """
+    batch, context = global_batch(), get_replica_context()
+    if batch is None or context is None:
+        return value
+    return batch.as_mean(use, context.replica_id_in_sync_group, value)
+
+
+def known_as_mean(value: Tensor) -> Tensor:
+    """Return a number that counts by the shard's examples, whatever it was computed from."""
+    batch = global_batch()
+    if batch is not None:
+        batch.note_means([value])
+    return value
+
+
 def refuse_parts(what: str, advice: str = "") -> None:
     """Refuse a replica's part of a batch, of which `fit` alone knows the rest.
 

@@ -10,7 +10,7 @@ from mirrored.ops.hooks import only
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.variable_creation import ruled_by
-from mirrored.training.shard_analysis.shard_recorder import ShardRecorder, sizes_beside
+from mirrored.training.shard_analysis.shard_recorder import recordings
 from mirrored.training.shard_analysis.shard_values import UNIT, Kind
 from mirrored.variables.device_variable import Undone
 
@@ -27,23 +27,20 @@ def is_by_example(function: Callable[..., Any], arguments: Sequence[Tensor]) -> 
     Returns:
         False also where that is unknown, as where the function cannot be recorded.
     """
-    specs = [TensorSpec(each.shape[1:], each.dtype) for each in arguments]
-    earlier: ShardRecorder | None = None
+    specs = [TensorSpec(tensor.shape[1:], tensor.dtype) for tensor in arguments]
     result: Any = None
     back = current_rng_state().mark()
     try:
-        for sizes in sizes_beside([size for spec in specs for size in spec.shape]):
-            recorder = ShardRecorder(sizes, earlier)
+        for recorder in recordings([size for spec in specs for size in spec.shape]):
             with (
                 only(),
                 recorder.recording(),
                 ruled_by(lambda name: None),
                 Undone().in_force(),
-                GlobalBatch([sizes.examples]).in_force(),
+                GlobalBatch([recorder.sizes.examples]).in_force(),
                 outside_scopes(),
             ):
                 result = function(*[recorder.shard(spec) for spec in specs])
-            earlier = recorder
     except Exception:  # Whatever it raises, it does so again where it is called.
         return False
     finally:

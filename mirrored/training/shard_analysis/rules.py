@@ -45,11 +45,11 @@ class Call(NamedTuple):
     @property
     def mixing(self) -> frozenset[Operation]:
         """The operations that mixed rows of its inputs."""
-        return frozenset().union(*(each.mixing for each in self.inputs))
+        return frozenset().union(*(value.mixing for value in self.inputs))
 
     def other(self) -> ShardValue:
         """Return a result that is neither rows nor a sum, by this operation or an earlier one."""
-        earlier = (each.sources for each in self.inputs if each.kind is _OTHER)
+        earlier = (value.sources for value in self.inputs if value.kind is _OTHER)
         sources = frozenset().union(*earlier) or frozenset([self.operation])
         return ShardValue(_OTHER, sources=sources, mixing=self.mixing)
 
@@ -88,9 +88,9 @@ def rule_of(op: Op) -> Rule:
 
 def unknown(call: Call) -> ShardValue:
     """Return what an operation without a rule makes: it counts as mixing."""
-    if all(each.kind is _SAME for each in call.inputs):
+    if all(value.kind is _SAME for value in call.inputs):
         return ShardValue(scale=_no_scale(call.inputs))
-    return call.mixed() if any(each.kind is _ROWS for each in call.inputs) else call.other()
+    return call.mixed() if any(value.kind is _ROWS for value in call.inputs) else call.other()
 
 
 # ---------------------------------------------------------------------- element by element
@@ -107,29 +107,29 @@ def _elementwise(scales: _Scales, linear: Callable[[Call], bool]) -> Rule:
     def rule(call: Call) -> ShardValue:
         rank, mixing = len(call.shape), call.mixing
         rows = [
-            (each, each.axis + rank - len(shape))
-            for each, shape in zip(call.inputs, call.shapes, strict=True)
-            if each.kind is _ROWS
+            (value, value.axis + rank - len(shape))
+            for value, shape in zip(call.inputs, call.shapes, strict=True)
+            if value.kind is _ROWS
         ]
         axes = sorted({axis for _, axis in rows})
-        of_shard = [each for each in call.inputs if each.kind in (_SUM, _OTHER)]
+        of_shard = [value for value in call.inputs if value.kind in (_SUM, _OTHER)]
         if axes:
-            plain = [SAME if each in of_shard else each for each in call.inputs]
+            plain = [SAME if value in of_shard else value for value in call.inputs]
             scale = scales(plain)
             if len(axes) > 1 or scale is None:
                 mixing |= {call.operation}
-            for each in of_shard:
-                mixing |= each.sources
-            own = any(each.is_own_place for each in call.inputs)
+            for value in of_shard:
+                mixing |= value.sources
+            own = any(value.is_own_place for value in call.inputs)
             return _in_order(
                 call, ShardValue(_ROWS, axes[0], scale or UNIT, is_own_place=own), mixing
             )
         scale = scales(list(call.inputs))
         if not of_shard:
             return ShardValue(scale=scale)
-        if any(each.kind is _OTHER for each in of_shard) or scale is None or not linear(call):
+        if any(value.kind is _OTHER for value in of_shard) or scale is None or not linear(call):
             return call.other()
-        sources = frozenset().union(*(each.sources for each in of_shard))
+        sources = frozenset().union(*(value.sources for value in of_shard))
         return ShardValue(_SUM, scale=scale, sources=sources, mixing=mixing)
 
     return rule
@@ -137,7 +137,7 @@ def _elementwise(scales: _Scales, linear: Callable[[Call], bool]) -> Rule:
 
 def _in_order(call: Call, result: ShardValue, mixing: frozenset[Operation]) -> ShardValue:
     """Return rows that were computed from rows, which mix examples if their orders differ."""
-    orders = {each.reordered for each in call.inputs if each.kind is _ROWS}
+    orders = {value.reordered for value in call.inputs if value.kind is _ROWS}
     if len(orders) > 1:
         return replace(result, mixing=mixing.union(*orders))
     return replace(result, mixing=mixing, reordered=frozenset().union(*orders))
@@ -145,26 +145,26 @@ def _in_order(call: Call, result: ShardValue, mixing: frozenset[Operation]) -> S
 
 def _added(values: list[ShardValue]) -> Scale | None:
     """Return the scale of a sum, whose terms have one scale."""
-    terms = [each for each in values if not each.is_zero] or values[:1]
-    sums = {each.scale for each in terms if each.kind is not _SAME}
-    constants = {each.scale for each in terms if each.kind is _SAME}
+    terms = [value for value in values if not value.is_zero] or values[:1]
+    sums = {value.scale for value in terms if value.kind is not _SAME}
+    constants = {value.scale for value in terms if value.kind is _SAME}
     if len(sums) > 1 or None in sums | constants:
         return None
     if not sums:
         return constants.pop() if len(constants) == 1 else None
     (scale,) = sums
-    of_shard = any(each.kind is _SUM for each in terms)
-    for each in constants:
+    of_shard = any(value.kind is _SUM for value in terms)
+    for constant in constants:
         # What is the same everywhere is the mean of the shards' means, and as 1 / replicas a sum.
-        terms_of = (each.times(Scale(-1, 0)), each.times(Scale(0, 1))) if each else ()
-        if scale not in (terms_of if of_shard else (each,)):
+        terms_of = (constant.times(Scale(-1, 0)), constant.times(Scale(0, 1))) if constant else ()
+        if scale not in (terms_of if of_shard else (constant,)):
             return None
     return scale
 
 
 def _no_scale(values: Iterable[ShardValue]) -> Scale | None:
     """Return the scale of a function that has one of unscaled arguments alone."""
-    return UNIT if all(each.scale == UNIT for each in values) else None
+    return UNIT if all(value.scale == UNIT for value in values) else None
 
 
 def _product(powers: tuple[int, ...]) -> _Scales:
@@ -182,7 +182,7 @@ def _product(powers: tuple[int, ...]) -> _Scales:
 
 
 def _of_shard(call: Call) -> list[int]:
-    return [i for i, each in enumerate(call.inputs) if each.kind is not _SAME]
+    return [i for i, value in enumerate(call.inputs) if value.kind is not _SAME]
 
 
 def _select(call: Call) -> ShardValue:
@@ -204,8 +204,8 @@ _PRODUCT = _elementwise(_product((1, 1)), lambda call: len(_of_shard(call)) == 1
 
 
 def _times(call: Call) -> ShardValue:
-    zero = next((each for each in call.inputs if each.is_zero), None)
-    rows = any(each.kind is _ROWS for each in call.inputs)
+    zero = next((value for value in call.inputs if value.is_zero), None)
+    rows = any(value.kind is _ROWS for value in call.inputs)
     return _PRODUCT(call) if rows or zero is None else zero
 
 
@@ -228,7 +228,7 @@ def _reduction(scale: Scale | None) -> Rule:
             keeps = value.kind is _SAME or scale is not None
             return value if keeps else call.other()
         if value.axis not in axes:
-            gone = 0 if call.attrs.get("keepdims") else sum(each < value.axis for each in axes)
+            gone = 0 if call.attrs.get("keepdims") else sum(axis < value.axis for axis in axes)
             return value.moved(value.axis - gone)
         if scale is None or value.scale is None:
             return call.other()
@@ -252,10 +252,10 @@ def _along(axes: Callable[[Call], tuple[int, ...]], scales: _Scales) -> Rule:
     """
 
     def rule(call: Call) -> ShardValue:
-        rows = [each for each in call.inputs if each.kind is _ROWS]
+        rows = [value for value in call.inputs if value.kind is _ROWS]
         if not rows:
             return _NONLINEAR(call)
-        if any(each.axis != rows[0].axis or each.axis in axes(call) for each in rows):
+        if any(value.axis != rows[0].axis or value.axis in axes(call) for value in rows):
             return call.mixed()
         return replace(_elementwise(scales, lambda _: False)(_of_rank(call)), axis=rows[0].axis)
 
@@ -294,11 +294,11 @@ def _matrix_product(call: Call) -> ShardValue:
         else:
             is_summed = (from_end == 1) == ((number == 0) != turned[number])
             places.add("summed" if is_summed else ("row", "column")[number])
-    scaled = _PRODUCT(call._replace(inputs=tuple(_as_plain(each) for each in call.inputs)))
+    scaled = _PRODUCT(call._replace(inputs=tuple(_as_plain(value) for value in call.inputs)))
     if not places:
         return scaled if scaled.kind is not _OTHER else call.other()
-    sums = [each for each in call.inputs if each.kind in (_SUM, _OTHER)]
-    mixing = call.mixing.union(*(each.sources for each in sums))
+    sums = [value for value in call.inputs if value.kind in (_SUM, _OTHER)]
+    mixing = call.mixing.union(*(value.sources for value in sums))
     scale = _product((1, 1))(list(call.inputs)) or UNIT
     if places == {"summed"}:
         sources = frozenset([call.operation])
@@ -350,14 +350,14 @@ def _broadcast(call: Call) -> ShardValue:
 
 def _joined(call: Call) -> ShardValue:
     axis = call.attrs["axis"] % len(call.shape)
-    rows = [each for each in call.inputs if each.kind is _ROWS]
-    if rows and any(each.kind is not _ROWS for each in call.inputs) and rows[0].axis == axis:
+    rows = [value for value in call.inputs if value.kind is _ROWS]
+    if rows and any(value.kind is not _ROWS for value in call.inputs) and rows[0].axis == axis:
         return call.other()
     return _ADDED(_of_rank(call))
 
 
 def _stacked(call: Call) -> ShardValue:
-    moved = tuple(each.moved(each.axis + 1) for each in call.inputs)
+    moved = tuple(value.moved(value.axis + 1) for value in call.inputs)
     return _ADDED(_of_rank(call._replace(inputs=moved)))
 
 
@@ -367,7 +367,7 @@ def _sliced(call: Call) -> ShardValue:
         return value
     index = call.attrs["index"]
     axis = _axis_after(index, call.shapes[0], value.axis, call.examples)
-    turned = tuple(slice(None) if each == slice(None, None, -1) else each for each in index)
+    turned = tuple(slice(None) if item == slice(None, None, -1) else item for item in index)
     if axis is None and turned != index and len(call.shape) == len(call.shapes[0]):
         # Backwards along some axes, that of the examples among them.
         axis = _axis_after(turned, call.shapes[0], value.axis, call.examples)
@@ -383,7 +383,7 @@ def _axis_after(index: tuple[Any, ...], shape: Shape, axis: int, examples: int) 
             result += 1
             continue
         if item is Ellipsis:
-            skipped = len(shape) - sum(each not in (None, Ellipsis) for each in index)
+            skipped = len(shape) - sum(entry not in (None, Ellipsis) for entry in index)
             if source <= axis < source + skipped:
                 return result + axis - source
             source, result = source + skipped, result + skipped

@@ -4,7 +4,7 @@ Nothing is computed. If a constant may have been made from the sizes of shards a
 function is recorded again for other sizes, which shows how it follows from them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,14 +118,14 @@ class ShardRecorder(ShapeRecorder):
         # No graph is made, which would keep constants in the memory of a device.
         output = RecordedTensor(self, None, device, spec)
         number = len(self._calls)
-        constants = tuple([_number(each) for each in inputs])
+        constants = tuple([_number(tensor) for tensor in inputs])
         self._calls.append((op.name, constants))
         if self._earlier is not None:
             before = self._earlier._calls
             if number >= len(before) or before[number][0] != op.name:
                 raise NotAnalysed("The function computes otherwise for other sizes of a batch.")
             constants = before[number][1]
-        known = [self._known_of.get(each._id) for each in inputs]
+        known = [self._known_of.get(tensor._id) for tensor in inputs]
         call = Call(
             Operation(self.owners[-1][0], op.name, self.owners[-1][1]),
             tuple(
@@ -134,7 +134,7 @@ class ShardRecorder(ShapeRecorder):
                     for tensor, value, past in zip(inputs, known, constants, strict=True)
                 ]
             ),
-            tuple([each.shape for each in inputs]),
+            tuple([tensor.shape for tensor in inputs]),
             attrs,
             spec.shape,
             self.sizes.examples,
@@ -198,7 +198,7 @@ def _is_plain(number: float, sizes: Sizes) -> bool:
         if not abs(numerator) < _MOST:
             return False
         if abs(numerator - round(numerator)) <= 1e-6 * abs(numerator):
-            return not number or all(round(numerator) % each for each in sizes)
+            return not number or all(round(numerator) % size for size in sizes)
     return False
 
 
@@ -209,12 +209,29 @@ def _counts(tensor: Any) -> bool:
     return np.array_equal(np.asarray(tensor.numpy()).reshape(-1), np.arange(tensor.size))
 
 
+def recordings(others: Sequence[int]) -> Iterator[ShardRecorder]:
+    """Yield a recorder, and a second one if the recording by the first has constants in doubt.
+
+    What the last one knows is known.
+
+    Args:
+        others: Sizes that occur in the function besides those of batches.
+    """
+    earlier: ShardRecorder | None = None
+    for sizes in sizes_beside(others):
+        recorder = ShardRecorder(sizes, earlier)
+        yield recorder
+        if recorder.is_certain:
+            return
+        earlier = recorder
+
+
 def sizes_beside(others: Sequence[int]) -> tuple[Sizes, Sizes]:
     """Return two pairs of sizes that divide none of the others."""
     primes = [
-        each
-        for each in range(41, 400)
-        if all(each % n for n in range(2, int(each**0.5) + 1))
-        and all(other % each or not other for other in others)
+        number
+        for number in range(41, 400)
+        if all(number % n for n in range(2, int(number**0.5) + 1))
+        and all(other % number or not other for other in others)
     ]
     return Sizes(primes[2], primes[0]), Sizes(primes[3], primes[1])

@@ -28,7 +28,7 @@ from mirrored.training.shard_analysis.rules import RULES
 from mirrored.training.shard_analysis.shard_recorder import (
     NotAnalysed,
     ShardRecorder,
-    sizes_beside,
+    recordings,
 )
 from mirrored.training.shard_analysis.shard_values import (
     SAME,
@@ -94,9 +94,9 @@ class AnalysedBatch(GlobalBatch):
 
     def look_at(self, results: Any, *, rows: bool) -> None:
         """Note which operations mixed the rows of results, or summed what should be rows."""
-        for each in _nest.flatten(results):
-            if isinstance(each, Tensor):
-                value = self._recorder.value_known(each)
+        for tensor in _nest.flatten(results):
+            if isinstance(tensor, Tensor):
+                value = self._recorder.value_known(tensor)
                 found = value.mixing
                 if rows:
                     found |= value.sources | value.reordered
@@ -110,12 +110,8 @@ class AnalysedBatch(GlobalBatch):
         Raises:
             NotAdditive: One of them is neither a mean nor a sum, and no number to be logged.
         """
-        self._uses[use, replica] += 1
-        keys: Sequence[Any] = names
-        if not names:
-            keys = [(self._uses[use, replica], i) for i in range(len(values))]
-        for key, each in zip(keys, values, strict=True):
-            value = self._recorder.result_known(each)
+        for key, tensor in zip(self._keys(use, replica, values, names), values, strict=True):
+            value = self._recorder.result_known(tensor)
             self.mixing.update(dict.fromkeys(sorted(value.mixing)))
             scale = _scale_of_sum(value)
             own = frozenset(filter(_computes_across, value.mixing))
@@ -132,9 +128,9 @@ class AnalysedBatch(GlobalBatch):
 
     def note_means(self, values: Iterable[Tensor]) -> None:
         """Take values as means over a shard, whatever they were computed from."""
-        for each in values:
-            mixing = self._recorder.value_known(each).mixing
-            self._recorder.declare(each, ShardValue(Kind.SUM, scale=_MEAN, mixing=mixing))
+        for tensor in values:
+            mixing = self._recorder.value_known(tensor).mixing
+            self._recorder.declare(tensor, ShardValue(Kind.SUM, scale=_MEAN, mixing=mixing))
 
     def note_gradients(self, gradients: Any) -> None:
         """Note the gradients of the losses that were noted last, and sums as these are."""
@@ -143,17 +139,17 @@ class AnalysedBatch(GlobalBatch):
         if len(scales) > 1 and self._recorder.is_certain:
             raise NotAdditive(_refusal("loss", ShardValue(Kind.OTHER)))
         value = ShardValue(Kind.SUM, scale=next(iter(scales), _MEAN))
-        for each in gradients:
-            if isinstance(each, Tensor):
-                self._recorder.declare(each, value)
+        for tensor in gradients:
+            if isinstance(tensor, Tensor):
+                self._recorder.declare(tensor, value)
 
     def note_totals(self, values: Any) -> None:
         """Remember what is that of all replicas on each of them, as results of metrics are."""
         values = list(values)
         super().note_totals(values)
-        for each in values:
-            if isinstance(each, Tensor):
-                self._recorder.declare(each, SAME)
+        for tensor in values:
+            if isinstance(tensor, Tensor):
+                self._recorder.declare(tensor, SAME)
 
     def check_no_gradients(self, values: Any) -> None:
         """Leave the check to the step itself."""
@@ -276,24 +272,19 @@ def analysed(
         NotAdditive: A loss or a gradient of shards cannot be put together to that of the batch.
         NotAnalysed: The step cannot be recorded for other sizes.
     """
-    leaves = [each for each in _nest.flatten(list(arguments)) if each is not None]
-    shapes = [_spec_of(each).shape for each in leaves]
-    shapes += [each.shape for each in find([model, *model._walk()], Variable)]
-    earlier: ShardRecorder | None = None
-    for sizes in sizes_beside([size for shape in shapes for size in shape]):
-        recorder = ShardRecorder(sizes, earlier)
+    leaves = [leaf for leaf in _nest.flatten(list(arguments)) if leaf is not None]
+    shapes = [_spec_of(leaf).shape for leaf in leaves]
+    shapes += [variable.shape for variable in find([model, *model._walk()], Variable)]
+    for recorder in recordings([size for shape in shapes for size in shape]):
         batch = AnalysedBatch(recorder, refuses=refuses)
         try:
             with _as_one_replica(model, recorder, batch):
-                results = function(batch)(*(_shards(each, recorder) for each in arguments))
+                results = function(batch)(*(_shards(argument, recorder) for argument in arguments))
                 batch.look_at(results, rows=rows)
         except (NotAdditive, NotAnalysed):
             raise
         except Exception as error:
             raise NotAnalysed(f"{type(error).__name__}: {error}") from error
-        if recorder.is_certain:
-            break
-        earlier = recorder
     return Findings(batch.scales, tuple(batch.mixing), batch.uneven_logs)
 
 
@@ -314,8 +305,8 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
     """Run as the first replica of several that never meet, and leave no trace."""
     strategy, sizes = model.distribute_strategy, recorder.sizes
     layers = list(model._walk())
-    generators = find([vars(each) for each in layers], SeedGenerator)
-    marks = [current_rng_state().mark(), *(each.mark() for each in generators)]
+    generators = find([vars(layer) for layer in layers], SeedGenerator)
+    marks = [current_rng_state().mark(), *(generator.mark() for generator in generators)]
     context = ReplicaContext(strategy, 0, _Alone(strategy, recorder).merge)
     position = ShardPosition(
         object(), 0, 0, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
@@ -351,11 +342,11 @@ class _Alone:
         """Return what a replica receives where all of them meet."""
         name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
         if name == "_batch_all_reduce":
-            return [self._of_all(each) for each in args[1]]
+            return [self._of_all(value) for value in args[1]]
         if name == "_batch_all_gather":
             axis, values = args
             count = self._recorder.sizes.replicas
-            return [self._of_all(ops.concat([each] * count, axis)) for each in values], [
+            return [self._of_all(ops.concat([value] * count, axis)) for value in values], [
                 0 for _ in values
             ]
         if isinstance(owner, MirroredVariable):
@@ -402,20 +393,20 @@ def _named_calls(layers: Sequence[Any], owners: list[tuple[str, str]]) -> Iterat
         return run
 
     kinds = (Layer, Loss)
-    noted = [each for each in layers if isinstance(each, kinds) and "call" not in vars(each)]
-    for each in noted:
-        vars(each)["call"] = named(each)
+    noted = [layer for layer in layers if isinstance(layer, kinds) and "call" not in vars(layer)]
+    for layer in noted:
+        vars(layer)["call"] = named(layer)
     try:
         yield
     finally:
-        for each in noted:
-            vars(each).pop("call", None)
+        for layer in noted:
+            vars(layer).pop("call", None)
 
 
 def _losses_of(model: Any) -> list[Loss]:
     compilation = model._compilation
     outputs = None if compilation is None else compilation.outputs
-    return [] if outputs is None else find([each.loss for each in outputs.outputs], Loss)
+    return [] if outputs is None else find([output.loss for output in outputs.outputs], Loss)
 
 
 def report(model: Any, findings: Findings) -> None:

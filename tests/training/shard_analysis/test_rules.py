@@ -11,7 +11,7 @@ import pytest
 import mirrored as mr
 from mirrored.ops.op import OPS
 from mirrored.training.shard_analysis.rules import RULES
-from mirrored.training.shard_analysis.shard_recorder import ShardRecorder, sizes_beside
+from mirrored.training.shard_analysis.shard_recorder import recordings, sizes_beside
 from mirrored.training.shard_analysis.shard_values import Kind, Scale, ShardValue
 
 RNG = np.random.default_rng(3)
@@ -109,14 +109,9 @@ MIXING: dict[str, tuple[Expression, str]] = {
 
 def known(expression: Expression) -> ShardValue:
     """Return what is known of an expression of rows of four features."""
-    earlier = None
-    for sizes in sizes_beside([4, 5]):
-        recorder = ShardRecorder(sizes, earlier)
+    for recorder in recordings([4, 5]):
         with recorder.recording():
             result = expression(recorder.shard(mr.TensorSpec((4,), mr.float64)))
-        if recorder.is_certain:
-            break
-        earlier = recorder
     return recorder.result_known(result)
 
 
