@@ -48,10 +48,10 @@ def text_of(value: Any) -> str:
     if isinstance(value, float):
         return repr(float(f"{value:.7g}"))
     if isinstance(value, Mapping):
-        items = [f"{text_of(k)}: {text_of(each)}" for k, each in [*value.items()][:_LONGEST]]
+        items = [f"{text_of(k)}: {text_of(item)}" for k, item in [*value.items()][:_LONGEST]]
         return f"{{{_joined(items, len(value))}}}"
     if isinstance(value, list | tuple):
-        text = _joined([text_of(each) for each in value[:_LONGEST]], len(value))
+        text = _joined([text_of(item) for item in value[:_LONGEST]], len(value))
         return f"[{text}]" if isinstance(value, list) else f"({text})"
     shape = getattr(value, "shape", None)
     if shape is not None:
@@ -59,7 +59,7 @@ def text_of(value: Any) -> str:
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):  # A function, a method or a class.
         return name.rpartition("<locals>.")[2]
-    silent = "__repr__" not in {key for each in type(value).__mro__[:-1] for key in vars(each)}
+    silent = "__repr__" not in {key for base in type(value).__mro__[:-1] for key in vars(base)}
     return f"<{type(value).__name__}>" if silent else repr(value)
 
 
@@ -82,10 +82,10 @@ def _defaults(cls: type) -> dict[str, Any]:
     for owner in cls.__mro__:
         if "__init__" in vars(owner) and owner is not object:
             parameters = inspect.signature(vars(owner)["__init__"]).parameters.values()
-            for each in list(parameters)[1:]:
-                if each.kind in _NAMED:
-                    found.setdefault(each.name, each.default)
-            if all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in parameters):
+            for parameter in list(parameters)[1:]:
+                if parameter.kind in _NAMED:
+                    found.setdefault(parameter.name, parameter.default)
+            if all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters):
                 break
     return found
 

@@ -39,6 +39,7 @@ OTHERS = {
     "keras.initializers.TruncatedNormal()(shape)",
     "logging.getLogger('mirrored')",
     "model.summary()",
+    "numpy.linalg.eig(x.numpy())",
     "profiler.trace(filepath)",
     "x.assign(value)",
     "x.numpy()",

@@ -76,12 +76,8 @@ class Column:
                 raise ValueError(field)
             if self.dtype.kind == "f":
                 return np.asarray(float(field), self.dtype)
-            value = int(field)
-            if (
-                not -(2 ** (8 * self.dtype.itemsize - 1))
-                <= value
-                < 2 ** (8 * self.dtype.itemsize - 1)
-            ):
+            value, limits = int(field), np.iinfo(self.dtype)
+            if not limits.min <= value <= limits.max:
                 raise ValueError("out of range")
             return np.asarray(value, self.dtype)
         except ValueError as error:
@@ -219,7 +215,7 @@ class CsvDataset(Dataset[Any]):
         select_cols: Sequence[int] | None = None,
         exclude_cols: Sequence[int] | None = None,
     ) -> None:
-        columns = [Column(each) for each in record_defaults]
+        columns = [Column(default) for default in record_defaults]
         if select_cols is not None and exclude_cols is not None:
             raise InvalidArgumentError(
                 "Either select_cols or exclude_cols should be specified, not both."
@@ -412,13 +408,13 @@ def _places(names: list[str], chosen: Sequence[Any] | None) -> list[int]:
     """Return the numbers of the columns that are read."""
     if chosen is None:
         return [*range(len(names))]
-    unknown = [each for each in chosen if not isinstance(each, int) and each not in names]
+    unknown = [column for column in chosen if not isinstance(column, int) and column not in names]
     if unknown:
         raise ValueError(
             f"Value '{unknown[0]}' in `select_columns` is none of the columns. Received: columns "
             f"{names}"
         )
-    return sorted(each if isinstance(each, int) else names.index(each) for each in chosen)
+    return sorted(column if isinstance(column, int) else names.index(column) for column in chosen)
 
 
 class _Inferred:
@@ -452,7 +448,7 @@ class _Inferred:
                             f"column {names[place]!r}. Leave it out by `select_columns`, or map "
                             "its strings to numbers with pandas."
                         )
-        return [np.zeros((), _INFERRED[each])[()] for each in found]
+        return [np.zeros((), _INFERRED[index])[()] for index in found]
 
     def _rows(self, most: int | None, encoding: str) -> Iterator[list[str]]:
         count = 0

@@ -53,8 +53,8 @@ def _messages() -> dict[str, Any]:
         ("int64_list", 3, one, part, f"{scope}Int64List"),
     )
     feature.oneof_decl.add(name="kind")
-    for each in feature.field:
-        each.oneof_index = 0
+    for kind in feature.field:
+        kind.oneof_index = 0
     features = message("Features", ("feature", 1, many, part, f"{scope}Features.FeatureEntry"))
     entry = features.nested_type.add(name="FeatureEntry")
     entry.options.map_entry = True
@@ -64,10 +64,10 @@ def _messages() -> dict[str, Any]:
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
-        each.name: message_factory.GetMessageClass(
-            pool.FindMessageTypeByName(f"mirrored.tfrecords.{each.name}")
+        message.name: message_factory.GetMessageClass(
+            pool.FindMessageTypeByName(f"mirrored.tfrecords.{message.name}")
         )
-        for each in file.message_type
+        for message in file.message_type
     }
 
 
@@ -163,12 +163,12 @@ def _parsed(serialized: Any, features: Any, example_names: Any) -> tuple[dict[st
     strings = serialized.numpy() if isinstance(serialized, StringTensor) else serialized
     given = [strings] if alone else list(np.ravel(np.asarray(strings, object)))
     rows: list[list[NDArray[Any]]] = []
-    for index, each in enumerate(given):
+    for index, record in enumerate(given):
         try:
-            example = Example.FromString(each)
+            example = Example.FromString(record)
         except Exception as error:
             raise InvalidArgumentError(
-                f"Could not parse example input, value: {each!r:.100}, in example {index}. Give "
+                f"Could not parse example input, value: {record!r:.100}, in example {index}. Give "
                 "what `Example.SerializeToString()` returned."
             ) from error
         rows.append([parser.read(example.features.feature, index) for parser in parsers])

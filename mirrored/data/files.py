@@ -21,11 +21,11 @@ def names_of(given: Any, what: str) -> list[str]:
         TypeError: It is something else.
     """
     if isinstance(given, StringTensor):
-        return [os.fsdecode(each) for each in given._array.ravel()]
+        return [os.fsdecode(name) for name in given._array.ravel()]
     if isinstance(given, bytes | str | os.PathLike):
         return [os.fsdecode(given)]
     if isinstance(given, Iterable):
-        return [name for each in given for name in names_of(each, what)]
+        return [name for item in given for name in names_of(item, what)]
     raise TypeError(
         f"`{what}` must be a `mr.data.Dataset` of strings, or a path or a list of paths. Received: "
         f"{given!r:.200}."
@@ -38,8 +38,8 @@ def matching(patterns: Any) -> list[str]:
     Raises:
         InvalidArgumentError: There is none.
     """
-    wanted = [as_path(each, "file") for each in names_of(patterns, "file_pattern")]
-    found = sorted({name for each in wanted for name in glob.glob(each)})
+    wanted = [as_path(pattern, "file") for pattern in names_of(patterns, "file_pattern")]
+    found = sorted({name for pattern in wanted for name in glob.glob(pattern)})
     if not found:
         raise InvalidArgumentError(f"No files matched pattern: {', '.join(wanted)}")
     return found

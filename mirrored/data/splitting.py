@@ -80,7 +80,7 @@ def _columns_of(dataset: Dataset[Any]) -> Any:
     if not elements:
         raise ValueError(_EMPTY)
     leaves = zip(*map(_nest.flatten, elements), strict=True)
-    return _nest.pack_like(elements[0], [np.stack(each) for each in leaves])
+    return _nest.pack_like(elements[0], [np.stack(column) for column in leaves])
 
 
 _EMPTY = (

@@ -43,8 +43,8 @@ class GraphLines:
         self._sums_by_name = _sums_by_name(graph)
         self._joins = _joins(graph)
         self._foreign = _depending(graph, self._is_foreign())
-        first = [each for each in graph.inputs if each.replica <= 0]
-        self._inputs = {id(each): i for i, each in enumerate(first)}
+        first = [value for value in graph.inputs if value.replica <= 0]
+        self._inputs = {id(value): i for i, value in enumerate(first)}
 
     def sums(self) -> list[str]:
         """Return a line per sum over workers."""
@@ -124,7 +124,7 @@ class GraphLines:
                 continue
             numbers[key] = len(numbers) + 1
             inputs = () if is_sum else tuple(map(text, node.inputs))
-            of_sum = any(each.node is not None and _is_sum(each.node) for each in node.inputs)
+            of_sum = any(value.node is not None and _is_sum(value.node) for value in node.inputs)
             dropped = _OF_DRAWS if node.op.random else _OF_ROWS if of_sum else ()
             settings = [
                 (name, plain)
@@ -181,7 +181,7 @@ def _depending(graph: Graph, begins: Callable[[Node], bool]) -> set[int]:
     """
     found: set[int] = set()
     for node in graph.nodes:
-        inherits = not _is_sum(node) and any(id(each.node) in found for each in node.inputs)
+        inherits = not _is_sum(node) and any(id(value.node) in found for value in node.inputs)
         if inherits or begins(node):
             found.add(id(node))
     return found
@@ -196,7 +196,7 @@ def _makers(nodes: Iterable[Node], is_end: Callable[[Node], bool]) -> set[int]:
         if id(node) not in found:
             found.add(id(node))
             if not is_end(node):
-                stack += [each.node for each in node.inputs if each.node is not None]
+                stack += [value.node for value in node.inputs if value.node is not None]
     return found
 
 
@@ -209,7 +209,7 @@ def _plain(value: Any) -> str | None:
     if isinstance(value, slice):
         return _plain((value.start, value.stop, value.step))
     if isinstance(value, tuple | list):
-        return str([_plain(each) for each in value])
+        return str([_plain(item) for item in value])
     if isinstance(value, np.ndarray | np.generic):
         return _check(np.asarray(value))
     return None

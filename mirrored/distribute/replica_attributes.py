@@ -37,7 +37,7 @@ class ReplicaAttribute:
         """
         context = one_of_several()
         if context is None:
-            return PerReplica(None if each is _MISSING else each for each in self.by_replica)
+            return PerReplica(None if value is _MISSING else value for value in self.by_replica)
         value = self.before
         if context._strategy.local_replicas == len(self.by_replica):
             value = self.by_replica[context._number]
@@ -90,5 +90,5 @@ def _holds_tensors(value: Any) -> bool:
     if isinstance(value, list | dict) and not value:
         return True
     leaves = _nest.flatten(value)
-    found = any(isinstance(each, Tensor) for each in leaves)
-    return found and not any(isinstance(each, Part) for each in leaves)
+    found = any(isinstance(leaf, Tensor) for leaf in leaves)
+    return found and not any(isinstance(leaf, Part) for leaf in leaves)

@@ -29,8 +29,8 @@ class ReplicaTensors:
 
     def __init__(self, arguments: Sequence[Any]) -> None:
         own = [
-            {leaf._id for leaf in _nest.flatten(each) if isinstance(leaf, Tensor)}
-            for each in arguments
+            {leaf._id for leaf in _nest.flatten(argument) if isinstance(leaf, Tensor)}
+            for argument in arguments
         ]
         count = Counter(number for ids in own for number in ids)
         self._replicas = {
@@ -96,8 +96,8 @@ class ReplicaTensors:
         Raises:
             RuntimeError: It has one of another replica.
         """
-        tensors = (each for each in _nest.flatten(structure) if isinstance(each, Tensor))
-        owners = {self.replica_of(each): each for each in tensors}
+        tensors = (tensor for tensor in _nest.flatten(structure) if isinstance(tensor, Tensor))
+        owners = {self.replica_of(tensor): tensor for tensor in tensors}
         for owner, tensor in owners.items():
             if owner is not None and owner != replica:
                 raise RuntimeError(
@@ -138,12 +138,12 @@ class ReplicaListener:
         depends = False
         if op.name in _UPDATES:  # The first input is what a variable has, whoever computed it.
             inputs = inputs[1:]
-        for each in inputs:  # A generator would take longer, in each op.
-            owner = self._tensors.replica_of(each)
+        for tensor in inputs:  # A generator would take longer, in each op.
+            owner = self._tensors.replica_of(tensor)
             if owner is not None:
                 depends = True
                 if owner != self._replica:
-                    self._tensors.check(each, self._replica)
+                    self._tensors.check(tensor, self._replica)
         if op.name in _UPDATES:
             return
         if (depends and op not in _SHARED) or op.random:
@@ -158,8 +158,8 @@ class ReplicaListener:
     def on_custom_call(self, call: CustomCall) -> None:
         """Check the inputs of a function with a gradient of its own, and note its outputs."""
         if self._tensors.check(call.inputs, self._replica):
-            for each in call.outputs:
-                self._tensors.note(each, self._replica)
+            for tensor in call.outputs:
+                self._tensors.note(tensor, self._replica)
 
 
 def _holder(tensor: Tensor) -> str:
@@ -167,6 +167,6 @@ def _holder(tensor: Tensor) -> str:
     for owner in gc.get_objects():
         if isinstance(owner, Part) and hasattr(owner, "__dict__"):
             for name, value in vars(owner).items():
-                if any(each is tensor for each in _nest.flatten(value)):
+                if any(leaf is tensor for leaf in _nest.flatten(value)):
                     return f"the attribute {name!r} of {owner!r}"
     return "a list, a dict, a closure or a global"

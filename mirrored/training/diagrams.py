@@ -202,7 +202,7 @@ def _has_pydot() -> bool:
 
 def _escaped(text: str) -> str:
     """Return text as a field of a record of Graphviz."""
-    return "".join(f"\\{each}" if each in '{}|<>"\\' else each for each in text)
+    return "".join(f"\\{character}" if character in '{}|<>"\\' else character for character in text)
 
 
 # ---------------------------------------------------------------------------- boxes and edges
@@ -250,7 +250,7 @@ def _edges(model: Network, callees: list[Any], expand: bool) -> Iterator[tuple[A
         for source, target in itertools.pairwise(callees):
             yield (_end(source, 0), _begin(target, 0)) if expand else (source, target)
         return
-    for node in (each for group in part.order.by_depth for each in group):
+    for node in (node for group in part.order.by_depth for node in group):
         for index, tensor in enumerate(node.inputs):
             source, target = tensor.node.callee, node.callee
             yield (
@@ -306,9 +306,9 @@ def _shapes(callee: Any, which: str) -> str:
     if not isinstance(callee, Layer):
         node = callee._inbound_nodes[0]
         tensors = node.inputs if which == "input" else node.outputs
-        return ", ".join(str(each._shape) for each in tensors)
+        return ", ".join(str(tensor._shape) for tensor in tensors)
     try:
-        return ", ".join(str(each) for each in shapes_in(getattr(callee, f"{which}_shape")))
+        return ", ".join(str(shape) for shape in shapes_in(getattr(callee, f"{which}_shape")))
     except AttributeError:  # It was built but never called.
         return "?"
 
@@ -316,8 +316,8 @@ def _shapes(callee: Any, which: str) -> str:
 def _dtypes(callee: Any) -> str:
     if isinstance(callee, Layer):
         known = _nest.flatten(callee._output_dtype)
-        return ", ".join(each.name for each in known if each is not None) or "?"
-    return ", ".join(each._dtype.name for each in callee._inbound_nodes[0].outputs)
+        return ", ".join(activation.name for activation in known if activation is not None) or "?"
+    return ", ".join(output._dtype.name for output in callee._inbound_nodes[0].outputs)
 
 
 # ---------------------------------------------------------------------------- SVG
@@ -341,10 +341,10 @@ def _svg(found: Diagram, rankdir: str) -> str:
         '<rect width="100%" height="100%" fill="white"/>',
     ]
     for name, layers in found.groups:
-        left = min(places[each][0] for each in layers) - _MARGIN
-        top = min(places[each][1] for each in layers) - _LINE
-        right = max(places[each][0] + sizes[each][0] for each in layers) + _MARGIN
-        bottom = max(places[each][1] + sizes[each][1] for each in layers) + _MARGIN
+        left = min(places[layer][0] for layer in layers) - _MARGIN
+        top = min(places[layer][1] for layer in layers) - _LINE
+        right = max(places[layer][0] + sizes[layer][0] for layer in layers) + _MARGIN
+        bottom = max(places[layer][1] + sizes[layer][1] for layer in layers) + _MARGIN
         parts.append(
             f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
             f'height="{bottom - top:.1f}" fill="none" stroke="gray" stroke-dasharray="4"/>'
@@ -402,7 +402,7 @@ def _places(
     for layer, depth in depths.items():
         rows.setdefault(depth, []).append(layer)
     spans = {
-        depth: sum(sizes[each][beside] for each in row) + _GAP * (len(row) - 1)
+        depth: sum(sizes[layer][beside] for layer in row) + _GAP * (len(row) - 1)
         for depth, row in rows.items()
     }
     widest = max(spans.values(), default=0.0)
@@ -413,6 +413,6 @@ def _places(
         for layer in rows[depth]:
             places[layer] = (position, offset) if across else (offset, position)
             offset += sizes[layer][beside] + _GAP
-        position += max(sizes[each][along] for each in rows[depth]) + _GAP
+        position += max(sizes[layer][along] for layer in rows[depth]) + _GAP
     whole = (position, widest + 2 * _GAP)
     return places, *(whole if across else whole[::-1])

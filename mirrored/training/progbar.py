@@ -119,4 +119,4 @@ class Progbar:
         if self.verbose:
             of = "" if self.target is None else f"/{self.target}"
             count = f"{self._done}{of} {self.unit_name}s"
-            write_line(" - ".join(each for each in (count, f"{seconds:.1f}s", values) if each))
+            write_line(" - ".join(part for part in (count, f"{seconds:.1f}s", values) if part))

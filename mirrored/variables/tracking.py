@@ -42,7 +42,7 @@ class Tracker:
         self._parts: dict[int, weakref.ref[Any]] = {}
 
     def __getstate__(self) -> list[Any]:
-        return [part for each in self._parts.values() if (part := each()) is not None]
+        return [part for reference in self._parts.values() if (part := reference()) is not None]
 
     def __setstate__(self, parts: list[Any]) -> None:
         self.notify, self._parts = None, {}
@@ -64,9 +64,9 @@ class Tracker:
                 parts[key] = weakref.ref(value, lambda _: parts.pop(key, None))
             return value
         if kind is tuple:
-            return tuple([self.track(each) for each in value])
+            return tuple([self.track(item) for item in value])
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return kind(*[self.track(each) for each in value])
+            return kind(*[self.track(item) for item in value])
         if kind is list or (kind is TrackedList and value._tracker is not self):
             return TrackedList(value, self)
         if kind is dict or (kind is TrackedDict and value._tracker is not self):
@@ -88,8 +88,8 @@ class Tracker:
             parts: The parts, each once.
         """
         left: dict[int, _Part] = {}
-        for each in parts:
-            left[id(each)] = each
+        for part in parts:
+            left[id(part)] = part
         known: list[_Part] = []
         for key in self._parts:
             if key in left:
@@ -138,19 +138,19 @@ class TrackedList(list[Any]):
 
     def __init__(self, values: Iterable[Any], tracker: Tracker) -> None:
         self._tracker = tracker
-        super().__init__([tracker.track(each) for each in values])
+        super().__init__([tracker.track(value) for value in values])
 
     def _added(self, values: Iterable[Any]) -> None:
         if self._tracker is not None:
-            for each in values:
-                self._tracker.track(each)
+            for value in values:
+                self._tracker.track(value)
             if self._tracker.notify is not None:
                 self._tracker.notify()
 
     def _removed(self, values: Iterable[Any]) -> None:
         if self._tracker is not None:
-            for each in values:
-                self._tracker.untrack(each)
+            for value in values:
+                self._tracker.untrack(value)
 
     def append(self, value: Any) -> None:
         """Add an item at the end."""
@@ -210,7 +210,7 @@ class TrackedDict(dict[Any, Any]):
     def __init__(self, values: Mapping[Any, Any], tracker: Tracker | None = None) -> None:
         self._tracker = tracker
         if tracker is not None:
-            values = {key: tracker.track(each) for key, each in values.items()}
+            values = {key: tracker.track(value) for key, value in values.items()}
         super().__init__(values)
 
     def __setitem__(self, key: Any, value: Any) -> None:

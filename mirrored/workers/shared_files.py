@@ -48,19 +48,19 @@ def check_room(environment: Mapping[str, str] = os.environ) -> None:
         raise ResourceExhaustedError(too_little(free, count, _PER_WORKER))
 
 
-def too_little(free: int, workers: int, each: int) -> str:
+def too_little(free: int, workers: int, bytes_per_worker: int) -> str:
     """Return the text of the error that memory to share is short.
 
     Args:
         free: The bytes that are free.
         workers: How many workers share it.
-        each: The bytes that one of them needs.
+        bytes_per_worker: The bytes that one of them needs.
     """
     return (
         f"The workers of a host share memory in {FOLDER}, where too little is free. Received: "
-        f"{free} bytes, for {workers} workers that need {each} each. Make it larger (in containers "
-        f"by `--shm-size`), or remove files there that no running program uses, such as "
-        f"`{_NAMES[0]}*` of a job that was killed."
+        f"{free} bytes, for {workers} workers that need {bytes_per_worker} each. Make it larger "
+        f"(in containers by `--shm-size`), or remove files there that no running program uses, "
+        f"such as `{_NAMES[0]}*` of a job that was killed."
     )
 
 

@@ -218,6 +218,50 @@ def test_losses_of_shards_add_up(name: str) -> None:
         same(trained(1, kind, 4, **options), trained(3, kind, 4, eager=kind is Step, **options))
 
 
+def _pairs(p: Any) -> Any:
+    return mr.reduce_mean(mr.matmul(p, p, transpose_b=True))
+
+
+def _mixed_up(p: Any) -> Any:
+    return mr.reduce_mean((p + mr.reverse(p, [0])) ** 2)
+
+
+def _of_four(p: Any) -> Any:
+    return mr.reduce_mean(mr.ones((4, 1), "float64")[: p.shape[0]] * p)
+
+
+# What a step makes of its shard's predictions, and what is said of it: an error, or a warning.
+ACROSS: dict[str, tuple[Callable[[Any], Any], type[Exception] | None, str]] = {
+    "pairs": (_pairs, ValueError, "Received: a value made by MatMul in the step."),
+    "mixed up": (_mixed_up, None, "StridedSlice in the step combines the examples"),
+    "of one size": (_of_four, None, "could not be recorded for shards of other sizes"),
+}
+
+
+@pytest.mark.parametrize(("function", "error", "text"), ACROSS.values(), ids=ACROSS)
+def test_steps_that_look_across_their_shard(
+    function: Any, error: Any, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Step(mr.Model):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            x, _ = data
+            with mr.GradientTape() as tape:
+                loss = function(self(x, training=True))
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+            return {"loss": loss}
+
+    if error is not None:
+        with pytest.raises(error, match=re.escape(text)):
+            trained(3, Step, 4, weights=None)
+        return
+    trained(1, Step, 4, weights=None)
+    assert text not in caplog.text
+    trained(3, Step, 4, weights=None)
+    warned = [each.getMessage() for each in caplog.records if text in each.getMessage()]
+    assert len(warned) == 1
+
+
 def test_numbers_that_shards_do_not_add_up_to_are_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

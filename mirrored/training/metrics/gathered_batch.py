@@ -77,11 +77,11 @@ def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list
     """
     context, batch = _required_part()
     columns = _Columns()
-    taken = [(metric, [columns.take(each) for each in given]) for metric, given in calls]
+    taken = [(metric, [columns.take(argument) for argument in given]) for metric, given in calls]
 
     def merged(strategy: ReplicaStrategy, parts: Sequence[Any]) -> list[Any]:
         with only(), devices.device("CPU:0"):
-            whole = [_joined(strategy, each) for each in parts]
+            whole = [_joined(strategy, part) for part in parts]
             with GlobalBatch([batch.examples]).in_force(), outside_scopes(), writing_once():
                 return [function(m, *[_with_notes(whole, i) for i in given]) for m, given in taken]
 
