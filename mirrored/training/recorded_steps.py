@@ -16,6 +16,7 @@ from mirrored.distribute import PerReplica, Strategy
 from mirrored.distribute.sharding import Sharding, sharding_of_span
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
+from mirrored.optim import Optimizer
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.program.results import Results
 from mirrored.training.eager_steps import Take, column_dtypes
@@ -38,7 +39,8 @@ class RecordedSteps:
         self._model = model
         self._strategy = model.distribute_strategy
         self._traces = model._traces
-        self._identity, self._kept = _identity(model)
+        self._optimizers = optimizers_of(model)
+        self._identity, self._kept = _identity(model, self._optimizers)
         self._stepped = False
         self._weighed = False
         self._is_own: dict[str, bool] = {}
@@ -123,12 +125,11 @@ class RecordedSteps:
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
         """Take back the slots that were made for a first step which then failed."""
-        optimizers = optimizers_of(self._model)
-        known, self._stepped = [each.slots() for each in optimizers], False
+        known, self._stepped = [optimizer.slots() for optimizer in self._optimizers], False
         try:
             yield
         except BaseException:
-            for optimizer, before in zip(optimizers, known, strict=True):
+            for optimizer, before in zip(self._optimizers, known, strict=True):
                 if not self._stepped and optimizer.slots().keys() != before.keys():
                     optimizer.restore_slots(before)
                     self._traces.clear()
@@ -239,14 +240,16 @@ class RecordedSteps:
 _SETTINGS = (bool, int, float, str, type(None))
 
 
-def _identity(model: SteppedNetwork) -> tuple[tuple[Any, ...], list[Any]]:
+def _identity(
+    model: SteppedNetwork, optimizers: Sequence[Optimizer]
+) -> tuple[tuple[Any, ...], list[Any]]:
     """Return what a recorded step of a model depends on beside the batch, and whose ids are in it.
 
     Whoever keeps the first keeps the second, or another object could have an id of it. (But for the
     compilation: with another one all traces go.)
     """
-    optimizers = [inner for each in optimizers_of(model) for inner in each.within]
-    settings = [(i, vars(each)) for i, each in enumerate(optimizers)]
+    rules = [inner for optimizer in optimizers for inner in optimizer.within]
+    settings = [(i, vars(rule)) for i, rule in enumerate(rules)]
     held: list[Any] = []
     trained: list[bool] = []
     for layer, weights in model._walk_with(Variable):
