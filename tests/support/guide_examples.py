@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 _COPIED = ("mirrored", "layers", "optim", "tests", "docs", "pyproject.toml")
 _SECTION = re.compile(r"^## How to add an? (\w+)\n(.*?)^```python\n(.*?)^```\n", re.DOTALL | re.M)
-_NAMED = re.compile(r"[\w/.]*\w/[\w-]+\.(?:py|md|toml|h)\b|pyproject\.toml")
+_NAMED = re.compile(r"[\w/.]*\w/[\w-]+\.(?:py|md|toml|h)\b")
 
 # What a section adds: the file of its code, the package and the public module that name it, and
 # lines in other files, each after what matches a pattern first.
@@ -26,7 +26,6 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         ("cbrt",),
         (
             _row("Operations, tensors and dtypes", "`cbrt`"),
-            ("pyproject.toml", r'"(?=add_n \|)', "cube_roots | "),
             (
                 "mirrored/backends/cuda/expressions.py",
                 r"\nEXPRESSIONS.*\n",
@@ -121,7 +120,6 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         ("StopAtLoss",),
         (
             _row("Callbacks", "`StopAtLoss`"),
-            ("pyproject.toml", r'"(?=csv_logger \|)', "stop_at_loss | "),
             (
                 "tests/training/callbacks/test_travel.py",
                 r"\nMADE.*\n",
