@@ -12,6 +12,7 @@ from mirrored import _nest
 from mirrored._arguments import explained
 from mirrored.ops import TensorSpec, as_dtype
 from mirrored.ops.conversion import is_tensor
+from mirrored.ops.spec import is_any_shape
 from mirrored.ops.strings import StringSpec
 
 
@@ -164,4 +165,4 @@ def signature_of(types: Any, shapes: Any) -> Any:
     if isinstance(types, list | tuple):
         each = [None] * len(types) if shapes is None else shapes
         return tuple(signature_of(t, s) for t, s in zip(types, each, strict=True))
-    return LeafSpec(None if shapes is None else tuple(shapes), as_dtype(types))
+    return LeafSpec(None if is_any_shape(shapes) else tuple(shapes), as_dtype(types))

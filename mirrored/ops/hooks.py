@@ -14,7 +14,7 @@ from mirrored._contexts import Within
 from mirrored.devices import Device, make_none_where, placed_as, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.op import Op
-from mirrored.ops.spec import DType, Shape, TensorSpec, as_shape
+from mirrored.ops.spec import DType, Shape, TensorSpec, as_shape, is_any_shape
 from mirrored.ops.tensor import Operators, Tensor, new_id
 
 
@@ -307,7 +307,7 @@ class UnknownShape(Operators):
         """
         if self._tensor is not None:
             self._tensor.set_shape(shape)
-        elif shape is not None and None not in tuple(shape):
+        elif not is_any_shape(shape) and None not in tuple(shape):
             self._tensor = self._shaped(TensorSpec(as_shape(shape), self._dtype), False)
 
     def reshaped(self, shape: Shape) -> Tensor:

@@ -115,7 +115,7 @@ def _laid_out(value: Any, tensors: list[Tensor]) -> str:
 
     def mark(leaf: Any) -> Any:
         if isinstance(leaf, TensorShape):
-            return _Mark(f"TensorShape({list(leaf)})")
+            return _Mark(f"TensorShape({leaf.dims})")
         if not is_tensor(leaf):
             return leaf
         place = len(tensors)

@@ -33,6 +33,7 @@ from mirrored.ops.spec import (
     int8,
     int32,
     int64,
+    is_any_shape,
     shape_text,
     uint8,
 )
@@ -339,7 +340,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     if isinstance(x, UnknownShape):
         x.set_shape(shape)
     tensor = adopt(x, None)
-    sizes = tensor.shape if shape is None else tuple(shape)
+    sizes = tensor.shape if is_any_shape(shape) else tuple(shape)
     if not has_shape(tensor.shape, sizes):
         raise InvalidArgumentError(
             f"Shape of tensor {name or 'x'} {shape_text(tensor.shape)} is not compatible with "

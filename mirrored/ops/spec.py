@@ -92,7 +92,7 @@ class TensorSpec(_Spec):
 
     def __new__(cls, shape: Any, dtype: Any = float32, name: str | None = None) -> Self:
         """Return it; what is of a tensor, and so in order already, goes right through."""
-        if not isinstance(shape, tuple) and shape is not None:
+        if type(shape) is not tuple:  # Those of most tensors are.
             shape = _open_shape(shape)
         if not isinstance(dtype, np.dtype):
             dtype = as_dtype(dtype)
@@ -198,8 +198,21 @@ class _NamedSpec(TensorSpec):
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
 
 
-def _open_shape(shape: Any) -> tuple[Any, ...]:
+def is_any_shape(shape: Any) -> bool:
+    """Return whether a user wrote None, or a `TensorShape` of an unknown number of axes.
+
+    Args:
+        shape: What stands for a shape.
+    """
+    return shape is None or getattr(shape, "rank", 0) is None
+
+
+def _open_shape(shape: Any) -> tuple[Any, ...] | None:
     """Return sizes that a user wrote, some of which may be None, as a tuple."""
+    if is_any_shape(shape):
+        return None
+    if isinstance(shape, tuple):
+        return shape
     sizes = [shape] if isinstance(shape, int | np.integer) else shape
     if not isinstance(sizes, list | np.ndarray):
         raise TypeError(
@@ -370,7 +383,7 @@ def has_shape(shape: Shape, wanted: Sequence[int | None]) -> bool:
     return len(shape) == len(wanted) and all(size in (None, own) for size, own in sizes)
 
 
-def check_shape(what: str, shape: Shape, supplied: Sequence[int | None] | None) -> None:
+def check_shape(what: str, shape: Shape, supplied: Any) -> None:
     """Raise ValueError unless a shape has the sizes that `set_shape` was called with.
 
     Args:
@@ -378,7 +391,7 @@ def check_shape(what: str, shape: Shape, supplied: Sequence[int | None] | None) 
         shape: Its shape.
         supplied: The sizes, of which None stands for any; None: any shape.
     """
-    if supplied is not None and not has_shape(shape, tuple(supplied)):
+    if not is_any_shape(supplied) and not has_shape(shape, tuple(supplied)):
         raise ValueError(
             f"{what}'s shape {shape_text(shape)} is not compatible with supplied shape "
             f"[{','.join(map(str, supplied))}]."

@@ -6,7 +6,7 @@ Inside the library shapes are plain tuples, which are quicker.
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any, NoReturn, Self, SupportsIndex, overload
+from typing import Any, NoReturn, Self, SupportsIndex, cast, overload
 
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
@@ -22,14 +22,15 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
     """The size of each axis, None where it is not known: a tuple that can be asked about itself.
 
     It equals a tuple or a list of the same sizes, prints as a tuple, and is false where it has no
-    axes. How many axes there are is always known.
+    axes. `TensorShape(None)` has an unknown number of axes: its `rank` is None, and it has no
+    length and no sizes.
 
     Args:
-        dims: The sizes: integers of 0 or more, or None; or one of them.
+        dims: The sizes: integers of 0 or more, or None; or one of them. None: any number of axes.
 
     Raises:
         TypeError: A size is something else.
-        ValueError: A size is below 0, or `dims` is None.
+        ValueError: A size is below 0.
 
     Example:
         >>> import mirrored as mr
@@ -44,6 +45,8 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
 
     def __new__(cls, dims: Any) -> Self:
         """Return the shape, once its sizes are checked."""
+        if dims is None or isinstance(dims, _UnknownShape):
+            return cast(Self, tuple.__new__(_UnknownShape))
         return tuple.__new__(cls, dims if isinstance(dims, TensorShape) else _sizes(dims))
 
     __hash__ = tuple.__hash__
@@ -124,9 +127,9 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         Args:
             other: The other shape; None is any.
         """
-        if other is None:
-            return True
         other = TensorShape(other)
+        if None in (self.rank, other.rank):
+            return True
         pairs = zip(self, other, strict=False)
         return len(self) == len(other) and all(None in pair or pair[0] == pair[1] for pair in pairs)
 
@@ -155,9 +158,9 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
             >>> TensorShape((None, 3)).merge_with((2, None))
             (2, 3)
         """
-        if other is None:
-            return self
         other = TensorShape(other)
+        if None in (self.rank, other.rank):
+            return other if isinstance(self, _UnknownShape) else self
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {other} are not compatible")
         pairs: Iterable[tuple[int | None, ...]] = zip(self, other, strict=True)
@@ -167,28 +170,32 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         """Return the sizes of both shapes, one after the other.
 
         Args:
-            other: The other shape.
-
-        Raises:
-            ValueError: It is None.
+            other: The other shape; with None nothing is known of the result.
 
         Example:
             >>> TensorShape((2, 3)).concatenate([4])
             (2, 3, 4)
         """
-        return _made((*self, *TensorShape(other)))
+        other = TensorShape(other)
+        if None in (self.rank, other.rank):
+            return TensorShape(None)
+        return _made((*self, *other))
 
     def with_rank(self, rank: int) -> "TensorShape":
-        """Return the shape where it has so many axes.
+        """Return the shape where it has `rank` axes; where that is unknown, a shape of so many.
 
         Args:
             rank: How many.
 
         Raises:
             ValueError: It has others.
+
+        Example:
+            >>> TensorShape(None).with_rank(2)
+            (None, None)
         """
         self.assert_has_rank(rank)
-        return self
+        return self.merge_with([None] * rank)
 
     def with_rank_at_least(self, rank: int) -> "TensorShape":
         """Return the shape where it has so many axes or more.
@@ -199,7 +206,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         Raises:
             ValueError: It has fewer.
         """
-        if len(self) < rank:
+        if not isinstance(self, _UnknownShape) and len(self) < rank:
             raise ValueError(f"Shape {self} must have rank at least {rank}")
         return self
 
@@ -212,7 +219,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         Raises:
             ValueError: It has more.
         """
-        if len(self) > rank:
+        if not isinstance(self, _UnknownShape) and len(self) > rank:
             raise ValueError(f"Shape {self} must have rank at most {rank}")
         return self
 
@@ -225,7 +232,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         Raises:
             ValueError: There are others.
         """
-        if len(self) != rank:
+        if self.rank not in (None, rank):
             raise ValueError(f"Shape {self} must have rank {rank}")
 
     def assert_same_rank(self, other: Any) -> None:
@@ -237,8 +244,9 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         Raises:
             ValueError: It has not.
         """
-        if other is not None and len(self) != len(TensorShape(other)):
-            raise ValueError(f"Shapes {self} and {TensorShape(other)} must have the same rank")
+        other = TensorShape(other)
+        if None not in (self.rank, other.rank) and self.rank != other.rank:
+            raise ValueError(f"Shapes {self} and {other} must have the same rank")
 
     def is_subtype_of(self, other: Any) -> bool:
         """Return whether another shape has the same sizes, or None in their place.
@@ -246,6 +254,9 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         Args:
             other: The other shape.
         """
+        other = TensorShape(other)
+        if None in (self.rank, other.rank):
+            return other.rank is None
         pairs = zip(self, other, strict=False)
         return len(self) == len(other) and all(its in (None, own) for own, its in pairs)
 
@@ -253,7 +264,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         """Return the shape with the sizes that both have, and None where they differ.
 
         Args:
-            other: The other shape, of as many axes.
+            other: The other shape, of as many axes; None has any.
 
         Raises:
             ValueError: It has others.
@@ -262,9 +273,76 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
             >>> TensorShape((2, 3)).most_specific_compatible_shape((2, 4))
             (2, None)
         """
+        other = TensorShape(other)
+        if None in (self.rank, other.rank):
+            return TensorShape(None)
         self.assert_same_rank(other)
-        pairs = zip(self, TensorShape(other), strict=True)
+        pairs = zip(self, other, strict=True)
         return _made(own if own == its else None for own, its in pairs)
+
+
+class _UnknownShape(TensorShape):
+    """A shape whose number of axes is unknown; a tuple only to be a `TensorShape`."""
+
+    __slots__ = ()
+    rank: Any = None
+    ndims: Any = None
+    dims: Any = None
+
+    def as_list(self) -> NoReturn:
+        """Raise ValueError, since there are no sizes to return."""
+        raise ValueError(
+            "as_list() is not defined on an unknown TensorShape. Test `shape.rank is None` first."
+        )
+
+    def is_fully_defined(self) -> bool:
+        """Return False."""
+        return False
+
+    def assert_is_fully_defined(self) -> NoReturn:
+        """Raise ValueError."""
+        raise ValueError(f"Shape {self} is not fully defined")
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, slice):
+            return None
+        start, stop = key.start or 0, key.stop
+        if key.step not in (None, 1):
+            raise ValueError(f"A slice of {self!r} has no step. Received: a step of {key.step}.")
+        if stop is None or start < 0 or stop < 0:
+            return self
+        return _made([None] * (stop - start))
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, _UnknownShape)
+
+    __hash__ = TensorShape.__hash__
+
+    def __str__(self) -> str:
+        return "<unknown>"
+
+    def __repr__(self) -> str:
+        return "TensorShape(None)"
+
+
+_NO_RANK = (
+    "This shape's number of axes is unknown: it has no length and no sizes. Received: "
+    "TensorShape(None). Give a shape that has them, as [None, 3]; ask for `rank`, which is None."
+)
+
+
+def _without_rank(shape: TensorShape, *_: Any) -> NoReturn:
+    raise ValueError(_NO_RANK)
+
+
+# All else that a tuple answers.
+for _name in ["len", "iter", "contains", "reversed", "lt", "le", "gt", "ge", "mul", "rmul"]:
+    setattr(_UnknownShape, f"__{_name}__", _without_rank)
+for _name in ("count", "index"):
+    setattr(_UnknownShape, _name, _without_rank)
 
 
 def _made(sizes: Iterable[Any]) -> TensorShape:
@@ -274,11 +352,6 @@ def _made(sizes: Iterable[Any]) -> TensorShape:
 
 def _sizes(dims: Any) -> tuple[int | None, ...]:
     """Return sizes that a user wrote; an integer is one of them."""
-    if dims is None:
-        raise ValueError(
-            "The number of a shape's axes is always known here. Received: None. Pass None itself "
-            "where any shape will do, or one None for each axis, as in TensorShape([None, None])."
-        )
     if isinstance(dims, str | bytes):
         _refuse(dims)
     if hasattr(dims, "__index__") and not getattr(dims, "shape", ()):

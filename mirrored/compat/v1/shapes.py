@@ -8,6 +8,8 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from mirrored.ops.spec import is_any_shape
+
 
 class Dimension(int):
     """The size of an axis: an integer that has a `value`.
@@ -162,10 +164,10 @@ def sizes_of(shape: Any) -> Sizes | None:
     Args:
         shape: A `TensorShape`, a size, or a list of sizes, with None for those that are not known.
     """
-    if shape is None:
-        return None
     if isinstance(shape, TensorShape):
         return shape.sizes
+    if is_any_shape(shape):
+        return None
     each = shape if hasattr(shape, "__iter__") else [shape]
     return tuple(Dimension(size).value for size in each)
 
