@@ -15,6 +15,7 @@ from mirrored._logging import logger
 from mirrored._name_scope import name_scope
 from mirrored._reprs import made_with
 from mirrored._tracebacks import shortened
+from mirrored.autodiff import GradientTape
 from mirrored.distribute import Strategy, get_replica_context, has_strategy
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
@@ -355,6 +356,52 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
                 f"{len(gradients)} gradients, and {len(variables)} variables."
             )
         self.apply_gradients(zip(gradients, variables, strict=True))
+
+    @shortened
+    def minimize(self, loss: Any, var_list: Any, tape: GradientTape | None = None) -> Variable:
+        """Compute the gradients of a loss, and apply them, as optimizers of TensorFlow 2 do.
+
+        The loss is not to be scaled: `scale_loss` is taken into account.
+
+        Args:
+            loss: A function without arguments that returns the loss; or a tensor, with its tape.
+            var_list: The variables; or a function that returns them, called after the loss.
+            tape: The tape that recorded the loss; None: a tape around the call of `loss`.
+
+        Returns:
+            The variable that counts the steps.
+
+        Raises:
+            ValueError: A tensor comes without its tape; and as `apply_gradients`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> v, optimizer = mr.Variable(3.0), mr.optim.SGD(0.5)
+            >>> _ = optimizer.minimize(lambda: v * v / 2.0, [v])
+            >>> float(v)
+            1.5
+        """
+        computes = callable(loss) and not is_tensor(loss)
+        if not computes and tape is None:
+            raise ValueError(
+                "`tape` is required when a `Tensor` loss is passed. Received: "
+                f"loss={loss!r:.200}, tape=None. Compute the loss in a `GradientTape`, and pass "
+                "both; or pass a function that returns the loss."
+            )
+        recording = tape or GradientTape()
+        if computes:
+            with recording:
+                if not callable(var_list):
+                    recording.watch(var_list)
+                loss = loss()
+        variables = list(var_list() if callable(var_list) else var_list)
+        with only():
+            ones = ops.ones_like(loss)
+            scaled = self.scale_loss(ones)
+        # Without a scale there is no seed, as where the tape is called without this method.
+        seed = None if scaled is ones else scaled
+        gradients = recording.gradient(loss, variables, output_gradients=seed)
+        return self.apply_gradients(zip(gradients, variables, strict=True))
 
     def _with_gradients(self, pairs: list[tuple[Any, Variable]]) -> list[tuple[Any, Variable]]:
         kept = [pair for pair in pairs if pair[0] is not None]

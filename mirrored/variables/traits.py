@@ -56,6 +56,7 @@ def check_overwrite(value: bool) -> None:
         raise TypeError(f"`overwrite_with_gradient` must be a boolean. Received: {value!r}")
     if value:
         raise ValueError(
-            "Optimizers take steps with all gradients: there is no training in float8. Received: "
-            "overwrite_with_gradient=True. Assign the gradient in a custom `train_step`."
+            "Optimizers take steps with all gradients, which are sums over replicas: there is no "
+            "training in float8. Received: overwrite_with_gradient=True. Assign the value in a "
+            "custom `train_step`."
         )

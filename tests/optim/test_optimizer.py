@@ -192,3 +192,56 @@ def test_values_of_variables_are_rates() -> None:
     assert int(optimizer.iterations.value) == 0
     with pytest.warns(UserWarning, match="`decay` is no longer supported and will be ignored"):
         mr.optim.Adam(decay=0.1)  # type: ignore[call-arg]
+
+
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "SGD": lambda: SGD(0.1),
+    "scaled": lambda: SGD(0.1, loss_scale_factor=8.0),
+    "LossScaleOptimizer": lambda: mr.optim.LossScaleOptimizer(SGD(0.1), 4.0),
+}
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_minimize_equals_apply_gradients(
+    make: Callable[[], Any], replicas: int, simulate: Simulate
+) -> None:
+    simulate(replicas)
+    strategy = MirroredStrategy()
+
+    def values(step: Callable[[Any, mr.Variable, Callable[[], Any]], Any]) -> list[Any]:
+        with strategy.scope():
+            v, optimizer = mr.Variable([3.0, 1.0]), make()
+        for _ in range(2):
+            strategy.run(step, (optimizer, v, lambda: v * v * 0.5))
+        assert int(optimizer.iterations) == 2
+        return v.numpy().tolist()  # type: ignore[no-any-return]
+
+    def applied(optimizer: Any, v: mr.Variable, loss: Callable[[], Any]) -> Any:
+        with mr.GradientTape() as tape:
+            scaled = optimizer.scale_loss(loss())
+        return optimizer.apply_gradients([(tape.gradient(scaled, v), v)])
+
+    def of_tensor(optimizer: Any, v: mr.Variable, loss: Callable[[], Any]) -> Any:
+        with mr.GradientTape() as tape:
+            value = loss()
+        return optimizer.minimize(value, [v], tape=tape)
+
+    def of_function(optimizer: Any, v: mr.Variable, loss: Callable[[], Any]) -> Any:
+        return optimizer.minimize(loss, lambda: [v])
+
+    expected = values(applied)
+    assert expected == values(of_tensor) == values(of_function)
+    assert expected[0] != 3.0
+
+
+def test_minimize_needs_a_tape_for_a_tensor() -> None:
+    v, optimizer = mr.Variable(1.0), SGD(0.5)
+    with pytest.raises(ValueError, match="`tape` is required when a `Tensor` loss is passed"):
+        optimizer.minimize(v * v, [v])
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
+        optimizer.minimize(lambda: mr.constant(1.0), [v])
+    assert (float(v), int(optimizer.iterations)) == (1.0, 0)
+    frozen = mr.Variable(1.0, trainable=False)
+    optimizer.minimize(lambda: frozen * 2.0, [frozen])
+    assert float(frozen) == 0.0

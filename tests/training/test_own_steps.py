@@ -51,12 +51,15 @@ class Own(mr.Model):
                 loss = mr.reduce_mean((predictions - y) ** 2)
             if "penalty" in self.parts:
                 loss = loss + mr.add_n(self.losses)
-        gradients = tape.gradient(loss, self.trainable_variables)
         if "clip" in self.parts:
             self.optimizer.clipnorm = 0.5
-        if "apply" in self.parts:
+        if "minimize" in self.parts:
+            self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
+        elif "apply" in self.parts:
+            gradients = tape.gradient(loss, self.trainable_variables)
             self.optimizer.apply(gradients, self.trainable_variables)
         else:
+            gradients = tape.gradient(loss, self.trainable_variables)
             self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
         self.tracker.update_state(loss)
         self.error.update_state(y, predictions)
@@ -99,7 +102,9 @@ def same(first: Any, second: Any) -> None:
 
 @settings(max_examples=4)
 @given(
-    parts=st.frozensets(st.sampled_from(["compute_loss", "penalty", "clip", "apply", "metrics"])),
+    parts=st.frozensets(
+        st.sampled_from(["compute_loss", "penalty", "clip", "apply", "minimize", "metrics"])
+    ),
     batch=st.sampled_from([1, 2, 4, 5, 11]),
     replicas=st.integers(2, 4),
     reduction=st.sampled_from(["mean", "sum", "mean_with_sample_weight"]),
