@@ -26,6 +26,12 @@ SPREADS = [
     ("initializers.lecun_uniform()", math.sqrt(1 / 300), math.sqrt(3)),
     ("glorot_uniform_initializer()", math.sqrt(1 / 200), math.sqrt(3)),
     ("initializers.glorot_normal()", math.sqrt(1 / 200), 2.0 / 0.87962566),
+    ("contrib.layers.xavier_initializer()", math.sqrt(1 / 200), math.sqrt(3)),
+    (
+        "contrib.layers.xavier_initializer(False, seed=3)",
+        math.sqrt(1.3 / 200) * 0.87962566,
+        2.0 / 0.87962566,
+    ),
 ]
 
 
@@ -64,3 +70,21 @@ def test_names_of_the_module() -> None:
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         assert [each.tolist() for each in session.run([v, w])] == [[3.0, 3.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "text"),
+    [
+        ("layers.fully_connected", AttributeError, "Use `tf.layers.dense`, with `tf.nn.relu`"),
+        ("layers.no_such_name", AttributeError, "Use `tf.layers`, whose names"),
+        ("slim", AttributeError, "TensorFlow 2 has no `tf.contrib`, and of it"),
+        (
+            "layers.xavier_initializer(dtype=tf.int32)",
+            TypeError,
+            "Cannot create initializer for non-floating point type.",
+        ),
+    ],
+)
+def test_what_contrib_does_not_have(code: str, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=re.escape(text)):
+        eval(f"tf.contrib.{code}", {"tf": tf})

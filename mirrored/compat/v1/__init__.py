@@ -10,6 +10,7 @@ from mirrored import dtypes as dtypes
 from mirrored import errors as errors
 from mirrored import test as test
 from mirrored.compat.v1 import app as app
+from mirrored.compat.v1 import contrib as contrib
 from mirrored.compat.v1 import flags as flags
 from mirrored.compat.v1 import gfile as gfile
 from mirrored.compat.v1 import initializers as initializers
@@ -154,7 +155,6 @@ tuple = _tuple
 _ASSERTIONS = (*_OF_TWO, *_OF_ONE, *_OF_RANK)
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
-    "contrib": "TensorFlow 2 has it no more either.",
     "image": "Images are arrays of NumPy's: change them before they are fed.",
     "data": "Feed the batches of a `mirrored.data.Dataset`.",
     "Assert": "`assert_equal` and its like check values in graphs.",

@@ -209,6 +209,27 @@ def cond(
     return found[0] if alone else found
 
 
+def smart_cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+    """Return what one of two functions draws; a tensor selects the function in each run.
+
+    Args:
+        pred: A boolean, 0 or 1, or a boolean tensor; None: False.
+        true_fn: Returns a tensor, or nested lists and tuples of them.
+        false_fn: Returns the same for the other case.
+
+    Raises:
+        TypeError: `pred` is something else.
+    """
+    if isinstance(pred, Tensor):
+        return cond(pred, true_fn, false_fn)
+    if pred is not None and pred not in (0, 1):
+        raise TypeError(
+            "`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: "
+            f"{pred!r}. Pass a boolean, or a placeholder of booleans."
+        )
+    return true_fn() if pred else false_fn()
+
+
 def case(
     pred_fn_pairs: Any,
     default: Callable[[], Any] | None = None,

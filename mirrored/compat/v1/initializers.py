@@ -10,6 +10,9 @@ from mirrored.compat.v1 import draws, sources
 from mirrored.compat.v1.calls import named_call
 from mirrored.ops.spec import as_dtype
 
+# The deviation of what is left, within two deviations, of a normal distribution of deviation 1.
+TRUNCATED_DEVIATION = 0.87962566103423978
+
 
 class _Initializer:
     """A function of a shape and a dtype; the dtype of its own where none is given."""
@@ -156,8 +159,7 @@ class variance_scaling_initializer(_Initializer):
         deviation = math.sqrt(variance)
         if self._distribution == "untruncated_normal":
             return random_normal_initializer(0.0, deviation, self.seed)(shape, dtype)
-        # The deviation of what is left of a normal distribution of deviation 1.
-        deviation /= 0.87962566103423978
+        deviation /= TRUNCATED_DEVIATION
         return truncated_normal_initializer(0.0, deviation, self.seed)(shape, dtype)
 
 

@@ -4,7 +4,10 @@ from typing import Any
 
 from mirrored import ops
 from mirrored.compat.v1.calls import drawn
+from mirrored.compat.v1.control_flow import smart_cond
+from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.initializers import zeros_initializer
+from mirrored.compat.v1.normalization import batch_normalization as batch_normalization
 from mirrored.compat.v1.scopes import get_variable, variable_scope
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.special import dropout as _dropped
@@ -105,7 +108,7 @@ def dropout(
     rate: Any = 0.5,
     noise_shape: Any = None,
     seed: int | None = None,
-    training: bool = False,
+    training: Any = False,
     name: str = "dropout",
 ) -> Any:
     """Return a tensor some elements of which are zero in training.
@@ -115,20 +118,24 @@ def dropout(
         rate: How likely an element is dropped.
         noise_shape: The shape in which it is drawn what stays.
         seed: A stream of draws of its own.
-        training: Whether anything is dropped.
+        training: Whether anything is dropped: a boolean, or a boolean tensor, which decides in
+            each run.
         name: Its name.
 
-    Raises:
-        ValueError: `training` is a tensor.
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     training = tf.placeholder(tf.bool, [])
+        ...     y = tf.layers.dropout(tf.ones([3]), 0.4, training=training)
+        ...     session.run(y, {training: False})
+        array([1., 1., 1.], dtype=float32)
     """
-    if not isinstance(training, bool):
-        raise ValueError(
-            "`training` is True or False here: a graph has no branches. Draw both, and fetch one, "
-            "or feed `rate`."
+    with graph_of(inputs, training).name_scope(name):
+        return smart_cond(
+            training,
+            lambda: _dropped(inputs, noise_shape=noise_shape, seed=seed, rate=rate),
+            lambda: drawn(ops.identity, (inputs,), {}, "Identity", "Identity"),
         )
-    if not training:
-        return drawn(ops.identity, (inputs,), {}, "Identity", f"{name}/Identity")
-    return _dropped(inputs, noise_shape=noise_shape, seed=seed, name=name, rate=rate)
 
 
 _CONVOLUTIONS = "Convolutions and pooling are out of this library's scope."
@@ -137,8 +144,7 @@ _CLASSES = "Use the function, with `name` and `reuse` for weights that are share
 _REFUSED = {
     **dict.fromkeys(("conv1d", "conv2d", "conv2d_transpose", "conv3d"), _CONVOLUTIONS),
     **dict.fromkeys(("max_pooling2d", "average_pooling2d", "separable_conv2d"), _CONVOLUTIONS),
-    **dict.fromkeys(("Dense", "Dropout", "Flatten"), _CLASSES),
-    "batch_normalization": "Use `tf.nn.moments` and `tf.nn.batch_normalization`.",
+    **dict.fromkeys(("BatchNormalization", "Dense", "Dropout", "Flatten"), _CLASSES),
 }
 
 

@@ -134,6 +134,12 @@ class Plan:
         self._once = len(taken) == 1
         self._by_python = _is_run_by_python(operations, kept.placement)
         self._may_be = any(each.type in _MAY_BE_RUN_BY_PYTHON for each in operations)
+        # Fed booleans that such operations may branch on: a run is recorded for each value.
+        self._flags = [
+            index
+            for index, tensor in enumerate(fed)
+            if self._may_be and tensor._dtype.kind == "b" and not tensor._shape
+        ]
         self._traces = TraceCache(f"The run of {[each.name for each in leaves]}"[:80])
 
     def _take(self, leaves: Sequence[Any]) -> list[Any]:
@@ -175,7 +181,7 @@ class Plan:
         with variable_writes:
             if not self._ready:
                 self._check_ready()
-            known = self._traces.find(tuple([each.shape for each in sources]))
+            known = self._traces.find(self._key(sources))
             found = self._first(sources) if known is None else known.fetch(sources)
             if not self._given:
                 self._kept.initialized.update(self._gives)
@@ -206,16 +212,29 @@ class Plan:
         with device(None), only():
             return [each.numpy() for each in self._compute([from_host(s) for s in sources])]
 
+    def _key(self, sources: Sequence[Any]) -> tuple[Any, ...]:
+        """Return what a run is recorded for: shapes, and the values of flags."""
+        shapes = tuple([each.shape for each in sources])
+        if not self._flags:
+            return shapes
+        return (*shapes, *[sources[index].tobytes() for index in self._flags])
+
     def _record(self, sources: Sequence[Any]) -> Trace:
         inputs = [
             (TensorSpec(array.shape, array.dtype), self._kept.placement.device_of(each.op), SHARED)
             for each, array in zip(self._fed, sources, strict=True)
         ]
+        flags = {i: bool(sources[i]) for i in self._flags if not sources[i].ndim}
+
+        def compute(values: Sequence[Any]) -> list[Any]:
+            known = [ops.constant(flags[i]) if i in flags else v for i, v in enumerate(values)]
+            return self._compute(known)
+
         # A session runs where its graph says, wherever it is called.
         with device(None), only():
-            made = trace("run", inputs, self._compute, returns=ops.Tensor)
+            made = trace("run", inputs, compute, returns=ops.Tensor)
         made.program()  # Where there is no room for it, it is not kept.
-        return self._traces.keep(tuple([each.shape for each in sources]), made)
+        return self._traces.keep(self._key(sources), made)
 
     def _compute(self, values: Sequence[Any]) -> list[Any]:
         run = Run(self._kept, self._watched, self._once, self._fed)

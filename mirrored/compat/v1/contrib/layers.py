@@ -1,0 +1,61 @@
+"""The initializers of TensorFlow 1's `tf.contrib.layers`."""
+
+from typing import Any, NoReturn
+
+from mirrored.compat.v1.initializers import TRUNCATED_DEVIATION, variance_scaling_initializer
+from mirrored.ops.spec import FLOATS, as_dtype
+
+
+def xavier_initializer(
+    uniform: bool = True, seed: int | None = None, dtype: Any = "float32"
+) -> variance_scaling_initializer:
+    """Return the initializer of Glorot and Bengio (2010), with tf.contrib's numbers.
+
+    Args:
+        uniform: Whether numbers come from an interval; else from a truncated normal distribution
+            of variance 1.3 / n before it is truncated, where n is the mean of inputs and outputs.
+        seed: A seed for this initializer, in addition to the graph's.
+        dtype: The dtype of variables that have none: a float.
+
+    Raises:
+        TypeError: The dtype is not a float.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     begin = tf.contrib.layers.xavier_initializer()
+        ...     w = tf.get_variable("w", [2, 4], initializer=begin)
+        ...     session.run(w.initializer)
+        ...     bool((abs(session.run(w)) <= 1.0).all())
+        True
+    """
+    if as_dtype(dtype) not in FLOATS:
+        raise TypeError(
+            f"Cannot create initializer for non-floating point type. Received: dtype={dtype!r}. "
+            "Use a float, such as tf.float32."
+        )
+    if uniform:
+        return variance_scaling_initializer(1.0, "fan_avg", "uniform", seed, dtype)
+    scale = 1.3 * TRUNCATED_DEVIATION**2
+    return variance_scaling_initializer(scale, "fan_avg", "truncated_normal", seed, dtype)
+
+
+xavier_initializer_conv2d = xavier_initializer
+
+_ADVICE = {
+    "fully_connected": "Use `tf.layers.dense`, with `tf.nn.relu` as its activation.",
+    "batch_norm": "Use `tf.layers.batch_normalization`.",
+    "dropout": "Use `tf.layers.dropout`, with `rate=1 - keep_prob`.",
+    "flatten": "Use `tf.layers.flatten`.",
+    "variance_scaling_initializer": "Use `tf.variance_scaling_initializer`.",
+    "l2_regularizer": "Use a function, such as `lambda w: 0.01 * tf.nn.l2_loss(w)`.",
+    "l1_regularizer": "Use a function, such as `lambda w: 0.01 * tf.reduce_sum(tf.abs(w))`.",
+    "embed_sequence": "Use `tf.nn.embedding_lookup` of a variable.",
+    "one_hot_encoding": "Use `tf.one_hot`.",
+    "optimize_loss": "Use `minimize` of an optimizer of `tf.train`.",
+}
+
+
+def __getattr__(name: str) -> NoReturn:
+    advice = _ADVICE.get(name, "Use `tf.layers`, whose names docs/from-tensorflow-1.md lists.")
+    raise AttributeError(f"{__name__} has no {name!r}. {advice}")
