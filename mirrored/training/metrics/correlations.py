@@ -1,5 +1,6 @@
 """How far predictions vary with their targets."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mirrored import ops
@@ -161,7 +162,8 @@ class R2Score(Counting):
     """
 
     _direction = "up"
-    _counted = ("sum", "squared_sum", "total_mse", "count")
+    _counted = ("squared_sum", "sum", "total_mse", "count")
+    _variable_names: ClassVar[Mapping[str, str]] = {"total_mse": "residual"}
 
     def __init__(
         self,
@@ -211,7 +213,7 @@ class R2Score(Counting):
             weights = cast(ops.convert_to_tensor(sample_weight), self.dtype)
             weights = weights[:, None] if weights.ndim == 1 else weights
             weights = ops.broadcast_to(weights, true.shape)
-        values = (true, true * true, ops.square(true - predicted), ops.ones_like(true))
+        values = (true * true, true, ops.square(true - predicted), ops.ones_like(true))
         sums = [
             ops.reduce_sum(cast(each, ops.float64) * cast(weights, ops.float64), axis=0)
             for each in values
@@ -236,7 +238,7 @@ class R2Score(Counting):
         return super().result()
 
     def _of(self, *counts: Tensor) -> Tensor:
-        total, squares, errors, count = counts
+        squares, total, errors, count = counts
         variances = squares - total * (total / count)
         scores = 1.0 - errors / variances
         scores = ops.where(ops.is_inf(scores), ops.zeros_like(scores), scores)

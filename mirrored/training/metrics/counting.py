@@ -4,7 +4,7 @@ Counts are of float64, which adds up weights and batches exactly for as long as 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from mirrored.training.losses.values import EPSILON, cast, check_same_shape
 from mirrored.training.metrics.metric import Metric, add
 
 NEGATIVE_INFINITY = -1e10  # Keras': what is below all scores that count.
-ALL = ("true_positives", "true_negatives", "false_positives", "false_negatives")
+ALL = ("true_positives", "false_positives", "true_negatives", "false_negatives")  # Keras' order.
 
 
 _MOST_THRESHOLDS = 2**20
@@ -55,11 +55,13 @@ class Counting(Metric):
     """Sums of weights, by what is counted: a subclass says what, and what the counts result in."""
 
     _counted: ClassVar[tuple[str, ...]] = ALL
+    _variable_names: ClassVar[Mapping[str, str]] = {}  # Where Keras' differ from the attributes'.
 
     def _start(self, shape: tuple[int, ...]) -> None:
         """Make the variables of the counts, 0."""
         for name in self._counted:
-            setattr(self, name, self.add_variable(shape, "zeros", ops.float64, name=name))
+            kept = self._variable_names.get(name, name)
+            setattr(self, name, self.add_variable(shape, "zeros", ops.float64, name=kept))
 
     def _count(self, counts: Iterable[Tensor]) -> None:
         """Add a batch's counts, in the order of their names."""
@@ -179,9 +181,9 @@ def _even_sums(weights: Tensor, predicted: Tensor, thresholds: Thresholds) -> tu
     if thresholds.around:
         levels = ops.maximum(levels, 1.0)
     levels = ops.where(ops.is_nan(levels), ops.zeros_like(levels), levels)  # Above nothing.
-    places = ops.cast(levels, ops.int32)
+    places = ops.cast(levels, ops.int64)
     if columns > 1:
-        places = places * columns + ops.range(columns)
+        places = places * columns + ops.range(columns, dtype=ops.int64)
     flat = ops.reshape(weights, (-1,)), ops.reshape(places, (-1,))
     sums = ops.unsorted_segment_sum(*flat, (count + 1) * columns)
     sums = ops.reshape(sums, (count + 1, *predicted.shape[1:]))

@@ -188,15 +188,15 @@ def _one_of(what: str, value: Any, names: tuple[str, ...]) -> str:
     raise ValueError(f'Invalid {what} value: "{value}". Expected values are {expected}')
 
 
-def _roc(right: Tensor, left: Tensor, wrong: Tensor, missed: Tensor) -> tuple[Tensor, Tensor]:
+def _roc(right: Tensor, wrong: Tensor, left: Tensor, missed: Tensor) -> tuple[Tensor, Tensor]:
     return ops.divide_no_nan(wrong, wrong + left), ops.divide_no_nan(right, right + missed)
 
 
-def _pr(right: Tensor, _: Tensor, wrong: Tensor, missed: Tensor) -> tuple[Tensor, Tensor]:
+def _pr(right: Tensor, wrong: Tensor, _: Tensor, missed: Tensor) -> tuple[Tensor, Tensor]:
     return ops.divide_no_nan(right, right + missed), ops.divide_no_nan(right, right + wrong)
 
 
-def _pr_gain(right: Tensor, left: Tensor, wrong: Tensor, missed: Tensor) -> tuple[Tensor, Tensor]:
+def _pr_gain(right: Tensor, wrong: Tensor, left: Tensor, missed: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gains, 0 and 1 where nothing is found; a recall below that of chance gains 0."""
     odds = ops.divide_no_nan(right + missed, left + wrong)
     found = ops.not_equal(right, 0.0)
@@ -207,7 +207,7 @@ def _pr_gain(right: Tensor, left: Tensor, wrong: Tensor, missed: Tensor) -> tupl
     return ops.maximum(recall, 0.0), precision
 
 
-def _interpolated(right: Tensor, _: Tensor, wrong: Tensor, missed: Tensor) -> Tensor:
+def _interpolated(right: Tensor, wrong: Tensor, _: Tensor, missed: Tensor) -> Tensor:
     """Return the areas between thresholds of precision over recall, where counts are straight.
 
     With P positive predictions, T of them right, and a slope of dT / dP between two thresholds,

@@ -51,9 +51,8 @@ class MeanMetricWrapper(FunctionMetric):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(fn)
+        super().__init__(fn, name or snake_case(type(self).__name__))
         del self._stands_for
-        self.name = name or snake_case(type(self).__name__)
         self.fn = fn
         self._options = kwargs
         del dtype
@@ -91,6 +90,8 @@ class Sum(Quotient):
         >>> float(metric.result())
         9.0
     """
+
+    _has_count = False
 
     def __init__(self, name: str = "sum", dtype: Any = None) -> None:
         super().__init__(dtype, name)

@@ -65,19 +65,19 @@ class OperatingPoint(Counting):
         return ops.reduce_max(ops.where(enough, told, ops.zeros_like(told)))
 
 
-def recalls(right: Tensor, _: Tensor, wrong: Tensor, missed: Tensor) -> Tensor:
+def recalls(right: Tensor, wrong: Tensor, _: Tensor, missed: Tensor) -> Tensor:
     """Return what part of the true targets is found, which is the sensitivity too."""
     del wrong
     return ops.divide_no_nan(right, right + missed)
 
 
-def precisions(right: Tensor, _: Tensor, wrong: Tensor, missed: Tensor) -> Tensor:
+def precisions(right: Tensor, wrong: Tensor, _: Tensor, missed: Tensor) -> Tensor:
     """Return what part of the positive predictions is right."""
     del missed
     return ops.divide_no_nan(right, right + wrong)
 
 
-def specificities(right: Tensor, left: Tensor, wrong: Tensor, missed: Tensor) -> Tensor:
+def specificities(right: Tensor, wrong: Tensor, left: Tensor, missed: Tensor) -> Tensor:
     """Return what part of the false targets is left alone."""
     del right, missed
     return ops.divide_no_nan(left, left + wrong)

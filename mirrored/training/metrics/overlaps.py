@@ -1,8 +1,8 @@
 """How far the areas of classes overlap: intersections over unions."""
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from mirrored import ops
 from mirrored._arguments import explained
@@ -43,6 +43,7 @@ class IoU(Counting):
 
     _direction = "up"
     _counted = ("total_cm",)
+    _variable_names: ClassVar[Mapping[str, str]] = {"total_cm": "total_confusion_matrix"}
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class IoU(Counting):
         counts = self._is_class(labels) & self._is_class(found)
         if self.ignore_class is not None:
             counts &= ops.not_equal(labels, self.ignore_class)
-        places = ops.cast(labels, ops.int32) * self.num_classes + ops.cast(found, ops.int32)
+        places = ops.cast(labels, ops.int64) * self.num_classes + ops.cast(found, ops.int64)
         matrix = ops.unsorted_segment_sum(
             ops.where(counts, weights, ops.zeros_like(weights)),
             ops.where(counts, places, ops.zeros_like(places)),

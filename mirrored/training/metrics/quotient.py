@@ -24,6 +24,7 @@ from mirrored.training.losses.values import (
     example_weights,
 )
 from mirrored.training.metrics.metric import Metric, add
+from mirrored.variables import Variable
 
 Statistics = tuple[Tensor, Tensor]
 _NOTHING = np.array(0.0)
@@ -35,6 +36,7 @@ class Quotient(Metric):
     `Metric` says what the arguments are.
     """
 
+    _has_count: ClassVar[bool] = True  # False: the result is the total.
     _never_called: ClassVar[Mapping[str, str]] = {}
     _for_itself = Metric._for_itself | {"accumulate", "finished", "set_totals"}
 
@@ -42,7 +44,9 @@ class Quotient(Metric):
         super().__init__(dtype, name)
         # Exact for as long as an epoch lasts, whatever the metric's dtype.
         self._total = self.add_variable((), "zeros", ops.float64, name="total")
-        self._count = self.add_variable((), "zeros", ops.float64, name="count")
+        self._count: Variable | None = None
+        if self._has_count:
+            self._count = self.add_variable((), "zeros", ops.float64, name="count")
 
     def statistics(self, *args: Any, **kwargs: Any) -> Statistics:
         """Return the total and the count of a batch, scalars that add up over batches.
@@ -66,8 +70,9 @@ class Quotient(Metric):
             total: The sum of the (weighted) values, a scalar.
             count: The number of values, or the sum of their weights, a scalar.
         """
-        for variable, value in ((self._total, total), (self._count, count)):
-            add(variable, value)
+        add(self._total, total)
+        if self._count is not None:
+            add(self._count, count)
 
     def set_totals(self, total: float, count: float) -> None:
         """Have this total and count, over all replicas together, instead of those so far.
@@ -77,6 +82,8 @@ class Quotient(Metric):
             count: The number of values, or the sum of their weights.
         """
         for variable, value in ((self._total, total), (self._count, count)):
+            if variable is None:
+                continue
             # Not in equal parts: those would be rounded. From the host right to where they stay,
             # since an epoch may be as short as a few steps.
             first, *others = copies_of(variable)
@@ -89,16 +96,19 @@ class Quotient(Metric):
     @property
     def totals(self) -> tuple[float, float]:
         """The total and the count since the last reset."""
-        return float(self._total), float(self._count)
+        return float(self._total), 0.0 if self._count is None else float(self._count)
 
     @property
     def has_counted(self) -> bool:
         """Whether it has seen something since the last reset."""
-        return float(self._count) != 0.0
+        return self.totals[1] != 0.0
 
     def result(self) -> Any:
         """Return the total divided by the count since the last reset; 0 of nothing."""
-        total, count = self._total.read_value(), self._count.read_value()
+        total = self._total.read_value()
+        if self._count is None:
+            return self.finished(total)
+        count = self._count.read_value()
         with devices.device(total.device):  # No other device is to be used for it.
             quotient: Tensor = total / (count + ops.cast(ops.equal(count, 0.0), ops.float64))
             return self.finished(quotient)
@@ -228,10 +238,12 @@ class FunctionMetric(Comparison):
     One number for a batch counts once, as in Keras, however many examples the batch has.
     """
 
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        name = getattr(function, "__name__", None) or type(function).__name__
-        underscores = name[: len(name) - len(name.lstrip("_"))]
-        super().__init__(name=underscores + snake_case(name))  # As in Keras' logs.
+    def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
+        if name is None:
+            name = getattr(function, "__name__", None) or type(function).__name__
+            underscores = name[: len(name) - len(name.lstrip("_"))]
+            name = underscores + snake_case(name)  # As in Keras' logs.
+        super().__init__(name=name)
         self._function = function
         self._stands_for = function  # In configurations.
         self._by_example: dict[Any, bool] = {}  # By the shapes and dtypes of an example.

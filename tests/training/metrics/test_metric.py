@@ -1,5 +1,6 @@
 """What all metrics share: totals and counts that replicas add up on their own, exactly."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from mirrored import ops
 from mirrored.distribute import OneDeviceStrategy, PerReplica, get_replica_context
 from mirrored.training import metrics
 from mirrored.training.metrics import Metric
+from tests.support import config_values
 
 
 def made(strategy: Any, make: Callable[[], Metric] = metrics.Mean) -> Metric:
@@ -137,6 +139,47 @@ def test_its_variables() -> None:
     on_read, summed = mr.VariableSynchronization.ON_READ, mr.VariableAggregation.SUM
     assert {(v.synchronization, v.aggregation) for v in metric.variables} == {(on_read, summed)}
     assert metrics.MeanSquaredError().name == "mean_squared_error"
+
+
+COUNTS = ("true_positives", "false_positives", "true_negatives", "false_negatives")
+# Keras' variables, of all metrics that have another state than a total and a count.
+VARIABLES: dict[str, tuple[str, ...]] = {
+    "Sum": ("total",),
+    **dict.fromkeys(("AUC", "SensitivityAtSpecificity", "SpecificityAtSensitivity"), COUNTS),
+    **dict.fromkeys(("PrecisionAtRecall", "RecallAtPrecision"), COUNTS),
+    "Precision": COUNTS[:2],
+    "Recall": (COUNTS[0], COUNTS[3]),
+    **dict.fromkeys(
+        ("TruePositives", "TrueNegatives", "FalsePositives", "FalseNegatives"), ("accumulator",)
+    ),
+    **dict.fromkeys(
+        ("IoU", "BinaryIoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"), ("total_confusion_matrix",)
+    ),
+    **dict.fromkeys(
+        ("FBetaScore", "F1Score"), (*COUNTS[:2], "false_negatives", "intermediate_weights")
+    ),
+    "R2Score": ("num_samples", "squared_sum", "sum", "residual", "count"),
+}
+
+
+@pytest.mark.parametrize("call", config_values.METRICS.strip().splitlines())
+def test_variables_are_those_of_keras(call: str) -> None:
+    metric = eval(f"keras.metrics.{call}", {"keras": mr.keras})
+    cls = type(metric).__name__
+    if cls in ("FBetaScore", "F1Score", "R2Score"):  # Batches say how many columns there are.
+        metric.update_state([[0.0, 1.0]], [[0.5, 0.5]])
+    names = VARIABLES.get(cls, ("total", "count"))
+    assert [each.path for each in metric.variables] == [f"{metric.name}/{name}" for name in names]
+
+
+def test_sum_has_a_total_alone() -> None:
+    metric = metrics.Sum()
+    metric.update_state([1.0, 2.0], [1.0, 3.0])
+    assert (metric.totals, float(metric.result())) == ((7.0, 0.0), 7.0)
+    metric.set_totals(4.0, 0.0)
+    other = pickle.loads(pickle.dumps(metric))
+    other.update_state(1.0)
+    assert [float(each.result()) for each in (metric, other)] == [4.0, 5.0]
 
 
 def test_a_call_adds_and_tells() -> None:
