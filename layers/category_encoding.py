@@ -12,7 +12,7 @@ from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.policy import DTypePolicy
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
-from mirrored.ops.spec import INTEGERS, DType
+from mirrored.ops.spec import INDICES, DType
 from mirrored.serialization.configured import arguments_of
 
 _MODES = ("count", "one_hot", "multi_hot")
@@ -126,7 +126,7 @@ def encoded(
         return _rows(ids, depth, dtype)
     weights = None if count_weights is None else ops.cast(count_weights, dtype)
     if ids.ndim <= 2:  # Of all modes, the one that takes no memory for each integer's row.
-        whole = ids if ids.dtype in INTEGERS else ops.cast(ids, ops.int32)
+        whole = ids if ids.dtype in INDICES else ops.cast(ids, ops.int64)
         binary = mode == "multi_hot"
         counts = ops.bincount(whole, weights, depth, depth, axis=-1, binary_output=binary)
         return ops.cast(counts, dtype)
@@ -137,7 +137,7 @@ def encoded(
 
 
 def _rows(ids: Tensor, depth: int, dtype: DType) -> Tensor:
-    whole = ids if ids.dtype in INTEGERS else ops.cast(ids, ops.int64)
+    whole = ids if ids.dtype in INDICES else ops.cast(ids, ops.int64)
     return ops.one_hot(whole, depth, dtype=dtype)
 
 

@@ -13,7 +13,7 @@ from mirrored.layers.layer import EmbeddingOptions, Layer
 from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
-from mirrored.ops.spec import INTEGERS
+from mirrored.ops.spec import INDICES
 from mirrored.serialization.configured import arguments_of
 from mirrored.variables import Variable
 
@@ -105,7 +105,7 @@ class Embedding(Layer):
         Returns:
             The inputs' shape and ``output_dim``.
         """
-        ids = inputs if inputs.dtype in INTEGERS else ops.cast(inputs, ops.int32)
+        ids = inputs if inputs.dtype in INDICES else ops.cast(inputs, ops.int64)
         return ops.cast(ops.embedding_lookup(self.embeddings, ids), self.compute_dtype)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Tensor | None:

@@ -2,9 +2,10 @@
 
 from typing import Any, Unpack
 
-from mirrored import ops
+from mirrored import _nest, ops
 from mirrored._arguments import explained
 from mirrored.autodiff.custom_gradients import custom_gradient
+from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.layers.wrapper import Wrapper
@@ -76,6 +77,16 @@ class TimeDistributed(Wrapper):
             outputs.append(self.layer.call(step, **given))
         return _turned(ops.stack(outputs))
 
+    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+        """Return placeholders of the outputs, of a call on one step: there may be millions."""
+        inputs = placeholders((args, kwargs))[0]
+        if isinstance(kwargs.get("mask"), Tensor | SymbolicTensor):
+            _check_mask(kwargs["mask"], inputs)
+        args, kwargs = _nest.map_structure(_first_step, (args, kwargs))
+        results = super()._results(args, kwargs, training)
+        batch, _, *rest = results.shape
+        return SymbolicTensor((batch, inputs.shape[1], *rest), results._dtype)
+
     def compute_output_shape(self, input_shape: Shapes) -> Shape:
         """Return the shape of what the layer inside returns, with the steps behind the batch.
 
@@ -95,6 +106,12 @@ def _step_shape(shape: Shapes) -> Shape:
     return (shape[0], *shape[2:])
 
 
+def _first_step(x: Any) -> Any:
+    if isinstance(x, SymbolicTensor) and x.ndim > 1:
+        return SymbolicTensor((x.shape[0], 1, *x.shape[2:]), x._dtype)
+    return x[:, :1] if isinstance(x, Tensor) and x.ndim > 1 else x
+
+
 @custom_gradient
 def _steps(inputs: Tensor) -> Any:
     """Return the steps; each of their gradients is a part of one, not a sum with zeros around."""
@@ -111,7 +128,7 @@ def _turned(x: Tensor) -> Tensor:
     return ops.transpose(x, [1, 0, *range(2, x.ndim)])
 
 
-def _check_mask(mask: Tensor, inputs: Tensor) -> None:
+def _check_mask(mask: Any, inputs: Any) -> None:
     if mask.ndim < 2:
         raise ValueError(
             "The `mask` passed to the `TimeDistributed` layer must be at least 2D (e.g., "

@@ -47,7 +47,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         >>> mr.keras.ops.switch(1, [lambda x: x, lambda x: x * 2], mr.constant(3)).numpy().item()
         6
     """
-    number = ops.clip_by_value(ops.cast(index, ops.int32), 0, len(branches) - 1)
+    number = ops.cast(
+        ops.clip_by_value(ops.cast(index, ops.int64), 0, len(branches) - 1), ops.int32
+    )
     return conditions.switch_case(
         number, [lambda branch=each: branch(*operands) for each in branches]
     )

@@ -58,7 +58,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
         if weights.dtype not in INDICES | {ops.float32, ops.float64}:
             weights = ops.cast(weights, ops.int32 if weights.dtype.kind in "iu" else ops.float32)
     if tensor.dtype not in INDICES:
-        tensor = ops.cast(tensor, ops.int32)
+        tensor = ops.cast(tensor, ops.int64)
     return ops.cast(ops.bincount(tensor, weights, minlength, axis=-1), kind)
 
 

@@ -133,8 +133,9 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
     places: Any = 0
     for axis, start in enumerate(given):
         size, count = tensor.shape[axis], values.shape[axis]
-        begin = ops.cast(ops.clip_by_value(ops.cast(start, ops.int64), 0, size - count), ops.int32)
-        along = ops.reshape(ops.range(count), [-1 if axis == i else 1 for i in range(tensor.ndim)])
+        begin = ops.clip_by_value(ops.cast(start, ops.int64), 0, size - count)
+        along = ops.range(count, dtype=ops.int64)
+        along = ops.reshape(along, [-1 if axis == i else 1 for i in range(tensor.ndim)])
         places = places * size + (along + begin)
     flat = ops.tensor_scatter_nd_update(
         ops.reshape(tensor, [-1]), ops.reshape(places, [-1, 1]), ops.reshape(values, [-1])

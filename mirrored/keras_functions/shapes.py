@@ -101,7 +101,7 @@ def squeeze(x: Any, axis: Any = None) -> Tensor:
     tensor = ops.convert_to_tensor(x)
     axes = [] if axis is None else [axis] if isinstance(axis, int) else list(axis)
     for each in axes:
-        if tensor.shape[each] != 1:
+        if -tensor.ndim <= each < tensor.ndim and tensor.shape[each] != 1:
             raise ValueError(f"Cannot squeeze axis={each}, because the dimension is not 1.")
     return ops.squeeze(tensor, axes or None)
 

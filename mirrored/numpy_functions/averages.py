@@ -10,7 +10,10 @@ from mirrored.numpy_functions.matrices import diagonal
 from mirrored.numpy_functions.promotion import FLOAT, array, floats, result_type
 from mirrored.numpy_functions.reductions import mean, prod, sum
 from mirrored.ops import Tensor
+from mirrored.ops.hooks import take_constant_room
 from mirrored.ops.spec import FLOATS, bool_
+
+_OF_A_STEP = 1 << 12  # Bytes that the operations of a step take in a graph, about.
 
 
 @explained
@@ -38,7 +41,9 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     behind, before = [slice(None)] * tensor.ndim, [slice(None)] * tensor.ndim
     behind[axis], before[axis] = slice(1, None), slice(None, -1)
     between = ops.not_equal if tensor.dtype == bool_ else ops.subtract
-    for _ in range(n):
+    times = min(n, tensor.shape[axis])  # Then there are no elements left.
+    take_constant_room((times,), _OF_A_STEP)
+    for _ in range(times):
         tensor = between(tensor[tuple(behind)], tensor[tuple(before)])
     return tensor
 

@@ -166,7 +166,7 @@ def histogram_fixed_width(
         >>> mr.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy()
         array([2, 1, 1, 0, 2], dtype=int32)
     """
-    op, wanted, count = "HistogramFixedWidth", as_dtype(dtype), index(nbins)
+    op, wanted, count = "HistogramFixedWidth", as_dtype(dtype), _number_of_bins(nbins)
     check_index_dtype(op, TensorSpec((), wanted), "dtype")
     x, limits = as_tensors((adopt(values, None), value_range))
     check_dtype(op, INDICES | WIDE_FLOATS, x.spec)
@@ -194,6 +194,15 @@ def histogram_fixed_width(
     return UNSORTED_SEGMENT_SUM(ones, places, num_segments=count)
 
 
+def _number_of_bins(nbins: Any) -> int:
+    count = index(nbins)
+    if count > np.iinfo(int32).max:
+        raise InvalidArgumentError(
+            f"The numbers of bins are int32. Received: nbins={count}. Ask for fewer bins."
+        )
+    return count
+
+
 @explained
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = int32, name: str | None = None
@@ -218,7 +227,7 @@ def histogram_fixed_width_bins(
         array([0, 0, 1, 4], dtype=int32)
     """
     x, limits = adopt(values, None), adopt(value_range, None)
-    count = index(nbins)
+    count = _number_of_bins(nbins)
     if count < 1:
         raise InvalidArgumentError(f"nbins must be > 0. Received: nbins={count}")
     low, high = limits[0], limits[1]

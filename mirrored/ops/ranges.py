@@ -237,6 +237,8 @@ def one_hot(
         )
     if places.dtype not in INDICES:
         places = cast(places, int32)
+    if size > np.iinfo(places.dtype).max:
+        places = cast(places, int64)
     take_constant_room((size,), places.dtype.itemsize)
     numbers = np.arange(size, dtype=places.dtype).reshape(-1, *[1] * (places.ndim - place))
     is_on = EQUAL(expand_dims(places, place), constant(numbers))
@@ -364,7 +366,7 @@ def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
         array([1, 3], dtype=int32)
     """
     tensor = adopt(input, None)
-    return _of_shape(tensor, constant(np.array(tensor.shape, _index_dtype(out_type))))
+    return _of_shape(tensor, constant(list(tensor.shape), _index_dtype(out_type)))
 
 
 @explained

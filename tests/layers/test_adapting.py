@@ -182,3 +182,12 @@ def test_placeholders_have_the_dtypes_of_the_values() -> None:
     values = model(np.array([[-1.0, 0.5, 2.0]]))
     assert [each.dtype.name for each in values] == [each.dtype.name for each in model.outputs]
     np.testing.assert_array_equal(values[1][0], np.eye(3))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64", "bool"])
+def test_integers_of_all_dtypes_are_categories(dtype: str) -> None:
+    ids = np.array([[1, 0]], dtype)
+    vectors = mr.layers.Embedding(2, 2, embeddings_initializer="identity")(ids)
+    assert vectors.numpy().tolist() == [[[0.0, 1.0], [1.0, 0.0]]]
+    for mode, rows in {"one_hot": [[0, 1], [1, 0]], "count": [1, 1], "multi_hot": [1, 1]}.items():
+        assert mr.layers.CategoryEncoding(2, mode)(ids).numpy().tolist() == [rows]

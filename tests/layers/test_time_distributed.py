@@ -70,3 +70,8 @@ def test_models_inside_are_built_and_trained() -> None:
 def test_what_is_no_sequence_is_refused(call: Callable[[], Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         call()
+
+
+def test_placeholders_are_inferred_from_one_step() -> None:
+    outputs = mr.layers.TimeDistributed(mr.layers.Embedding(3, 2))(mr.layers.Input((10**9, 4)))
+    assert (outputs.shape, outputs.dtype) == ((None, 10**9, 4, 2), mr.float32)

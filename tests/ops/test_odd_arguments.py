@@ -48,6 +48,52 @@ def test_values(case: str) -> None:
     np.testing.assert_array_equal(call().numpy(), expected)
 
 
+# What is 1 in 32 bits.
+WIDE = 2**32 + 1
+WIDE_VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
+    "in_top_k": (lambda: mr.keras.ops.in_top_k(np.array([WIDE]), [[0.1, 0.9]], 1), [False]),
+    "SparseTopKCategoricalAccuracy": (
+        lambda: mr.metrics.SparseTopKCategoricalAccuracy(1)(np.array([WIDE]), [[0.1, 0.9]]),
+        0.0,
+    ),
+    "MeanIoU": (lambda: mr.metrics.MeanIoU(2)(np.array([WIDE, 0]), [1, 0]), pytest.approx(1.0)),
+    "one_hot": (lambda: mr.one_hot([WIDE], 2), [[0.0, 0.0]]),
+    "CategoryEncoding": (
+        lambda: mr.layers.CategoryEncoding(2, "count")(np.array([[float(WIDE), 0.0]])),
+        [[1.0, 0.0]],
+    ),
+    "switch": (lambda: mr.keras.ops.switch(WIDE, [lambda: c(0), lambda: c(1), lambda: c(2)]), 2),
+    "slice_update": (lambda: mr.keras.ops.slice_update([1, 2, 3], [WIDE], [5]), [1, 2, 5]),
+    "diff": (lambda: mr.keras.ops.diff([1.0, 2.0], WIDE), []),
+}
+
+
+@pytest.mark.parametrize("case", WIDE_VALUES)
+def test_integers_of_64_bits(case: str) -> None:
+    call, expected = WIDE_VALUES[case]
+    np.testing.assert_array_equal(call().numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mr.histogram_fixed_width_bins([1.0], [0.0, 5.0], nbins=WIDE),
+        lambda: mr.histogram_fixed_width([1.0], [0.0, 5.0], nbins=WIDE),
+        lambda: mr.dynamic_partition([1, 2], [0, WIDE], 2),
+        lambda: mr.dynamic_stitch([[0], [WIDE]], [[1], [2]]),
+        lambda: mr.scatter_nd([[0]], [1], [WIDE]),
+        lambda: mr.math.bincount([1], minlength=WIDE),
+        lambda: mr.math.in_top_k([0], [[0.1]], WIDE),
+        lambda: mr.shape(mr.layers.Input((WIDE,))),
+        lambda: mr.keras.ops.squeeze([1], WIDE),
+        lambda: mr.layers.Embedding(3, 2)(np.array([[WIDE]], "uint64")),
+    ],
+)
+def test_integers_of_64_bits_where_there_are_32(call: Callable[[], Any]) -> None:
+    with pytest.raises((mr.errors.InvalidArgumentError, TypeError), match=r"int32|[ =]4294967297"):
+        call()
+
+
 @pytest.mark.parametrize("axis", [None, "x", 1.0, [0, 1]])
 @pytest.mark.parametrize("function", [mr.expand_dims, mr.cumsum, mr.nn.crelu, mr.unstack])
 def test_what_is_no_axis_is_named(function: Any, axis: Any) -> None:

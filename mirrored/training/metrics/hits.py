@@ -5,6 +5,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
+from mirrored.ops.spec import INDICES
 from mirrored.training.losses.values import cast, check_same_shape
 from mirrored.training.metrics.counting import of_one_rank
 
@@ -182,7 +183,7 @@ def labels_beside(y_true: Any, predicted: Tensor) -> Tensor:
 def among(labels: Tensor, predicted: Tensor, k: int) -> Tensor:
     """Return for each row of predictions 1 where its label is among the k best, and 0."""
     rows = ops.reshape(predicted, (-1, predicted.shape[-1]))
-    places = ops.reshape(ops.cast(labels, ops.int32), (-1,))
+    places = ops.reshape(labels if labels.dtype in INDICES else ops.cast(labels, ops.int64), (-1,))
     # The op takes float32 alone, as TensorFlow's.
     hits = ops.in_top_k(places, cast(rows, ops.float32), k)
     return ops.cast(ops.reshape(hits, labels.shape), ops.floatx())
