@@ -196,6 +196,12 @@ class Called(WeightOwner):
         has_masks: bool,
     ) -> Any:
         """Return the placeholders of the outputs for arguments with placeholders in them."""
+        for tensor in placeholders((args, kwargs)):
+            if tensor.draws is not None:
+                raise TypeError(
+                    f"Layer {self._name!r} is not part of a session's graph. Received: {tensor!r}. "
+                    "Use `tf.compat.v1.layers`, or `tf.keras.Input` and `fit` without sessions."
+                )
         if has_masks:  # They are for the shapes alone: each run has its own.
             from mirrored.layers.masks import masks_of_call, with_masks
 

@@ -134,6 +134,8 @@ if _typing.TYPE_CHECKING:
     from mirrored.autodiff.custom_gradients import custom_gradient as custom_gradient
     from mirrored.autodiff.custom_gradients import grad_pass_through as grad_pass_through
     from mirrored.autodiff.custom_gradients import recompute_grad as recompute_grad
+    from mirrored.compat.v1.elements import Operation as Operation
+    from mirrored.compat.v1.graph import Graph as Graph
     from mirrored.control_flow.conditions import case as case
     from mirrored.control_flow.conditions import cond as cond
     from mirrored.control_flow.conditions import switch_case as switch_case
@@ -220,10 +222,12 @@ if _typing.TYPE_CHECKING:
 __all__ = [
     "Assert",
     "GradientTape",
+    "Graph",
     "IndexedSlices",
     "MirroredStrategy",
     "Model",
     "Module",
+    "Operation",
     "Sequential",
     "Tensor",
     "TensorShape",
@@ -441,6 +445,8 @@ _LATE = {
         "callbacks config debugging dtypes experimental initializers io linalg losses math metrics "
         "nest nn optimizers profiler random summary test train"
     ),
+    "mirrored.compat.v1.elements": "Operation",
+    "mirrored.compat.v1.graph": "Graph",
     "mirrored.autodiff.custom_gradients": "custom_gradient grad_pass_through recompute_grad",
     "mirrored.control_flow.conditions": "case cond switch_case",
     "mirrored.control_flow.loops": "while_loop",

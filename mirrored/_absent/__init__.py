@@ -144,7 +144,7 @@ def public_module(
             return made[name]()
         try:
             text = None if name.startswith("_") else _said_of(tensorflow, module, name)
-            if _imports(sys._getframe(1)):
+            if _imports(_asking()):
                 # Python would put a sentence of its own in the place of an AttributeError's.
                 raise ImportError(
                     f"cannot import name {name!r} from {module!r}" + (f": {text}" if text else ""),
@@ -220,6 +220,14 @@ def _said_of(tensorflow: str, module: str, name: str) -> str | None:
     text = f"module {module!r} has no attribute {name!r}. Did you mean: {meant!r}?"
     advice = None if meant in there else _advice()[tensorflow].get(meant)
     return f"{text} It is not provided here. {advice}" if advice else text
+
+
+def _asking() -> FrameType:
+    """Return the frame that asks a module for a name, whatever class the module has."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_name == "__getattribute__" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def _imports(frame: FrameType) -> bool:

@@ -46,7 +46,7 @@ def test_a_run_is_the_same_wherever_it_is_called(simulate: object) -> None:
     simulate(2)  # type: ignore[operator]
     x = tf.placeholder(tf.float32, [2])
     y = x * 2.0
-    with tf.Session() as session, mr.device("/gpu:1"), mr.GradientTape() as tape:
+    with tf.Session() as session, mr.device("/gpu:1"), mr.autodiff.GradientTape() as tape:
         watched = mr.constant([1.0, 2.0])
         tape.watch(watched)
         assert session.run(y, {x: [1.0, 2.0]}).tolist() == [2.0, 4.0]

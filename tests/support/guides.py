@@ -68,7 +68,6 @@ def as_run(part: Part, library: Any, folder: str) -> Any:
     if folder != "tensorflow1":
         return part(library)
     v1 = library.compat.v1
-    v1.disable_v2_behavior()
     with v1.Graph().as_default():
         return part(v1)
 
@@ -82,6 +81,8 @@ def main() -> None:
     import tensorflow
 
     for folder in sys.argv[1:] or FOLDERS:
+        if folder == "tensorflow1":
+            tensorflow.compat.v1.disable_v2_behavior()
         said = {}
         for name, part in parts(folder).items():
             try:

@@ -1,6 +1,7 @@
 """TensorFlow 1's names: `import mirrored.compat.v1 as tf` lets its programs run.
 
-They draw graphs, which sessions run; everything outside of this package stays eager.
+They draw graphs, which sessions run. Names outside of this package are eager until
+`disable_eager_execution` is called.
 """
 
 import typing as _typing
@@ -11,6 +12,7 @@ from mirrored import errors as errors
 from mirrored import test as test
 from mirrored.compat.v1 import app as app
 from mirrored.compat.v1 import contrib as contrib
+from mirrored.compat.v1 import debugging as debugging
 from mirrored.compat.v1 import flags as flags
 from mirrored.compat.v1 import gfile as gfile
 from mirrored.compat.v1 import initializers as initializers
@@ -24,9 +26,8 @@ from mirrored.compat.v1 import nn as nn
 from mirrored.compat.v1 import random as random
 from mirrored.compat.v1 import summary as summary
 from mirrored.compat.v1 import train as train
-from mirrored.compat.v1.assertions import OF_ONE as _OF_ONE
-from mirrored.compat.v1.assertions import OF_RANK as _OF_RANK
-from mirrored.compat.v1.assertions import OF_TWO as _OF_TWO
+from mirrored.compat.v1.assertions import ASSERTIONS as _ASSERTIONS
+from mirrored.compat.v1.assertions import Assert as Assert
 from mirrored.compat.v1.assertions import assertion as _assertion
 from mirrored.compat.v1.calls import ROWS as _ROWS
 from mirrored.compat.v1.calls import named_call as _named_call
@@ -34,11 +35,18 @@ from mirrored.compat.v1.control_flow import case as case
 from mirrored.compat.v1.control_flow import cond as cond
 from mirrored.compat.v1.control_flow import while_loop as while_loop
 from mirrored.compat.v1.device_scopes import NodeDef as NodeDef
+from mirrored.compat.v1.device_scopes import colocate_with as colocate_with
 from mirrored.compat.v1.device_scopes import device as device
+from mirrored.compat.v1.device_spec import DeviceSpec as DeviceSpec
 from mirrored.compat.v1.draws import clip_by_value as clip_by_value
 from mirrored.compat.v1.draws import random_normal as random_normal
 from mirrored.compat.v1.draws import random_uniform as random_uniform
 from mirrored.compat.v1.draws import truncated_normal as truncated_normal
+from mirrored.compat.v1.eager_execution import disable_eager_execution as disable_eager_execution
+from mirrored.compat.v1.eager_execution import disable_v2_behavior as disable_v2_behavior
+from mirrored.compat.v1.eager_execution import enable_eager_execution as enable_eager_execution
+from mirrored.compat.v1.eager_execution import enable_v2_behavior as enable_v2_behavior
+from mirrored.compat.v1.eager_execution import executing_eagerly as executing_eagerly
 from mirrored.compat.v1.elements import Operation as Operation
 from mirrored.compat.v1.elements import Tensor as Tensor
 from mirrored.compat.v1.functional import foldl as foldl
@@ -99,6 +107,8 @@ from mirrored.compat.v1.session import Session as Session
 from mirrored.compat.v1.session import get_default_session as get_default_session
 from mirrored.compat.v1.shapes import Dimension as Dimension
 from mirrored.compat.v1.shapes import TensorShape as TensorShape
+from mirrored.compat.v1.shapes import disable_v2_tensorshape as disable_v2_tensorshape
+from mirrored.compat.v1.shapes import enable_v2_tensorshape as enable_v2_tensorshape
 from mirrored.compat.v1.sources import constant as constant
 from mirrored.compat.v1.sources import placeholder as placeholder
 from mirrored.compat.v1.sources import placeholder_with_default as placeholder_with_default
@@ -106,8 +116,6 @@ from mirrored.compat.v1.special import add_to_collection as add_to_collection
 from mirrored.compat.v1.special import clip_by_global_norm as clip_by_global_norm
 from mirrored.compat.v1.special import control_dependencies as control_dependencies
 from mirrored.compat.v1.special import convert_to_tensor as convert_to_tensor
-from mirrored.compat.v1.special import disable_eager_execution as disable_eager_execution
-from mirrored.compat.v1.special import disable_v2_behavior as disable_v2_behavior
 from mirrored.compat.v1.special import div as div
 from mirrored.compat.v1.special import ensure_shape as ensure_shape
 from mirrored.compat.v1.special import get_collection as get_collection
@@ -152,14 +160,10 @@ __version__ = VERSION
 tuple = _tuple
 
 
-_ASSERTIONS = (*_OF_TWO, *_OF_ONE, *_OF_RANK)
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
     "image": "Images are arrays of NumPy's: change them before they are fed.",
     "data": "Feed the batches of a `mirrored.data.Dataset`.",
-    "Assert": "`assert_equal` and its like check values in graphs.",
-    "colocate_with": "Use `tf.device(tensor.device)`.",
-    "debugging": "`assert_equal` and its like are here, as in TensorFlow 1.",
     "keras": "Keras trains without sessions: `import mirrored as tf` has `tf.keras`.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",
     **dict.fromkeys(

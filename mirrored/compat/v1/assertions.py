@@ -3,109 +3,101 @@
 They run where somebody waits for them, as by `control_dependencies`.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from mirrored import debugging
+from mirrored.compat.v1.calls import named_arguments
 from mirrored.compat.v1.elements import Operation
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.sources import converted
 
-# The comparisons of two tensors, what is asked of one, and what is asked of its number of axes.
-OF_TWO = (
+_OF_TWO = (
     *("assert_equal", "assert_none_equal", "assert_less", "assert_less_equal"),
     *("assert_greater", "assert_greater_equal"),
 )
-OF_ONE = (*("assert_positive", "assert_negative", "assert_non_positive", "assert_non_negative"),)
-OF_RANK = ("assert_rank", "assert_rank_at_least")
+_OF_ONE = ("assert_positive", "assert_negative", "assert_non_positive", "assert_non_negative")
+_OF_RANK = ("assert_rank", "assert_rank_at_least")
+# The arguments of each in TensorFlow 1's order.
+ASSERTIONS = {
+    **dict.fromkeys(_OF_TWO, "x y data summarize message name"),
+    **dict.fromkeys(_OF_ONE, "x data summarize message name"),
+    **dict.fromkeys(_OF_RANK, "x rank data summarize message name"),
+    "assert_near": "x y rtol atol data summarize message name",
+    "assert_rank_in": "x ranks data summarize message name",
+}
+_TENSORS = ("x", "y")
 
 
 def assertion(name: str) -> Callable[..., Operation]:
-    """Return the function of a name.
+    """Return the function of a name: it draws an operation that raises for wrong values.
 
     Args:
-        name: One of the tables'.
+        name: One of the table's.
     """
     function = getattr(debugging, name)
-    if name in OF_ONE:
-        return _of_one(name, function)
-    return _of_two(name, function) if name in OF_TWO else _of_rank(name, function)
+    order = {parameter: parameter for parameter in ASSERTIONS[name].split()}
+    takes = _names_of(function)
 
+    def check(*args: Any, **kwargs: Any) -> Operation:
+        arguments = named_arguments(name, order, args, kwargs)
+        for parameter in arguments.keys() - order:
+            raise TypeError(f"{name}() got an unexpected keyword argument {parameter!r}")
+        called = arguments.pop("name", None) or name
+        tensors = {key: arguments.pop(key) for key in _TENSORS if key in arguments}
+        settings = {key: value for key, value in arguments.items() if key in takes}
+        return _drawn(function, tensors, settings, called)
 
-def _of_two(default: str, function: Callable[..., Any]) -> Callable[..., Operation]:
-    def check(
-        x: Any,
-        y: Any,
-        data: Any = None,
-        summarize: int | None = None,
-        message: str | None = None,
-        name: str | None = None,
-    ) -> Operation:
-        """Draw an operation that raises InvalidArgumentError unless all elements are so.
-
-        Args:
-            x: A tensor.
-            y: Another one.
-            data: Accepted for compatibility: the values of both are told.
-            summarize: How many of them.
-            message: What the error begins with.
-            name: Its name.
-        """
-        told = {"message": message, "summarize": summarize}
-        return _drawn(function, {"x": x, "y": y}, told, name or default)
-
-    check.__name__ = default
+    check.__name__ = name
+    check.__doc__ = f"Draw an operation that raises unless `debugging.{name}` holds in a run."
     return check
 
 
-def _of_one(default: str, function: Callable[..., Any]) -> Callable[..., Operation]:
-    def check(
-        x: Any,
-        data: Any = None,
-        summarize: int | None = None,
-        message: str | None = None,
-        name: str | None = None,
-    ) -> Operation:
-        """Draw an operation that raises InvalidArgumentError unless all elements are so.
+def Assert(
+    condition: Any, data: Any, summarize: int | None = None, name: str | None = None
+) -> Operation:
+    """Draw an operation that raises InvalidArgumentError in a run unless a condition is true.
 
-        Args:
-            x: A tensor.
-            data: Accepted for compatibility: the values are told.
-            summarize: How many of them.
-            message: What the error begins with.
-            name: Its name.
-        """
-        told = {"message": message, "summarize": summarize}
-        return _drawn(function, {"x": x}, told, name or default)
+    Args:
+        condition: A boolean tensor.
+        data: A list of what the error shows: tensors, numbers and texts.
+        summarize: The number of elements shown of each; None: 3.
+        name: The operation's name.
 
-    check.__name__ = default
-    return check
+    Raises:
+        TypeError: `data` is no list.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     x = tf.placeholder(tf.float32, [])
+        ...     with tf.control_dependencies([tf.Assert(x > 0.0, ["x is", x])]):
+        ...         root = tf.sqrt(x)
+        ...     float(session.run(root, {x: 4.0}))
+        2.0
+    """
+    if not isinstance(data, list | tuple):
+        raise TypeError(f"`data` is a list of what the error shows. Received: {data!r:.100}")
+    graph = graph_of(condition, data)
+    with graph.as_default(), graph.name_scope(name or "Assert") as scope:
+        held = converted(condition, "bool", "condition")
+        shown = [
+            value if isinstance(value, str) else converted(value, name=f"data_{index}")
+            for index, value in enumerate(data)
+        ]
+
+        def check(held: Any, *values: Any) -> None:
+            debugging.Assert(held, values, summarize)
+
+        operation: Operation = graph.draw(
+            check, (held, *shown), kind="Assert", name=scope, runs_only=True
+        )
+        return operation
 
 
-def _of_rank(default: str, function: Callable[..., Any]) -> Callable[..., Operation]:
-    def check(
-        x: Any,
-        rank: int,
-        data: Any = None,
-        summarize: int | None = None,
-        message: str | None = None,
-        name: str | None = None,
-    ) -> Operation:
-        """Draw an operation that raises ValueError unless a tensor has so many axes.
-
-        Args:
-            x: A tensor.
-            rank: How many.
-            data: Accepted for compatibility, like the next one.
-            summarize: Accepted for compatibility.
-            message: What the error begins with.
-            name: Its name.
-        """
-        told = {"message": message}
-        return _drawn(lambda x, **told: function(x, rank, **told), {"x": x}, told, name or default)
-
-    check.__name__ = default
-    return check
+def _names_of(function: Any) -> set[str]:
+    return set(inspect.signature(function).parameters)
 
 
 def _drawn(

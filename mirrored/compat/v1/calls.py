@@ -91,31 +91,48 @@ def named_call(name: str) -> Callable[..., Any]:
     row = ROWS[name]
     home, _, last = row.target.rpartition(".")
     function = getattr(importlib.import_module(f"mirrored.{home}".rstrip(".")), last)
-    parameters = inspect.signature(function).parameters
-    order = row.arguments or {each: each for each in parameters}
-    takes_all = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            named = dict(kwargs) if takes_all else _named(last, order, args, kwargs)
-            called = named.pop("name", None) or row.called
-            if not takes_all:  # The first ones by position: so the operation's inputs are in order.
-                first = itertools.takewhile(named.__contains__, parameters)
-                args = tuple([named.pop(each) for each in list(first)])
-            return drawn_with_constants(
-                function, Given(args, named, list(parameters)), row.kind, called
-            )
-        except Exception as error:
-            shorten(error)
-            raise
-
+    call = drawing_call(function, row.kind, row.called, row.arguments)
     call.__name__ = last
     call.__doc__ = f"Draw an operation: `mirrored.{row.target}`, which says the rest."
     return call
 
 
-def _named(
+def drawing_call(
+    function: Callable[..., Any], kind: str, called: str, arguments: dict[str, str] | None = None
+) -> Callable[..., Any]:
+    """Return a function that draws an operation which calls another function.
+
+    Args:
+        function: The other function.
+        kind: The operation's type.
+        called: The operation's name.
+        arguments: As `Row` has them.
+    """
+    parameters = inspect.signature(function).parameters
+    order = arguments or {each: each for each in parameters}
+    takes_all = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            named = (
+                dict(kwargs)
+                if takes_all
+                else named_arguments(function.__name__, order, args, kwargs)
+            )
+            name = named.pop("name", None) or called
+            if not takes_all:  # The first ones by position: so the operation's inputs are in order.
+                first = itertools.takewhile(named.__contains__, parameters)
+                args = tuple([named.pop(each) for each in list(first)])
+            return drawn_with_constants(function, Given(args, named, list(parameters)), kind, name)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return call
+
+
+def named_arguments(
     function: str, order: dict[str, str], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """Return arguments by their names of today.

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from mirrored._contexts import Within
+from mirrored.compat.v1.device_spec import DeviceSpec as NamedParts
 from mirrored.devices import DeviceSpec, current_device_spec
 from mirrored.devices import device as _named_device
 
@@ -40,8 +41,8 @@ def device(device_name_or_function: Any) -> Any:
     """Return a context whose operations are for a device.
 
     Args:
-        device_name_or_function: The device's name, None for none, or a function from an operation
-            to a name.
+        device_name_or_function: The device's name, its `DeviceSpec`, None for none, or a function
+            from an operation to a name.
 
     Raises:
         InvalidArgumentError: It is the name of no device.
@@ -58,7 +59,35 @@ def device(device_name_or_function: Any) -> Any:
     """
     if callable(device_name_or_function):
         return _by_function(device_name_or_function)
+    if isinstance(device_name_or_function, NamedParts):
+        device_name_or_function = device_name_or_function.to_string()
     return _named_device(device_name_or_function)
+
+
+@contextmanager
+def colocate_with(op: Any, ignore_existing: bool = False) -> Iterator[None]:
+    """Return a context whose operations are for the device of another operation.
+
+    Args:
+        op: The operation, or a tensor or variable; None with `ignore_existing`: any device.
+        ignore_existing: Accepted for compatibility: the innermost context counts.
+
+    Raises:
+        ValueError: There is no operation.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default():
+        ...     with tf.device("/cpu:0"):
+        ...         v = tf.Variable(1.0)
+        ...     with tf.device("/gpu:0"), tf.colocate_with(v):
+        ...         tf.square(v).device
+        '/device:CPU:0'
+    """
+    if op is None and not ignore_existing:
+        raise ValueError("Trying to colocate with None. Pass an operation, a tensor or a variable.")
+    with _named_device(None), _named_device(op.device or None if op is not None else None):
+        yield
 
 
 @contextmanager

@@ -245,6 +245,12 @@ class Tensor(SymbolicTensor):
             "value that it returns."
         )
 
+    def _without_values(self, what: str) -> str:
+        return (
+            f"A tensor of a graph has a value in a session only. {what} Received: {self!r}. Use "
+            "`session.run(tensor)`."
+        )
+
     def _ask(self, ask: Callable[[], Any]) -> None:
         """Let the library itself learn that there is no value, where it is who asks."""
         with suppress(TypeError, ValueError, NotImplementedError):

@@ -16,7 +16,9 @@ from mirrored.compat.v1.device_scopes import ask_functions, device
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.unknown_ranks import results_for
 from mirrored.graph import Node, SymbolicTensor, placeholders
+from mirrored.ops import Tensor as EagerTensor
 from mirrored.ops import float32
+from mirrored.variables import Variable as EagerVariable
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 _LATER_NAME = re.compile(r"[A-Za-z0-9_.\\/>-]*")
@@ -138,7 +140,8 @@ class Graph:
             return self.operation(value, KeyError)
         wanted = "a Tensor or Operation" if operations else "a Tensor"
         if not isinstance(value, (Tensor, Operation) if operations else Tensor):
-            raise TypeError(f"Can not convert a {type(value).__name__} into {wanted}.")
+            advice = _advice_on(value)
+            raise TypeError(f"Can not convert a {type(value).__name__} into {wanted}.{advice}")
         if value.graph is not self:
             what = "Tensor" if isinstance(value, Tensor) else "Operation"
             raise ValueError(f"{what} {value} is not an element of this graph.")
@@ -371,9 +374,69 @@ def leave_graph(graph: Graph) -> None:
 
 
 def get_default_graph() -> Graph:
-    """Return the graph that operations are drawn into."""
+    """Return the graph that operations are drawn into.
+
+    Raises:
+        RuntimeError: Eager execution was enabled, and no graph is entered.
+    """
     graphs = _entered.get()
+    if not graphs and _mode[0] == EAGER:
+        raise RuntimeError(
+            "`tf.compat.v1` is not compatible with eager execution, which `enable_eager_execution` "
+            "or `enable_v2_behavior` enabled. Remove that call, or use `import mirrored as tf`."
+        )
     return graphs[-1] if graphs else _first[0]
+
+
+# What a program asked for. By default the names of TensorFlow 1 draw graphs and those of
+# TensorFlow 2 are eager; a program can let all of them draw graphs, or be eager.
+BOTH, GRAPHS, EAGER = "both", "graphs", "eager"
+_mode = [BOTH]
+# What to do about a tensor that is no part of a graph.
+GRAPH_ADVICE = (
+    "The functions of `import mirrored.compat.v1 as tf` add operations to a graph. Those of "
+    "`import mirrored as tf` do so within `graph.as_default()` and after "
+    "`tf.compat.v1.disable_eager_execution()`, and compute at once otherwise."
+)
+
+
+def draws_graphs() -> bool:
+    """Return whether the names of TensorFlow 2 draw graphs: after a call, or in a graph's scope."""
+    return _mode[0] == GRAPHS or bool(_entered.get())
+
+
+def execution_mode() -> str:
+    """Return which names draw graphs: `BOTH`, `GRAPHS` or `EAGER`."""
+    return _mode[0]
+
+
+def set_execution_mode(mode: str) -> None:
+    """Set which names draw graphs.
+
+    Args:
+        mode: `BOTH`, `GRAPHS` or `EAGER`.
+    """
+    _mode[0] = mode
+
+
+def _advice_on(value: Any) -> str:
+    if isinstance(value, EagerTensor | EagerVariable):
+        return f" It was computed eagerly and is in no graph. {GRAPH_ADVICE}"
+    if isinstance(value, SymbolicTensor):
+        return (
+            " A placeholder of a functional model is in no session's graph: use `tf.placeholder`."
+        )
+    return ""
+
+
+def check_not_eager(values: Any) -> None:
+    """Raise RuntimeError if an eager tensor or variable is among values in nested structures."""
+    for value in _nest.flatten(values):
+        if isinstance(value, EagerTensor | EagerVariable):
+            raise RuntimeError(
+                "Attempting to capture an EagerTensor without building a function. Received: "
+                f"{value!r:.200}. Pass its `numpy()`, or make it part of the graph. {GRAPH_ADVICE}"
+            )
 
 
 def reset_default_graph() -> None:
@@ -391,7 +454,12 @@ def reset_default_graph() -> None:
 
 
 def graph_of(*values: Any) -> Graph:
-    """Return the graph of the first tensor among values; without one, the default graph."""
+    """Return the graph of the first tensor among values; without one, the default graph.
+
+    Raises:
+        RuntimeError: An eager tensor is among them.
+    """
+    check_not_eager(values)
     for each in placeholders(values):
         if isinstance(each, Tensor):
             graph: Graph = each.graph

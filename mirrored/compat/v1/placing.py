@@ -72,7 +72,7 @@ class Placement:
 
     def _near(self, operation: Operation, found: dict[Operation, Device]) -> Device | None:
         """Return the device of what an operation tells the shape of, where a run finds that."""
-        if operation.type not in _OF_SHAPES:
+        if operation.type not in _OF_SHAPES or not operation.inputs:
             return None
         (told, *_) = operation.inputs
         fixed = told._shape is not None and None not in told._shape

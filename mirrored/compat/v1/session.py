@@ -7,7 +7,13 @@ from typing import Any, NoReturn, Self
 from mirrored import _nest
 from mirrored._tracebacks import shorten
 from mirrored.compat.v1.elements import Tensor
-from mirrored.compat.v1.graph import Graph, enter_graph, get_default_graph, leave_graph
+from mirrored.compat.v1.graph import (
+    GRAPH_ADVICE,
+    Graph,
+    enter_graph,
+    get_default_graph,
+    leave_graph,
+)
 from mirrored.compat.v1.messages import checked_config
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.plans import Kept, Plan
@@ -120,8 +126,7 @@ class Session:
         if not self._graph.version:
             raise RuntimeError(
                 "The Session graph is empty. Add operations to the graph before calling run(). "
-                "Graphs take the operations of `import mirrored.compat.v1 as tf`; those of `import "
-                "mirrored as tf` are computed at once, after `disable_eager_execution()` too."
+                f"{GRAPH_ADVICE}"
             )
         with variable_writes:
             leaves: list[Any] = []

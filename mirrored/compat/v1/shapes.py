@@ -157,6 +157,23 @@ def _computed(function: Any, one: Any, other: Any) -> Any:
 
 Sizes = tuple[int | None, ...]
 
+# Whether sizes are integers and None, as in TensorFlow 2, and no `Dimension`s.
+_plain_sizes = [False]
+
+
+def enable_v2_tensorshape() -> None:
+    """Let the sizes in shapes be integers and None."""
+    _plain_sizes[0] = True
+
+
+def disable_v2_tensorshape() -> None:
+    """Let the sizes in shapes be `Dimension`s."""
+    _plain_sizes[0] = False
+
+
+def _shown_size(size: int | None) -> Any:
+    return size if _plain_sizes[0] else Dimension(size)
+
 
 def sizes_of(shape: Any) -> Sizes | None:
     """Return the sizes that a shape has; None: not even their number is known.
@@ -310,13 +327,13 @@ class TensorShape:
     def __iter__(self) -> Iterator[Any]:
         if self.sizes is None:
             raise ValueError("Cannot iterate over a shape with unknown rank.")
-        return iter([Dimension(each) for each in self.sizes])
+        return map(_shown_size, self.sizes)
 
     def __getitem__(self, key: Any) -> Any:
         if self.sizes is None:
-            return TensorShape(None) if isinstance(key, slice) else UNKNOWN
+            return TensorShape(None) if isinstance(key, slice) else _shown_size(None)
         found = self.sizes[key]
-        return TensorShape(found) if isinstance(found, tuple) else Dimension(found)
+        return TensorShape(found) if isinstance(found, tuple) else _shown_size(found)
 
     def __eq__(self, other: object) -> bool:
         try:
@@ -331,7 +348,7 @@ class TensorShape:
         return text_of(self.sizes)
 
     def __repr__(self) -> str:
-        return f"TensorShape({self.dims})"
+        return f"TensorShape({None if self.sizes is None else list(self)})"
 
 
 def check_same(mine: Sizes | None, other: Sizes | None) -> None:
@@ -357,5 +374,6 @@ def text_of(sizes: Sizes | None) -> str:
     """Return sizes as TensorFlow writes them."""
     if sizes is None:
         return "<unknown>"
-    each = ["?" if size is None else str(size) for size in sizes]
+    unknown = "None" if _plain_sizes[0] else "?"
+    each = [unknown if size is None else str(size) for size in sizes]
     return f"({each[0]},)" if len(each) == 1 else f"({', '.join(each)})"

@@ -6,7 +6,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored.compat.v1.elements import Operation, Tensor
-from mirrored.compat.v1.graph import get_default_graph, graph_of
+from mirrored.compat.v1.graph import check_not_eager, get_default_graph, graph_of
 from mirrored.compat.v1.shapes import sizes_of
 from mirrored.graph import placeholders
 from mirrored.ops.conversion import constant_array, convert_to_tensor
@@ -79,9 +79,11 @@ def converted(value: Any, dtype: Any = None, name: str = "Const") -> Tensor:
         name: What it is called where it is made.
 
     Raises:
+        RuntimeError: It is an eager tensor.
         ValueError: A tensor has another dtype.
     """
     if not isinstance(value, Tensor):
+        check_not_eager(value)
         if placeholders(value):
             return packed_in(
                 graph_of(value),

@@ -317,10 +317,3 @@ def get_collection(key: str, scope: str | None = None) -> list[Any]:
 def get_collection_ref(key: str) -> list[Any]:
     """Return a collection of the default graph itself, which changes with it."""
     return get_default_graph().get_collection_ref(key)
-
-
-def disable_v2_behavior() -> None:
-    """Do nothing: these names draw graphs, and all others stay eager."""
-
-
-disable_eager_execution = disable_v2_behavior
