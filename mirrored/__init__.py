@@ -134,7 +134,6 @@ if _typing.TYPE_CHECKING:
     from mirrored.autodiff.custom_gradients import custom_gradient as custom_gradient
     from mirrored.autodiff.custom_gradients import grad_pass_through as grad_pass_through
     from mirrored.autodiff.custom_gradients import recompute_grad as recompute_grad
-    from mirrored.compat.v1.elements import Operation as Operation
     from mirrored.compat.v1.graph import Graph as Graph
     from mirrored.control_flow.conditions import case as case
     from mirrored.control_flow.conditions import cond as cond
@@ -227,7 +226,6 @@ __all__ = [
     "MirroredStrategy",
     "Model",
     "Module",
-    "Operation",
     "Sequential",
     "Tensor",
     "TensorShape",
@@ -445,7 +443,6 @@ _LATE = {
         "callbacks config debugging dtypes experimental initializers io linalg losses math metrics "
         "nest nn optimizers profiler random summary test train"
     ),
-    "mirrored.compat.v1.elements": "Operation",
     "mirrored.compat.v1.graph": "Graph",
     "mirrored.autodiff.custom_gradients": "custom_gradient grad_pass_through recompute_grad",
     "mirrored.control_flow.conditions": "case cond switch_case",

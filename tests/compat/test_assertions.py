@@ -24,6 +24,10 @@ ASSERTIONS = [
     ("assert_greater_equal(x, 1.0, None, 1)", [1.0, 2.0], [0.0, 1.0], "Condition x >= y did not"),
     ("assert_positive(x, [x])", [1.0, 2.0], [0.0, 1.0], "Condition x > 0 did not hold"),
     ("assert_rank(x, 1)", [1.0], [[1.0]], "must have rank 1"),
+    ("assert_near(x, 1.0, 0.0, 0.5)", [1.0, 1.4], [1.0, 1.6], "x and y not equal to tolerance"),
+    ("assert_rank_in(x, (1, 3))", [1.0], [[1.0]], "must have rank in (1, 3)"),
+    ("debugging.assert_non_negative(x)", [1.0], [-1.0], "Condition x >= 0 did not hold"),
+    ("Assert(tf.reduce_all(x > 0.0), ['x is', x])", [1.0], [-1.0], "Summarized data: x is\n-1"),
     ("check_numerics(x, 'a loss')", [1.0], [float("nan")], "a loss : Tensor had NaN values"),
 ]
 

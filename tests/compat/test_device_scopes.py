@@ -75,3 +75,17 @@ def test_towers_of_a_lesson_are_one_device() -> None:
                 session.run(step, {x: xs, y: ys})
             found.append(session.run(w))
     np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-12)
+
+
+def test_colocation() -> None:
+    with tf.device("/cpu:0"):
+        v = tf.Variable(1.0)
+    free = tf.constant(1.0)
+    with tf.device("/gpu:0"), tf.device(lambda operation: "/gpu:1"):
+        with tf.colocate_with(v):
+            on_cpu = tf.square(v)
+        with tf.colocate_with(free.op, ignore_existing=True):
+            anywhere = tf.square(free)
+    assert (on_cpu.device, anywhere.device) == ("/device:CPU:0", "")
+    with pytest.raises(ValueError, match="colocate with None"), tf.colocate_with(None):
+        pass

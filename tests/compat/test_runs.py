@@ -9,6 +9,7 @@ import pytest
 
 import mirrored as mr
 import mirrored.compat.v1 as tf
+from mirrored.ops import constant
 
 pytestmark = pytest.mark.usefixtures("hardware")
 
@@ -47,7 +48,7 @@ def test_a_run_is_the_same_wherever_it_is_called(simulate: object) -> None:
     x = tf.placeholder(tf.float32, [2])
     y = x * 2.0
     with tf.Session() as session, mr.device("/gpu:1"), mr.autodiff.GradientTape() as tape:
-        watched = mr.constant([1.0, 2.0])
+        watched = constant([1.0, 2.0])
         tape.watch(watched)
         assert session.run(y, {x: [1.0, 2.0]}).tolist() == [2.0, 4.0]
     assert mr.config.experimental.get_memory_info("GPU:1")["peak"] <= watched.numpy().nbytes

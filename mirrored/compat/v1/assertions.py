@@ -49,6 +49,9 @@ def assertion(name: str) -> Callable[..., Operation]:
         settings = {key: value for key, value in arguments.items() if key in takes}
         return _drawn(function, tensors, settings, called)
 
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(parameter, kind) for parameter in order]
+    vars(check)["__signature__"] = inspect.Signature(parameters)
     check.__name__ = name
     check.__doc__ = f"Draw an operation that raises unless `debugging.{name}` holds in a run."
     return check

@@ -40,7 +40,7 @@ _PACKAGE = __name__.partition(".")[0]
 # sign. The arguments of functions keep the order of TensorFlow 2.
 _SAME = {
     "": (
-        "Assert Tensor TensorShape assert_equal assert_greater assert_less "
+        "Assert Operation Tensor TensorShape assert_equal assert_greater assert_less "
         "assert_rank boolean_mask case clip_by_global_norm clip_by_value cond control_dependencies "
         "convert_to_tensor dynamic_partition ensure_shape foldl foldr gradients group "
         "map_fn name_scope no_op numpy_function=py_func scan unique unique_with_counts while_loop"
@@ -193,7 +193,7 @@ def _tables() -> dict[str, dict[str, Any]]:
     tables[""].update({name: _drawing("", name, getattr(eager, name), own[name]) for name in own})
     tables[""].update(
         Variable=Variable,
-        executing_eagerly=_computes,
+        executing_eagerly=lambda: _computes(),
         get_current_name_scope=lambda: get_default_graph().get_name_scope(),
         init_scope=nullcontext,
         is_symbolic_tensor=lambda tensor: isinstance(tensor, SymbolicTensor),
@@ -206,8 +206,8 @@ def _with_order_of(function: Any, target: Callable[..., Any]) -> Callable[..., A
     """Return a function that takes the arguments of one function and calls another."""
     signature = inspect.signature(function)
     fixed = _FIXED.get(target.__name__, {})
-    if signature.parameters.keys() - inspect.signature(target).parameters.keys():
-        return target  # `group`, which is called by position.
+    if any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values()):
+        return target
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return target(**signature.bind(*args, **kwargs).arguments, **fixed)

@@ -22,6 +22,12 @@ from mirrored.ops.rng_state import drawing_always_from
 class Operation:
     """A node of a graph under its name.
 
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default():
+        ...     tf.add(1.0, 2.0).op
+        <tf.Operation 'Add' type=AddV2>
+
     Attributes:
         graph: Its graph.
         name: Its name in it.
