@@ -156,7 +156,7 @@ class FlatMapped(Following):
 
     def specs(self) -> Any:
         """Return those of the first dataset."""
-        return self._inner().specs()
+        return self._inner().specs() if self._declared is None else self._declared
 
     def _inner(self) -> Transform:
         """Return what gives the elements of the first dataset."""

@@ -56,6 +56,7 @@ class Transform(ABC):
     batch_size: int | None = None
     external: str | None = None
     drops_batches: bool = False
+    _declared: Any = None
 
     @property
     def slices(self) -> "Slices | None":
@@ -103,9 +104,13 @@ class Transform(ABC):
                 return succeeded(element)
         raise ValueError("The structure of the elements of an empty dataset is not known.")
 
+    def declare(self, specs: Any) -> None:
+        """Take what is known of elements that a function makes, so that none has to be made."""
+        self._declared, self.known = specs, True
+
     def specs(self) -> Any:
         """Return the structure of the elements, with a `LeafSpec` for each array."""
-        return specs_of(self.first())
+        return specs_of(self.first()) if self._declared is None else self._declared
 
 
 def external_of(transform: Transform) -> str | None:

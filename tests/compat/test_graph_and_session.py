@@ -276,7 +276,6 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("tf.Session('grpc://x')", errors.InvalidArgumentError, "A session runs in this process."),
     ("session.partial_run(1, z)", NotImplementedError, "`partial_run` is not provided"),
     ("tf.RunOptions(timeout_in_ms=5)", ValueError, "it is not provided here. Leave it out."),
-    ("tf.data", AttributeError, "Feed the batches of a `mirrored.data.Dataset`."),
     ("tf.nn.conv2d", AttributeError, "Convolutions and pooling are out of this library's scope."),
     ("tf.nn.rnn_cell", AttributeError, "There are no cells of recurrent networks: write one"),
     (

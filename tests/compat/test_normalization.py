@@ -56,22 +56,22 @@ def test_batches_are_normalized_as_in_tensorflow(
     y = tf.layers.batch_normalization(x, training=training, momentum=0.9, name="norm")
     evaluated = tf.layers.batch_normalization(x, name="norm", reuse=True)
     targets = rng.rand(4, *shape[1:]).astype("float32")
-    loss, of_averages = (tf.reduce_mean(tf.square(each - targets)) for each in (y, evaluated))
+    loss, of_averages = (tf.reduce_mean(tf.square(outputs - targets)) for outputs in (y, evaluated))
     updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
     assert len(updates) == 2
     with tf.control_dependencies(updates):
         train = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
     names = ["norm/gamma:0", "norm/beta:0", "norm/moving_mean:0", "norm/moving_variance:0"]
-    assert [each.name for each in tf.global_variables()] == names
-    assert [each.name for each in tf.trainable_variables()] == names[:2]
+    assert [variable.name for variable in tf.global_variables()] == names
+    assert [variable.name for variable in tf.trainable_variables()] == names[:2]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         rows = rng.rand(4, *shape[1:]) * 3
         flags = [{training: True}, {training: False}] if fed else [{}, {}]
-        found = [session.run([loss, train], {x: rows, **flags[0]})[0] for _ in range(3)]
+        values = [session.run([loss, train], {x: rows, **flags[0]})[0] for _ in range(3)]
         last = loss if fed else of_averages
-        found.append(session.run(last, {x: rows, **flags[1]}))
-        np.testing.assert_allclose(found, losses, rtol=1e-5)
+        values.append(session.run(last, {x: rows, **flags[1]}))
+        np.testing.assert_allclose(values, losses, rtol=1e-5)
         kept = session.run(tf.global_variables())
         np.testing.assert_allclose(kept, weights, rtol=1e-5)
         if fed:  # An evaluation moves nothing, also where the updates are run.
@@ -91,7 +91,7 @@ def test_features_may_be_on_any_axis(shape: Any, axis: Any, sizes: Any) -> None:
     rows = np.random.RandomState(0).rand(*shape)
     x = tf.constant(rows)
     y = tf.layers.batch_normalization(x, axis, scale=False, center=False, training=True)
-    assert [each._shape for each in tf.global_variables()] == [sizes, sizes]
+    assert [variable._shape for variable in tf.global_variables()] == [sizes, sizes]
     kept = [i for i in range(len(shape)) if i not in (1, *([2] if axis == [1, -2] else []))]
     mean, variance = rows.mean(tuple(kept), keepdims=True), rows.var(tuple(kept), keepdims=True)
     with tf.Session() as session:
@@ -102,7 +102,7 @@ def test_features_may_be_on_any_axis(shape: Any, axis: Any, sizes: Any) -> None:
 def test_half_floats_have_parameters_of_float32() -> None:
     y = tf.layers.batch_normalization(tf.ones([4, 2], tf.float16), training=True)
     assert y.dtype == tf.float16
-    assert {each.dtype.name for each in tf.global_variables()} == {"float32"}
+    assert {variable.dtype.name for variable in tf.global_variables()} == {"float32"}
 
 
 @pytest.mark.usefixtures("hardware")
@@ -113,13 +113,13 @@ def test_a_tensor_says_whether_dropout_drops() -> None:
     assert y.name == "dropout/cond/Merge:0"
     with tf.Session() as session:
         dropped, by_x = session.run([y, slope], {training: True})
-        assert {round(float(each), 5) for each in np.unique(dropped)} == {0.0, round(1 / 0.6, 5)}
+        assert {round(float(x), 5) for x in np.unique(dropped)} == {0.0, round(1 / 0.6, 5)}
         assert abs(dropped.mean() - 1.0) < 0.1
         np.testing.assert_array_equal(by_x, dropped)
         again = session.run(y, {training: True})
         assert not np.array_equal(again, dropped)
         for fed in ({}, {training: False}):
-            assert all((each == 1.0).all() for each in session.run([y, slope], fed))
+            assert all((array == 1.0).all() for array in session.run([y, slope], fed))
     with tf.Session() as session:
         np.testing.assert_array_equal(session.run(y, {training: True}), dropped)
 

@@ -12,6 +12,7 @@ from mirrored import errors as errors
 from mirrored import test as test
 from mirrored.compat.v1 import app as app
 from mirrored.compat.v1 import contrib as contrib
+from mirrored.compat.v1 import data as data
 from mirrored.compat.v1 import debugging as debugging
 from mirrored.compat.v1 import flags as flags
 from mirrored.compat.v1 import gfile as gfile
@@ -163,7 +164,6 @@ tuple = _tuple
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
     "image": "Images are arrays of NumPy's: change them before they are fed.",
-    "data": "Feed the batches of a `mirrored.data.Dataset`.",
     "keras": "Keras trains without sessions: `import mirrored as tf` has `tf.keras`.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",
     **dict.fromkeys(

@@ -63,6 +63,8 @@ class Operation:
         self.refers: Any = None
         # By what it differentiates, where it does.
         self.sources: tuple[Any, ...] = ()
+        # The iterator over a dataset whose next element it returns.
+        self.iterator: Any = None
         self._function = function
         self._inbound_nodes: deque[Node] = deque()
 

@@ -52,6 +52,8 @@ class Graph:
         self.variables_by_name: dict[str, Any] = {}
         self.variable_scope_counts: dict[str, int] = {}
         self.outermost_scope: Any = None
+        # The number of datasets, from which their draws follow.
+        self.dataset_count = 0
 
     @property
     def finalized(self) -> bool:

@@ -137,11 +137,11 @@ def batch_normalization(
 
         mean, variance = smart_cond(training, moments, lambda: list(moving))
         if isinstance(training, Tensor) or training:
-            value = _of_sample(inputs, variance) if is_fused else variance
-            for average, new in zip(moving, (mean, value), strict=True):
-                updated = _updated(average, new, momentum, training)
+            latest = (mean, _of_sample(inputs, variance) if is_fused else variance)
+            for average, value in zip(moving, latest, strict=True):
+                updated = _updated(average, value, momentum, training)
                 updated.graph.add_to_collection(GraphKeys.UPDATE_OPS, updated)
-        arguments = [spread(each) for each in (mean, variance, beta, gamma)]
+        arguments = [spread(value) for value in (mean, variance, beta, gamma)]
         return named_call("nn.batch_normalization")(inputs, *arguments, epsilon)
 
 

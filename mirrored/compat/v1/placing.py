@@ -14,7 +14,7 @@ from mirrored.ops.spec import FLOATS, bool_, int64, uint32
 
 _ANY = ("GPU", "CPU")
 # What runs on the CPU alone.
-_ON_HOST = frozenset(("PyFunc", "PyFuncStateless", "Print"))
+_ON_HOST = frozenset(("IteratorGetNext", "MakeIterator", "PyFunc", "PyFuncStateless", "Print"))
 # What a GPU computes of floats alone, since TensorFlow has no other kernels.
 _PRODUCTS = frozenset(("MatMul", "BatchMatMulV2", "Einsum", "MatVec", "Tensordot"))
 # The dtypes of variables that a GPU keeps besides floats, by TensorFlow's kernels.

@@ -37,6 +37,7 @@ from mirrored.variables import Variable as Storage
 _RUN_BY_PYTHON = frozenset(
     (
         *("BooleanMask", "DynamicPartition", "InitializedValue", "IsVariableInitialized"),
+        *("IteratorGetNext", "MakeIterator"),
         *("PyFunc", "Unique", "UniqueWithCounts", "Where"),
     )
 )
@@ -47,7 +48,7 @@ _MAY_BE_RUN_BY_PYTHON = frozenset(("If", "While"))
 
 
 class Kept:
-    """What a session keeps from run to run: variables' values, and where streams of draws stand.
+    """What a session keeps from run to run: values of variables, random streams and iterators.
 
     Args:
         placement: Where operations run.
@@ -56,6 +57,7 @@ class Kept:
         placement: The same.
         initialized: The variables that have a value.
         has_no_values: Whether shapes are looked for, and nothing is run.
+        elements: The elements that are left, by the iterator over them.
     """
 
     has_no_values = False
@@ -63,6 +65,7 @@ class Kept:
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
         self.initialized: set[Any] = set()
+        self.elements: dict[Any, Any] = {}
         self._storages: dict[Any, Any] = {}
         self._streams: dict[Operation, OpStream] = {}
         self._counts: dict[Operation, int] = {}
@@ -92,7 +95,9 @@ class Kept:
         return count
 
     def clear(self) -> None:
-        """Let go of all values."""
+        """Let go of all values, and end the threads that work for iterators."""
+        while self.elements:
+            self.elements.popitem()[1].close()
         self._storages.clear()
         self._streams.clear()
 
@@ -118,12 +123,23 @@ class Plan:
         structure: Callable[[list[Any]], Any],
     ) -> None:
         self._kept = kept
-        self._fed = list(fed)
+        self._named = list(fed)
+        self._fed = list(fed)  # Elements of datasets come after those.
         self._dtypes = [each._dtype for each in fed]
         self._structure = structure
         targets = self._take(leaves)
         self._part = part_between(fed, targets, kept.placement.device_of)
         operations = [operation_of(node) for node in self._part.calls]
+        self._drawing = [
+            operation
+            for operation in operations
+            if operation.iterator is not None and not operation.control_inputs
+        ]
+        if self._drawing:  # A run draws elements before all else, and takes them as if fed.
+            elements = [tensor for operation in self._drawing for tensor in operation.outputs]
+            self._fed += [tensor for tensor in elements if tensor not in fed]
+            self._part = part_between(self._fed, targets, kept.placement.device_of)
+            operations = [operation_of(node) for node in self._part.calls]
         self._needs, self._gives = _variables(operations)
         for variable in self._needs | self._gives:
             kept.storage(variable)
@@ -137,7 +153,7 @@ class Plan:
         # Fed booleans that such operations may branch on: a run is recorded for each value.
         self._flags = [
             index
-            for index, tensor in enumerate(fed)
+            for index, tensor in enumerate(self._fed)
             if self._may_be and tensor._dtype.kind == "b" and not tensor._shape
         ]
         self._traces = TraceCache(f"The run of {[each.name for each in leaves]}"[:80])
@@ -176,8 +192,10 @@ class Plan:
         """
         sources = [
             value if type(value) is np.ndarray and value.dtype is dtype else as_fed(tensor, value)
-            for tensor, dtype, value in zip(self._fed, self._dtypes, values, strict=True)
+            for tensor, dtype, value in zip(self._named, self._dtypes, values, strict=True)
         ]
+        if self._drawing:  # Not within the lock: a generator may run sessions itself.
+            sources += self._elements(sources)
         with variable_writes:
             if not self._ready:
                 self._check_ready()
@@ -198,10 +216,25 @@ class Plan:
             )
         self._ready = True
 
+    def _elements(self, sources: Sequence[Any]) -> list[Any]:
+        """Return the arrays of the next elements of the datasets that the run takes from."""
+        self._check_ready()
+        self._check_shapes(sources)
+        drawn = [operation.iterator.take(self._kept) for operation in self._drawing]
+        return [
+            array
+            for operation, arrays in zip(self._drawing, drawn, strict=True)
+            for tensor, array in zip(operation.outputs, arrays, strict=True)
+            if tensor not in self._named
+        ]
+
+    def _check_shapes(self, sources: Sequence[Any]) -> None:
+        for tensor, array in zip(self._named, sources, strict=False):
+            _check_shape(tensor, array)
+
     def _first(self, sources: Sequence[Any]) -> list[Any]:
         """Return the results for shapes that none was recorded for."""
-        for tensor, array in zip(self._fed, sources, strict=True):
-            _check_shape(tensor, array)
+        self._check_shapes(sources)
         if not self._by_python:
             try:
                 return self._record(sources).fetch(sources)
@@ -354,6 +387,8 @@ def part_between(
         device_of: From an operation to the device that it runs on; None: what it was drawn for.
     """
     nodes, _ = nodes_between(fed, targets)
+    needed = {*targets, *(tensor for node in nodes for tensor in node.inputs)} - set(fed)
+    nodes = [node for node in nodes if not needed.isdisjoint(node.outputs)]
     drawn = sorted(nodes, key=lambda node: operation_of(node).number)
     if device_of is None:
         return Part(fed, list(targets), drawn)

@@ -1,0 +1,265 @@
+"""Datasets of a graph: recipes that the datasets of `mirrored.data` are made by, in sessions.
+
+A recipe is a method of `mirrored.data.Dataset` and its arguments, with tensors of the graph among
+them, whose values are known when an initializer runs.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored.compat.v1.dataset_functions import DatasetFunction
+from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.iterators import Iterator as SessionIterator
+from mirrored.compat.v1.iterators import Source, check_one_shot
+from mirrored.compat.v1.shapes import TensorShape, sizes_of
+from mirrored.compat.v1.sources import converted
+from mirrored.data import Dataset as Engine
+from mirrored.data.leaf_specs import common_specs
+from mirrored.data.nested_transforms import Listed
+from mirrored.data.sources import Slices
+from mirrored.data.spec import check_callable
+from mirrored.graph import placeholders
+from mirrored.ops import Tensor as Value
+from mirrored.ops.conversion import to_array
+from mirrored.ops.philox import WORD
+from mirrored.ops.rng_state import RngState, derived_seed, drawing_from
+
+_SIZES = (2, 3)  # Sizes that are not known are these in two samples; what differs is not known.
+
+
+class _Members(type):
+    """The class of `Dataset`, which says what to use instead of names that it does not have."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise _absent(name)
+
+
+def _absent(name: str) -> AttributeError:
+    return AttributeError(
+        f"tf.data.Dataset of sessions has no {name!r}. Use it with a dataset of `mirrored.data`, "
+        "which `tf.data.make_one_shot_iterator` takes too."
+    )
+
+
+class Dataset(Source, metaclass=_Members):
+    """Elements that an iterator draws in sessions.
+
+    Datasets come from the static methods of `mirrored.data.Dataset`, and its methods return others;
+    arguments may be tensors of the graph, such as placeholders.
+
+    Args:
+        function: Makes a dataset of `mirrored.data`.
+        args: Its arguments by position, with datasets, functions and tensors of the graph in them.
+        kwargs: Those by name.
+        declared: The structure of an element, where a function makes them.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     rows = tf.placeholder(tf.float32, [None])
+        ...     dataset = tf.data.Dataset.from_tensor_slices(rows).map(lambda x: x * 2.0)
+        ...     iterator = dataset.batch(2).make_initializable_iterator()
+        ...     batch = iterator.get_next()
+        ...     session.run(iterator.initializer, {rows: [1.0, 2.0, 3.0]})
+        ...     [session.run(batch).tolist() for _ in range(2)]
+        [[2.0, 4.0], [6.0]]
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Engine[Any]],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        declared: Any = None,
+    ) -> None:
+        self.graph = get_default_graph()
+        self.graph.check_open()
+        self._function, self._arguments, self._declared = function, (args, kwargs or {}), declared
+        leaves = _nest.flatten(self._arguments)
+        self._parts = [leaf for leaf in leaves if isinstance(leaf, Dataset | DatasetFunction)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        tensors += [tensor for part in self._parts for tensor in part.inputs]
+        self.inputs: tuple[Tensor, ...] = tuple(dict.fromkeys(tensors))
+        self.graph.check_own(self.inputs)
+        self.graph.dataset_count += 1
+        self._seed, self._number = self.graph.seed, self.graph.dataset_count
+        rows = _rows_of(leaves) if function == Engine.from_tensor_slices else None
+        with drawing_from(RngState(0)):  # Samples take no seeds from the global state.
+            self._samples = [self._sample(i, rows) for i in range(2 if self.inputs else 1)]
+        specs = [sample._transform.specs() for sample in self._samples]
+        self.specs: Any = functools.reduce(common_specs, specs)
+
+    def _sample(self, number: int, rows: int | None) -> Engine[Any]:
+        """Return the dataset for arrays that stand for the inputs."""
+        known: dict[Any, Any] = {tensor: _stand_in(tensor, number, rows) for tensor in self.inputs}
+        for part in self._parts:
+            if isinstance(part, Dataset):
+                known[part] = part._samples[min(number, len(part._samples) - 1)]
+        return self._build(known)
+
+    def built(self, known: dict[Any, Any]) -> Engine[Any]:
+        """Return the dataset of `mirrored.data`.
+
+        Args:
+            known: The values of tensors, and the datasets built so far, to which it is added.
+        """
+        if self not in known:
+            sample = self._samples[0]
+            is_constant = not self.inputs and isinstance(sample._transform, Slices)
+            known[self] = sample if is_constant else self._build(known)
+        dataset: Engine[Any] = known[self]
+        return dataset
+
+    def _build(self, known: dict[Any, Any]) -> Engine[Any]:
+        args, kwargs = _nest.map_structure(functools.partial(_argument, known), self._arguments)
+        with self._draws():
+            dataset = self._function(*args, **kwargs)
+        if self._declared is not None:
+            dataset._transform.declare(self._declared)
+        return dataset
+
+    def _draws(self) -> AbstractContextManager[Any]:
+        """Return a context in which seeds follow from the graph's, as often as it is entered."""
+        if self._seed is None:
+            return nullcontext()
+        return drawing_from(RngState(derived_seed(self._seed % WORD, self._number)))
+
+    def opened(self, values: Sequence[Any]) -> Any:
+        """Return an iterator over the elements as arrays, for values of the inputs."""
+        return self.built(dict(zip(self.inputs, values, strict=True)))._host_elements()
+
+    def make_one_shot_iterator(self) -> SessionIterator:
+        """Return an iterator that begins with the session.
+
+        Raises:
+            ValueError: The dataset depends on a placeholder or a variable.
+        """
+        check_one_shot(self)
+        return SessionIterator(self.graph, self.specs, self)
+
+    def make_initializable_iterator(self, shared_name: str | None = None) -> SessionIterator:
+        """Return an iterator that begins when its `initializer` runs.
+
+        Args:
+            shared_name: Accepted for compatibility.
+        """
+        return SessionIterator(self.graph, self.specs).initialize_from(self)
+
+    def apply(self, transformation_func: Callable[["Dataset"], Any]) -> Any:
+        """Return what a function of the dataset returns."""
+        return transformation_func(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError(
+            "`tf.data.Dataset` only supports Python-style iteration in eager mode. Use "
+            "`make_one_shot_iterator().get_next()`, and run that in a session."
+        )
+
+    def __repr__(self) -> str:
+        return f"<tf.data.Dataset element_spec={self.element_spec}>"
+
+    def __getattr__(self, name: str) -> Any:
+        raise _absent(name)
+
+
+def _rows_of(leaves: Sequence[Any]) -> int | None:
+    """Return the first size of those arrays and tensors of which it is known; None: of none."""
+    shapes = [TensorShape(leaf.shape).sizes for leaf in leaves if hasattr(leaf, "shape")]
+    return next((sizes[0] for sizes in shapes if sizes and sizes[0] is not None), None)
+
+
+def _stand_in(tensor: Tensor, number: int, rows: int | None) -> Any:
+    size = _SIZES[number]
+    shape = [size] * (number + 1) if tensor._shape is None else list(tensor._shape)
+    if shape and shape[0] is None:
+        shape[0] = rows
+    return np.full([size if axis is None else axis for axis in shape], size, tensor._dtype)
+
+
+def _argument(known: dict[Any, Any], leaf: Any) -> Any:
+    """Return the argument of `mirrored.data` for an argument of the recipe."""
+    if isinstance(leaf, Dataset | DatasetFunction):
+        return leaf.built(known)
+    if isinstance(leaf, TensorShape):
+        return sizes_of(leaf)
+    value = known[leaf] if isinstance(leaf, Tensor) else leaf
+    value = value.numpy() if isinstance(value, Value) else value
+    return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+
+
+def _nested(specs: Any) -> Dataset:
+    """Return a dataset that stands for a part of an element."""
+    return Dataset(lambda: Engine(Listed((), specs)))
+
+
+def _element(value: Any) -> Any:
+    """Return arrays and tensors in tuples and dicts; a list is one array, as in TensorFlow."""
+    if isinstance(value, dict):
+        return _nest.rebuild_dict(value, {key: _element(item) for key, item in value.items()})
+    if isinstance(value, tuple):
+        return _nest.rebuild(value, [_element(item) for item in value])
+    if not isinstance(value, list):
+        return value
+    return converted(value) if placeholders(value) else to_array(value)
+
+
+def _recipe(function: Callable[..., Any]) -> Callable[..., Dataset]:
+    return lambda *args, **kwargs: Dataset(function, args, kwargs)
+
+
+def _of_arrays(function: Callable[..., Any]) -> Callable[..., Dataset]:
+    return lambda tensors, name=None: Dataset(function, (_element(tensors),))
+
+
+def _calling(method: Callable[..., Any]) -> Callable[..., Dataset]:
+    """Return a method for one that calls a function, which is drawn into the graph."""
+    signature, name = inspect.signature(method), method.__name__
+    parameter = list(signature.parameters)[1]
+
+    def call(dataset: Dataset, *args: Any, **kwargs: Any) -> Dataset:
+        bound = signature.bind(dataset, *args, **kwargs)
+        function = bound.arguments[parameter]
+        check_callable(parameter, function)
+        drawn = DatasetFunction(function, dataset.specs, _nested, f"dataset_{name}")
+        bound.arguments[parameter] = drawn
+        declared = drawn.specs if name == "map" else None
+        if name in ("flat_map", "interleave"):
+            if not isinstance(drawn.structure, Dataset):
+                raise TypeError(
+                    f"The `{parameter}` argument must return a `Dataset` object. Got "
+                    f"{drawn.structure!r}. Make one of it, as with `Dataset.from_tensors`."
+                )
+            declared = drawn.structure.specs
+        return Dataset(method, bound.args, bound.kwargs, declared)
+
+    return call
+
+
+# The names of methods of `mirrored.data.Dataset`, by the function that makes a method of each.
+_NAMES: dict[Callable[..., Any], str] = {
+    _of_arrays: "from_tensor_slices from_tensors",
+    _recipe: "choose_from_datasets counter from_generator random range sample_from_datasets zip "
+    "batch cache concatenate enumerate ignore_errors padded_batch prefetch rebatch repeat shard "
+    "shuffle skip take unbatch unique window with_options",
+    _calling: "filter flat_map interleave map take_while",
+}
+
+
+def _add(make: Callable[..., Any], name: str) -> None:
+    function = getattr(Engine, name)
+    method = functools.wraps(function)(make(function))
+    method.__doc__ = f"Return a dataset of the graph: `mirrored.data.Dataset.{name}` says the rest."
+    is_source = inspect.ismethod(function)  # It is called on the class.
+    setattr(Dataset, name, staticmethod(method) if is_source else method)
+
+
+for _make, _listed in _NAMES.items():
+    for _name in _listed.split():
+        _add(_make, _name)
