@@ -20,7 +20,7 @@ import numpy as np
 from mirrored import devices
 from mirrored._logging import logger
 from mirrored.backends import MEGABYTE, selftest
-from mirrored.backends.cuda import blas, nccl, nvml, toolkit
+from mirrored.backends.cuda import blas, nccl, nvml, solver, toolkit
 from mirrored.devices import Device, LogicalDeviceConfiguration, PhysicalDevice
 from mirrored.devices.registry import registry
 from mirrored.distribute import CrossDeviceOps, NcclAllReduce, bandwidth
@@ -37,6 +37,7 @@ _OPTIONAL = (
     ("CUDA runtime", "for NVRTC", ("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")),
     ("NVRTC", "compiles kernels", ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc")),
     ("cuBLAS", "matrix products", ("nvidia-cublas-cu12", "nvidia-cublas")),
+    ("cuSOLVER", "decompositions", ("nvidia-cusolver-cu12", "nvidia-cusolver")),
     ("NCCL", "sums across GPUs", ("nvidia-nccl-cu12", "nvidia-nccl-cu13")),
 )
 
@@ -208,7 +209,7 @@ def _libraries() -> Iterable[str]:
     yield f"  CuPy {cupy.__version__}"
     yield f"  CUDA runtime {runtime // 1000}.{runtime % 1000 // 10}"
     yield f"  NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
-    for name, library in (("cuBLAS", blas), ("NCCL", nccl)):
+    for name, library in (("cuBLAS", blas), ("cuSOLVER", solver), ("NCCL", nccl)):
         try:
             yield f"  {name} {library.version(library.load())}"
         except DeviceUnavailableError as error:

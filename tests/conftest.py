@@ -28,7 +28,9 @@ from mirrored.program import GraphRecorder, Program, ThreadPool
 
 _done = itertools.count(1)
 # Kernels of ops that few tests use, and large ones of a dtype that few use.
-_SELDOM = re.compile("(prod|min|argmin) |(sparse )?cross-entropy of float64|max.* of float64")
+_SELDOM = re.compile(
+    "(prod|min|argmin|matrices) |(sparse )?cross-entropy of float64|max.* of float64"
+)
 _SETTINGS = frozenset(
     {
         "CUDA_VISIBLE_DEVICES",
@@ -280,18 +282,18 @@ def _ask_for_all_kernels() -> None:
 def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     """Return ``emulated_cuda(*, cards=1, memory=1 << 30, seed=0, growth=True)``: CUDA, installed.
 
-    It stands in the place of CuPy, NVML, cuBLAS and NCCL. ``cards`` is how many cards of ``memory``
-    bytes there are, or a list of the emulator's own; ``seed`` says in which order work runs. With
-    ``growth`` memory is taken as it is used, which is quicker than all at once; without, as the
-    configuration says. At the end all work has to have run well, and inside its arrays, and all
-    communicators have to have ended.
+    It stands in the place of CuPy, NVML, cuBLAS, cuSOLVER and NCCL. ``cards`` is how many cards of
+    ``memory`` bytes there are, or a list of the emulator's own; ``seed`` says in which order work
+    runs. With ``growth`` memory is taken as it is used, which is quicker than all at once; without,
+    as the configuration says. At the end all work has to have run well, and inside its arrays, and
+    all communicators have to have ended.
     """
     pytest.importorskip("cupy")
     if which("g++") is None:
         pytest.skip("No g++ is here to compile kernels for the emulated cards.")
     import emulated_cuda
 
-    from mirrored.backends.cuda import blas, driver, nccl, toolkit
+    from mirrored.backends.cuda import blas, driver, nccl, solver, toolkit
 
     _ask_for_all_kernels()
     made = []
@@ -308,6 +310,7 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
         monkeypatch.setattr(toolkit, "toolkit", lambda: emulator.cupy)
         monkeypatch.setattr(nvml, "load", lambda: emulator.nvml)
         monkeypatch.setattr(blas, "load", lambda: emulator.cublas)
+        monkeypatch.setattr(solver, "load", lambda: emulator.cusolver)
         monkeypatch.setattr(driver, "load", lambda: emulator.driver)
         monkeypatch.setattr(nccl, "load", lambda: emulator.nccl)
         monkeypatch.setenv("MIRRORED_NCCL_SELFTEST", "0")  # Its process has no such cards.

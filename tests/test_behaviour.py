@@ -142,8 +142,8 @@ HELD: dict[str, dict[str, str]] = {
         "formulas": "test_a_formula_computes_what_it_stands_for test_every_formula_is_here",
     },
     "backends/cuda/test_faults.py": {"device-lost": "test_a_lost_device"},
-    "backends/cuda/test_placement.py": {
-        "cpu-only": "test_matrices_are_taken_apart_on_the_cpu",
+    "backends/cuda/kernels/test_matrices.py": {
+        "matrices-on-cards": "test_a_matrix_without_a_result",
     },
     "distribute/test_strategy_pickling.py": {
         "strategies-travel": "test_a_strategy_in_another_process test_one_strategy_stays_one "

@@ -16,7 +16,7 @@ import mirrored as mr
 from mirrored import __main__ as command
 from mirrored import devices
 from mirrored.backends import selftest
-from mirrored.backends.cuda import blas, nccl, nvml, toolkit
+from mirrored.backends.cuda import blas, nccl, nvml, solver, toolkit
 from mirrored.devices import LogicalDeviceConfiguration
 from mirrored.distribute import CrossDeviceOps, ReductionToOneDevice, bandwidth
 from mirrored.distribute.cross_device_ops.connections import connection
@@ -99,6 +99,7 @@ ALL = {
     "nvidia-cuda-runtime-cu12": "12.9.79",
     "nvidia-cuda-nvrtc-cu12": "12.9.86",
     "nvidia-cublas-cu12": "12.9.1.4",
+    "nvidia-cusolver-cu12": "11.7.5",
     "nvidia-nccl-cu12": "2.32",
 }
 
@@ -186,7 +187,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     module = SimpleNamespace(__version__="14.2.0", cuda=cuda)
     monkeypatch.setattr(toolkit, "toolkit", lambda: module)
-    for library, version in ((blas, "12.9.1"), (nccl, "2.27.3")):
+    for library, version in ((blas, "12.9.1"), (solver, "11.7.5"), (nccl, "2.27.3")):
         monkeypatch.setattr(library, "load", lambda: None)
         monkeypatch.setattr(library, "version", lambda library, version=version: version)
 
@@ -215,6 +216,7 @@ def test_real_gpus(capsys: pytest.CaptureFixture[str]) -> None:
         "  CUDA runtime 12.9",
         "  NVRTC 12.8",
         "  cuBLAS 12.9.1",
+        "  cuSOLVER 11.7.5",
         "  NCCL 2.27.3",
     ]
 
@@ -227,10 +229,11 @@ def test_libraries_that_are_missing(
         raise DeviceUnavailableError("no library: a command")
 
     monkeypatch.setattr(blas, "load", missing)
+    monkeypatch.setattr(solver, "load", missing)
     monkeypatch.setattr(nccl, "load", missing)
     monkeypatch.setattr(nvml, "peer_access", lambda: None)
     lines = printed(capsys).splitlines()
-    assert lines[-2:] == ["  no library: a command"] * 2
+    assert lines[-3:] == ["  no library: a command"] * 3
     assert "  unknown: NVML does not say" in lines
     monkeypatch.setattr(toolkit, "toolkit", missing)
     assert printed(capsys).splitlines()[-1] == "  no library: a command"

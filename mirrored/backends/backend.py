@@ -74,6 +74,14 @@ class OwnKernel(Protocol):
     def workspace(self) -> Callable[..., tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]] | None:
         """From the inputs' specs and the attributes to shapes and dtypes of scratch arrays."""
 
+    @property
+    def asks(self) -> bool:
+        """Whether `workspace` takes `xp` before these."""
+
+    @property
+    def verdicts(self) -> int:
+        """The number of rows of the first scratch array where 0 stands for a right result."""
+
 
 class Backend(Protocol):
     """Arrays of one logical device."""

@@ -161,7 +161,7 @@ def _run_kernel(
     attrs: dict[str, Any],
 ) -> None:
     backend = device.backend
-    kernel, workspace_of = implementation(op, backend)
+    kernel, workspace_of, verdicts = implementation(op, backend)
     if kernel is None:
         raise InvalidArgumentError(f"{op.name} has no kernel for {device.full_name}.")
     if workspace_of is None:
@@ -172,3 +172,5 @@ def _run_kernel(
     storages = [device.allocate(shape, dtype) for shape, dtype in specs]
     workspace = tuple(storage.array for storage in storages)
     backend.run(kernel, backend.xp, out, *arrays, workspace=workspace, **attrs)
+    if verdicts and backend.to_host(workspace[0][:verdicts]).any():
+        raise InvalidArgumentError(f"{op.failure} [Op:{op.name}]")

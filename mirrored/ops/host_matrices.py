@@ -1,6 +1,6 @@
 """How an op becomes one that NumPy's LAPACK computes, matrix by matrix.
 
-That is on the CPU and on simulated GPUs; no card has a kernel of its own for them yet.
+That is on the CPU and on simulated GPUs; cards have kernels of their own for them.
 
 A few small matrices at a time, so that what NumPy allocates beside the result stays small.
 """
@@ -37,7 +37,7 @@ def define(
             gives, or raises.
         compute: From arrays of matrices and the attributes to an array of what they give.
         gradient: The gradient rule.
-        failure: What the error says where LAPACK gives a matrix up.
+        failure: What the error says where LAPACK, or a card, has no result for a matrix.
         square: Whether the matrices of the first input are square.
     """
 
@@ -86,6 +86,7 @@ def define(
             gradient=gradient,
             dtypes=WIDE_FLOATS,
             whole=True,
+            failure=failure,
         )
     )
 

@@ -63,6 +63,7 @@ class Op:
             the order in which they were called, one at a time. They take the one before, too.
         early: Whether it begins something that goes on beside what comes behind it: a program runs
             it as soon as what it takes is there.
+        failure: What the error of an eager call says where the kernel has no result for a matrix.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
         direct: Those of `dtypes` that the kernel itself computes in on every device.
@@ -86,6 +87,7 @@ class Op:
     stateful: bool = False
     ordered: bool = False
     early: bool = False
+    failure: str = ""
     lower: Callable[..., Tensor] | None = None
     direct: frozenset[DType] = field(init=False)
 
@@ -153,16 +155,29 @@ class Implementation(NamedTuple):
         kernel: Writes the result.
         workspace: From the inputs' specs and the attributes to shapes and dtypes of scratch arrays;
             None: it needs none.
+        verdicts: The number of rows of the first of these arrays where the kernel leaves another
+            number than 0 for what it has no result for.
     """
 
     kernel: Kernel | None
     workspace: Callable[..., Sequence[tuple[Any, Any]]] | None
+    verdicts: int = 0
 
 
 def implementation(op: Op, backend: Backend) -> Implementation:
     """Return what computes an op: the backend's own kernel, where it has one."""
     own = backend.kernels.get(op.name)
-    return _in_numpy(op) if own is None else Implementation(own.run, own.workspace)
+    if own is None:
+        return _in_numpy(op)
+    workspace = functools.partial(_asked, backend, own.workspace) if own.asks else own.workspace
+    return Implementation(own.run, workspace, own.verdicts)
+
+
+def _asked(backend: Backend, workspace: Any, *specs: Any, **attrs: Any) -> list[tuple[Any, Any]]:
+    """Return the scratch arrays of a kernel that asks a library of the device for their sizes."""
+    scratch: list[tuple[Any, Any]] = []
+    backend.run(lambda: scratch.extend(workspace(backend.xp, *specs, **attrs)))
+    return scratch
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The rows of the decompositions of matrices, of which no card has kernels."""
+"""The rows of the decompositions of matrices."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -61,6 +61,46 @@ def beside(x: Array, *parts: Array) -> Array:
     return np.concatenate(rows, axis=-1)
 
 
+def signed_qr(case: Case, y: Array) -> Array:
+    """Return orthogonal factors of which the other ones have no negative diagonals."""
+    (m, n), full = case.shapes[0][-2:], case.attrs["full_matrices"]
+    inner = m if full else min(m, n)
+    q, r = np.split(y, [m * inner], axis=-1)
+    q, r = q.reshape(*y.shape[:-1], m, inner), r.reshape(*y.shape[:-1], inner, n)
+    signs = np.ones(q.shape[:-2] + q.shape[-1:], y.dtype)
+    diagonal = np.diagonal(r, axis1=-2, axis2=-1)
+    signs[..., : diagonal.shape[-1]] = np.copysign(1, diagonal)
+    return beside(np.empty((*y.shape[:-1], 1, 1)), q * signs[..., None, :], r * signs[..., None])
+
+
+def signs_of(vectors: Array) -> Array:
+    """Return the signs of the largest elements of columns."""
+    places = np.abs(vectors).argmax(axis=-2)[..., None, :]
+    return np.copysign(np.ones_like(vectors[..., :1, :]), np.take_along_axis(vectors, places, -2))
+
+
+def signed_eigen(case: Case, y: Array) -> Array:
+    """Return eigenvectors whose largest elements are positive."""
+    if not (case.attrs["compute_v"] and y.size):
+        return y
+    return np.concatenate([y[..., :1], y[..., 1:] * signs_of(y[..., 1:])], axis=-1)
+
+
+def signed_svd(case: Case, y: Array) -> Array:
+    """Return singular vectors, those on the left with positive largest elements."""
+    (m, n), full = case.shapes[0][-2:], case.attrs["full_matrices"]
+    if not (case.attrs["compute_uv"] and y.size):
+        return y
+    least = min(m, n)
+    of_u, of_v = (m, n) if full else (least, least)
+    u, s, v = np.split(y, [m * of_u, m * of_u + least], axis=-1)
+    u, v = u.reshape(*y.shape[:-1], m, of_u), v.reshape(*y.shape[:-1], n, of_v)
+    signs = signs_of(u[..., :least])
+    u[..., :least] *= signs
+    v[..., :least] *= signs
+    return beside(np.empty((*y.shape[:-1], 1, 1)), u, s, v)
+
+
 def on_matrices(
     reference: Callable[..., Any], *attrs: Mapping[str, Any], systems: bool = False, **options: Any
 ) -> Row:
@@ -107,12 +147,14 @@ MATRIX_ROWS: dict[str, Row] = {
         lambda x, full_matrices: beside(x, *np.linalg.qr(x)),
         *either("full_matrices"),
         kinds=("any",),
+        signed=signed_qr,
     ),
-    "SelfAdjointEigV2": on_matrices(eigen, *either("compute_v")),
+    "SelfAdjointEigV2": on_matrices(eigen, *either("compute_v"), signed=signed_eigen),
     "Svd": on_matrices(
         singular,
         *either("full_matrices", compute_uv=True),
         {"compute_uv": False, "full_matrices": False},
         kinds=("any",),
+        signed=signed_svd,
     ),
 }

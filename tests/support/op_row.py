@@ -46,6 +46,7 @@ class Row:
         dtypes: those of the inputs.
         differentiable: whether the op must have a gradient.
         along: from any direction to one that the gradient is that of.
+        signed: from a case and a result to the same with settled signs, where others are as right.
     """
 
     reference: Callable[..., Any]
@@ -56,6 +57,7 @@ class Row:
     dtypes: tuple[str, ...] = FLOATS
     differentiable: bool = True
     along: Callable[[Array], Array] = np.asarray
+    signed: Callable[["Case", Array], Array] | None = None
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:
         """Return the dtypes to try a case with: bytes differ from integers in kernels only."""

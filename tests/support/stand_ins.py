@@ -72,7 +72,7 @@ def _install_cuda(count: int) -> None:
     import emulated_cuda
 
     from mirrored.backends import selftest
-    from mirrored.backends.cuda import blas, compiling, driver, nccl, nvml, toolkit
+    from mirrored.backends.cuda import blas, compiling, driver, nccl, nvml, solver, toolkit
     from mirrored.backends.cuda.kernels import all_sources
     from mirrored.backends.cuda.source import OPTIONS
 
@@ -85,6 +85,7 @@ def _install_cuda(count: int) -> None:
         (toolkit, "toolkit", _installed.cupy),
         (nvml, "load", _installed.nvml),
         (blas, "load", _installed.cublas),
+        (solver, "load", _installed.cusolver),
         (driver, "load", _installed.driver),
         (nccl, "load", _installed.nccl),
     ):

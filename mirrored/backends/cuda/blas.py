@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, through ctypes.
+"""Matrix products and triangular systems by cuBLAS, through ctypes.
 
 CuPy refuses its own cuBLAS while a CUDA graph is captured; a handle of ours is captured with all
 else that runs on its stream.
@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from mirrored.backends import precision
-from mirrored.backends.cuda import libraries, toolkit
-from mirrored.errors import DeviceUnavailableError, InvalidArgumentError, ResourceExhaustedError
+from mirrored.backends.cuda.handles import LETTERS, Handle, MatrixLibrary, of_each
+from mirrored.errors import InvalidArgumentError
 
 _STATUS = {
     1: "CUBLAS_STATUS_NOT_INITIALIZED",
@@ -23,9 +23,10 @@ _STATUS = {
     15: "CUBLAS_STATUS_NOT_SUPPORTED",
     16: "CUBLAS_STATUS_LICENSE_ERROR",
 }
-_ALLOC_FAILED = 3
 
 _NOT_TRANSPOSED, _TRANSPOSED = 0, 1  # cublasOperation_t
+_RIGHT = 1  # cublasSideMode_t
+_LOWER, _UPPER = 0, 1  # cublasFillMode_t
 _FLOAT32, _FLOAT64, _FLOAT16, _BFLOAT16 = 0, 1, 2, 14  # cudaDataType_t
 _COMPUTE_32F, _COMPUTE_64F, _COMPUTE_TF32 = 68, 70, 77  # cublasComputeType_t
 _DEFAULT_ALGORITHM = -1
@@ -62,36 +63,8 @@ _ELEMENTS = {
 }
 
 
-def load() -> Any:
-    """Return cuBLAS of the version of CUDA that CuPy is built for.
-
-    Raises:
-        DeviceUnavailableError: CuPy cannot be used, or there is no such library.
-    """
-    cupy = toolkit.toolkit()
-    major = int(cupy.cuda.runtime.runtimeGetVersion()) // 1000
-    # In the packages for CUDA 13 all libraries are in one folder.
-    library = libraries.find("cublas", major)
-    if library is not None:
-        return library
-    raise DeviceUnavailableError(
-        f"GPUs cannot be used: cuBLAS for CUDA {major}, libcublas.so.{major}, was not found among "
-        "Python's packages, below CUDA_PATH or where the system keeps libraries. Install it: "
-        f"{toolkit.install_command(major)}"
-    )
-
-
-def version(library: Any) -> str:
-    """Return the version of a loaded cuBLAS, as in '12.9.1'. It starts nothing on a card."""
-    parts = []
-    for which in range(3):  # Major, minor and patch.
-        value = ctypes.c_int()
-        _check(
-            "cublasGetProperty",
-            library.cublasGetProperty(ctypes.c_int(which), ctypes.byref(value)),
-        )
-        parts.append(str(value.value))
-    return ".".join(parts)
+_LIBRARY = MatrixLibrary("cuBLAS", "cublas", 0, "cublas", "_v2", _STATUS)
+load, version = _LIBRARY.load, _LIBRARY.version
 
 
 def workspace_bytes(compute_capability: tuple[int, int]) -> int:
@@ -99,8 +72,8 @@ def workspace_bytes(compute_capability: tuple[int, int]) -> int:
     return _WORKSPACE if compute_capability >= (9, 0) else _WORKSPACE_BEFORE_HOPPER
 
 
-class Blas:
-    """Products on one stream: a handle of cuBLAS with a workspace of its own.
+class Blas(Handle):
+    """Products and triangular systems on one stream: a handle of cuBLAS with its own workspace.
 
     With its own workspace on its one stream, the same products give the same bits.
 
@@ -114,17 +87,16 @@ class Blas:
         RuntimeError: cuBLAS cannot be started.
     """
 
+    kind = _LIBRARY
+
     def __init__(self, library: Any, stream: int, workspace: Any) -> None:
-        self._library = library
         self._workspace = workspace  # cuBLAS keeps its address alone.
-        self._handle = ctypes.c_void_p()
-        self._ask("cublasCreate_v2", ctypes.byref(self._handle))
+        super().__init__(library, stream)
         try:
-            self._ask("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
-            self._ask("cublasSetMathMode", self._handle, ctypes.c_int(_SUMS_IN_FULL))
+            self._call("SetMathMode", self._handle, ctypes.c_int(_SUMS_IN_FULL))
             # After the stream: setting that gives the handle its default workspace again.
-            self._ask(
-                "cublasSetWorkspace_v2",
+            self._call(
+                "SetWorkspace_v2",
                 self._handle,
                 ctypes.c_void_p(workspace.data.ptr),
                 ctypes.c_size_t(workspace.nbytes),
@@ -179,20 +151,46 @@ class Blas:
         zero = ctypes.byref(element.zero)
         if out.ndim == 2:
             of_b, of_a, result = operands
-            return self._ask("cublasGemmEx", *shared, *of_b, *of_a, zero, *result, *how)
+            return self._call("GemmEx", *shared, *of_b, *of_a, zero, *result, *how)
         steps = [ctypes.c_longlong(_step(each)) for each in (b, a, out)]
         (of_b, of_a, result), (step_b, step_a, step) = operands, steps
         matrices = *of_b, step_b, *of_a, step_a, zero, *result, step, integer(len(out))
-        return self._ask("cublasGemmStridedBatchedEx", *shared, *matrices, *how)
+        return self._call("GemmStridedBatchedEx", *shared, *matrices, *how)
 
-    def close(self) -> None:
-        """Give back what cuBLAS keeps, waiting for the card; afterwards it makes no products."""
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        if handle.value:
-            self._ask("cublasDestroy_v2", handle)
+    def solve_triangular(
+        self,
+        out: Any,
+        matrices: Any,
+        addresses: Any,
+        *,
+        lower: bool,
+        transpose: bool = False,
+        unit: bool = False,
+    ) -> None:
+        """Launch the solution of triangular systems; see `Launcher`."""
+        count, n, k = out.shape
+        # By columns, an array of ours is the transposed matrix: the system's transpose is solved,
+        # in which the matrix is on the right, and of its triangles the other one counts.
+        shared = (
+            *map(ctypes.c_int, (_RIGHT, _UPPER if lower else _LOWER)),
+            *map(ctypes.c_int, (_TRANSPOSED if transpose else _NOT_TRANSPOSED, unit, k, n)),
+            ctypes.byref(_element(out.dtype).one),
+        )
+        letter, (n, k) = LETTERS[out.dtype.name], map(ctypes.c_int, (n, k))
+        if addresses is not None:
+            of_matrices, of_out = (ctypes.c_void_p(array.data.ptr) for array in addresses)
+            ends = of_matrices, n, of_out, k, ctypes.c_int(count)
+            return self._call(f"{letter}trsmBatched", self._handle, *shared, *ends)
+        for a, b in zip(of_each(matrices, count), of_each(out, count), strict=True):
+            self._call(f"{letter}trsm_v2", self._handle, *shared, a, n, b, k)
+        return None
 
-    def _ask(self, function: str, *args: Any) -> None:
-        _check(function, getattr(self._library, function)(*args))
+    def factor(self, matrices: Any, addresses: Any, pivots: Any, status: Any) -> None:
+        """Launch the LU factorization of many small matrices; see `Launcher`."""
+        count, n = map(ctypes.c_int, pivots.shape)
+        arrays = [ctypes.c_void_p(array.data.ptr) for array in (addresses, pivots, status)]
+        function = f"{LETTERS[matrices.dtype.name]}getrfBatched"
+        self._call(function, self._handle, n, arrays[0], n, *arrays[1:], count)
 
 
 def _step(batch: Any) -> int:
@@ -214,19 +212,3 @@ def _computed_in(element: _Element) -> int:
     if element.kind == _FLOAT32:
         return _COMPUTE_TF32 if precision.tensor_float_32_allowed() else _COMPUTE_32F
     return element.compute
-
-
-def _check(function: str, status: int) -> None:
-    if not status:
-        return
-    name = _STATUS.get(status, "an unknown status")
-    said = f"{function} answered {name} ({status})"
-    if status == _ALLOC_FAILED:
-        raise ResourceExhaustedError(
-            f"cuBLAS has too little of the card's memory left. Received: {said}. Give the logical "
-            "devices lower memory limits, or end other programs on the card."
-        )
-    raise RuntimeError(
-        f"cuBLAS refused what was asked of it. Received: {said}. If it happens again, please "
-        "report it with the output of `python -m mirrored devices`."
-    )

@@ -1,4 +1,4 @@
-"""Launches kernels, copies and products on one backend's stream; kernels are written against it.
+"""Launches kernels and libraries on one backend's stream; kernels are written against it.
 
 Texts are compiled when they are first needed.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirrored.backends.cuda import solver
 from mirrored.backends.cuda.blas import Blas
 from mirrored.backends.cuda.source import Source
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class CudaLauncher:
     """Launches on the stream that is current, which the backend sees to.
 
-    The handle of cuBLAS is made at the first product.
+    The handle of each library is created when it is first used.
     """
 
     def __init__(self, cupy: Any, stream: Any, blas: Any, modules: Modules) -> None:
@@ -27,6 +28,7 @@ class CudaLauncher:
         self._stream = stream
         self._make_blas = blas
         self._blas: Blas | None = None
+        self._solver: solver.Solver | None = None
         self.kernel = modules.kernel  # A kernel of a text, by its name, compiled.
 
     def launch(
@@ -43,11 +45,13 @@ class CudaLauncher:
         kernel(blocks, threads, tuple(map(_argument, args)), shared_mem=shared)
 
     def prepare(self, method: str, args: tuple[Any, ...]) -> None:
-        """Make what a call of a method will need: its kernel, compiled, or a handle of cuBLAS."""
+        """Make what a call of a method will need: its kernel, compiled, or a library's handle."""
         if method == "launch":
             self.kernel(*args[:2])
-        elif method == "matmul":
+        elif method in ("factor", "matmul", "solve_triangular"):
             _ = self.blas
+        elif method == "decompose":
+            _ = self.solver
 
     def copy(self, target: Any, source: Any) -> None:
         """Copy an array of this card; see `Launcher`."""
@@ -70,6 +74,35 @@ class CudaLauncher:
     def matmul(self, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> None:
         """Write a product of matrices; see `Launcher`."""
         self.blas.matmul(out, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+
+    def solve_triangular(self, *args: Any, **options: bool) -> None:
+        """Solve triangular systems; see `Launcher`."""
+        self.blas.solve_triangular(*args, **options)
+
+    def factor(self, *args: Any) -> None:
+        """Write the LU factors of many small matrices; see `Launcher`."""
+        self.blas.factor(*args)
+
+    def decompose(self, routine: str, dtype: Any, count: int, work: Any, *args: Any) -> None:
+        """Run a routine of cuSOLVER's; see `Launcher`.
+
+        Raises:
+            NotImplementedError: The stream is being captured into a graph.
+        """
+        if self._cupy.cuda.runtime.streamIsCapturing(self._stream.ptr):
+            raise NotImplementedError("cuSOLVER's functions, which may wait, are in no graph.")
+        self.solver.decompose(routine, dtype, count, work, *args)
+
+    def workspace(self, routine: str, dtype: Any, *args: int | None) -> int:
+        """Return how many elements of scratch memory a routine needs; see `Launcher`."""
+        return self.solver.workspace(routine, dtype, *args)
+
+    @property
+    def solver(self) -> solver.Solver:
+        """The handle of cuSOLVER for this stream, created at its first routine."""
+        if self._solver is None:
+            self._solver = solver.Solver(solver.load(), self._stream.ptr)
+        return self._solver
 
     @property
     def blas(self) -> Blas:

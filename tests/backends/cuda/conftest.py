@@ -49,7 +49,11 @@ class Card:
         xs = [self.array(each) if isinstance(each, np.ndarray) else each for each in arrays]
         out = self.array(np.full(spec[0], 77).astype(spec[1]))
         if kernel.workspace is not None:
-            wanted = kernel.workspace(*((x.shape, x.dtype) for x in xs), **attrs)
+            specs: list[Any] = [(x.shape, x.dtype) for x in xs]
+            if kernel.asks:
+                specs.insert(0, self.backend.xp)
+            with self.backend.entered():
+                wanted = kernel.workspace(*specs, **attrs)
             attrs["workspace"] = tuple(
                 self.array(np.full(shape, 55).astype(dtype)) for shape, dtype in wanted
             )
@@ -103,7 +107,7 @@ class Noting:
 
     Attributes:
         launches: The source and the kernel's name of each launch.
-        calls: What was called, in order: names of kernels, 'copy', 'clear' and 'matmul'.
+        calls: What was called, in order: names of kernels and routines, 'copy', 'clear', 'matmul'.
     """
 
     def __init__(self) -> None:
@@ -134,6 +138,23 @@ class Noting:
         assert out.ndim == 2 or {a.shape[0], b.shape[0]} <= {1, out.shape[0]}
         self.calls.append("matmul")
 
+    def solve_triangular(self, out: Any, matrices: Any, *_: Any, **options: bool) -> None:
+        """Note triangular systems, of arrays that cuBLAS takes as they are."""
+        assert out.shape[:2] == matrices.shape[:2]
+        self.calls.append("solve_triangular")
+
+    def factor(self, *_: Any) -> None:
+        """Note LU factors."""
+        self.calls.append("factor")
+
+    def decompose(self, routine: str, *_: Any) -> None:
+        """Note a routine of cuSOLVER."""
+        self.calls.append(routine)
+
+    def workspace(self, *_: Any) -> int:
+        """Return how much scratch memory a routine needs."""
+        return 64
+
 
 def _unlaunched(shape: tuple[int, ...], dtype: Any) -> Any:
     """Return an array as the card has them, in the host's memory."""
@@ -154,7 +175,8 @@ def noted() -> Callable[..., Noting]:
         launcher, kernel = Noting(), KERNELS[name]
         spec = OPS[name].infer(*(ops.TensorSpec(*each) for each in specs), **attrs)
         if kernel.workspace is not None:
-            wanted = kernel.workspace(*specs, **attrs)
+            first = (launcher,) if kernel.asks else ()
+            wanted = kernel.workspace(*first, *specs, **attrs)
             attrs["workspace"] = tuple(_unlaunched(*each) for each in wanted)
         arrays = [_unlaunched(*each) for each in specs]
         kernel.run(launcher, _unlaunched(spec.shape, spec.dtype), *arrays, **attrs)

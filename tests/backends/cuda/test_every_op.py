@@ -5,11 +5,11 @@ of rank 0 and 6, of one element, and of a few more elements than a block has thr
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from op_matrices import MATRIX_ROWS
 from op_references import PART
 from op_row import Case, Row
 from op_table import OFTEN, TABLE
@@ -23,7 +23,7 @@ Function = Callable[..., list[ops.Tensor]]
 TOLERANCES = {"float32": 2e-5, "float64": 1e-11, "bfloat16": 2e-2}
 RUNS = 3  # Kernel by kernel, captured, and launched again.
 
-ON_CARDS = [name for name in TABLE if "GPU" in ops.OPS[name].devices and name not in MATRIX_ROWS]
+ON_CARDS = [name for name in TABLE if "GPU" in ops.OPS[name].devices]
 LONG = 1031  # A prime, a little longer than the longest block.
 SIX = (2, 3, 1, 2, 3, 2)
 
@@ -109,6 +109,15 @@ def _drawn(dtype: Any, **attrs: Any) -> list[Case]:
     return _of(((3,),), shape=(LONG,), dtype=dtype, first=2**33 + 7, **attrs)
 
 
+def _matrices(*shapes: tuple[int, ...], **attrs: Any) -> list[Case]:
+    """Return cases of matrices; of many together, and of one that is not."""
+    return _of(*((each,) for each in ((7, 2, 2), (2, 1, 1), *shapes)), **attrs)
+
+
+def _systems(**attrs: Any) -> list[Case]:
+    return _of(((2, 5, 2, 2), (2, 5, 2, 3)), ((1, 3, 3), (1, 3, 1)), **attrs)
+
+
 PERM = (4, 2, 5, 0, 3, 1)
 EDGES: Mapping[str, list[Case]] = {
     "AddN": _of(((LONG,),) * 3, (SIX,) * 2, ((3,),) * 40),
@@ -124,6 +133,7 @@ EDGES: Mapping[str, list[Case]] = {
         for shape in ((LONG,), SIX, ())
         for dtype in ("float32", "float64", "int32", "int64", "uint8", "bool")
     ],
+    "Cholesky": _matrices((1, 5, 5)),
     "ConcatV2": [
         *_of(((3, LONG), (3, 1), (3, 2)), axis=1),
         *_of((SIX, (2, 3, 1, 5, 3, 2)), axis=3),
@@ -140,8 +150,20 @@ EDGES: Mapping[str, list[Case]] = {
         *_of(((2, 3, 4), (LONG,)), ((3, 3), (3, 3)), axis=1, outside=True),
         *_of(((3, LONG), (5,)), axis=0, outside=False),
     ],
+    "LogMatrixDeterminant": _matrices((1, 5, 5)),
     "MatMul": _products(((37, 41), (41, 43)), ((1, LONG), (LONG, 1)), ((LONG, 1), (1, 2))),
+    "MatrixDeterminant": _matrices((1, 5, 5)),
+    "MatrixInverse": [*_matrices((5, 5), adjoint=False), *_matrices((5, 5), adjoint=True)],
+    "MatrixSolve": [*_systems(adjoint=False), *_systems(adjoint=True)],
+    "MatrixTriangularSolve": [
+        *_systems(lower=True, adjoint=True),
+        *_systems(lower=False, adjoint=False),
+    ],
     "Pack": _of(((LONG,),) * 3, (SIX[1:],) * 2),
+    "Qr": [
+        *_matrices((3, 5), (5, 4), full_matrices=True),
+        *_matrices((5, 3), (3, 5), full_matrices=False),
+    ],
     "RandomStandardNormal": _of(
         (), shape=(LONG,), dtype=ops.float64, key=(1, 2), draw=2**40, first=7
     ),
@@ -151,6 +173,7 @@ EDGES: Mapping[str, list[Case]] = {
     ),
     "Reshape": _of((SIX,), shape=(72,)),
     "RngReadAndSkip": _of(((3,),), delta=2**70 + 5),
+    "SelfAdjointEigV2": _matrices((5, 5), compute_v=True),
     "SoftmaxCrossEntropyGrad": _rows(_same, _labels),
     "SoftmaxCrossEntropyWithLogits": _rows(_same),
     "SparseSoftmaxCrossEntropyGrad": _rows(_labels, _labels),
@@ -168,6 +191,10 @@ EDGES: Mapping[str, list[Case]] = {
     "StatelessRandomUniformV2": _drawn(ops.float64),
     "StatelessShuffle": _of(((3,), (3, LONG)), ((3,), (LONG,))),
     "StatelessTruncatedNormalV2": _drawn(ops.float64),
+    "Svd": [
+        *_matrices((5, 3), (3, 5), full_matrices=False, compute_uv=True),
+        *_matrices((4, 5), (5, 4), full_matrices=True, compute_uv=True),
+    ],
     "Squeeze": _of((SIX,), shape=(2, 3, 2, 3, 2)),
     "StridedSlice": [
         *_of(((LONG, 3),), index=(slice(None, None, -2), 1)),
@@ -288,12 +315,13 @@ def numbers(results: Sequence[ops.Tensor]) -> list[Array]:
 
 
 class Try(NamedTuple):
-    """A function to hold the card to the host by."""
+    """A function to hold the card to the host by, of whose first result `signed` settles signs."""
 
     function: Function
     arrays: Sequence[Array]
     dtype: str
     what: str
+    signed: Callable[[Array], Array] = np.asarray
 
 
 def check(tries: Sequence[Try], bits: Any) -> None:
@@ -322,7 +350,8 @@ def check_values(tried: Try, eager: Sequence[ops.Tensor]) -> None:
     """Hold what the card computed to the host."""
     assert all("GPU:0" in each.device for each in eager)
     host = on("CPU:0", tried.function, placed("CPU:0", tried.arrays, tried.dtype))
-    for found, expected in zip(numbers(eager), numbers(host), strict=True):
+    pairs = [[tried.signed(first), *rest] for first, *rest in map(numbers, (eager, host))]
+    for found, expected in zip(*pairs, strict=True):
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
         if found.dtype.kind in "iub":
             np.testing.assert_array_equal(found, expected)
@@ -380,8 +409,14 @@ def test_values(names: list[str], rest: bool, bits: Any) -> None:
                 found, expected = (on(each, function, [])[0] for each in ("GPU:0", "CPU:0"))
                 np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-6, atol=1e-7)
                 continue
-            tries.append(Try(function, inputs_of(row, case, dtype), dtype, what))
+            inputs = inputs_of(row, case, dtype)
+            tries.append(Try(function, inputs, dtype, what, signed_by(row, case)))
     check(tries, bits)
+
+
+def signed_by(row: Row, case: Case) -> Callable[[Array], Array]:
+    """Return what settles the signs of a case's results."""
+    return np.asarray if row.signed is None else partial(row.signed, case)
 
 
 def gradients(name: str, case: Case) -> Function:
@@ -398,7 +433,8 @@ def gradients(name: str, case: Case) -> Function:
             with GradientTape() as inner:
                 inner.watch(floats)
                 result = ops.OPS[name](*inputs, **case.attrs)
-                target = ops.reduce_sum(result * weights)
+                settled = result if TABLE[name].signed is None else ops.square(result)
+                target = ops.reduce_sum(settled * weights)
             slopes = inner.gradient(target, floats, unconnected_gradients="zero")
             squares = ops.add_n([ops.reduce_sum(ops.square(each)) for each in slopes])
         return [result, *slopes, *outer.gradient(squares, floats, unconnected_gradients="zero")]
@@ -428,5 +464,6 @@ def test_gradients(names: list[str], rest: bool, bits: Any) -> None:
             if np.dtype(case.attrs.get("dtype", dtype)).kind == "f":
                 what = f"gradients of {name} {case!r} {dict(case.attrs)} {dtype}"
                 inputs = with_weights(name, case, inputs_of(row, case, dtype))
-                tries.append(Try(gradients(name, case), inputs, dtype, what))
+                signed = signed_by(row, case)
+                tries.append(Try(gradients(name, case), inputs, dtype, what, signed))
     check(tries, bits)

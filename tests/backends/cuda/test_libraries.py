@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mirrored.backends.cuda import blas, libraries, nccl, nvml, toolkit
+from mirrored.backends.cuda import blas, libraries, nccl, nvml, solver, toolkit
 from mirrored.errors import DeviceUnavailableError
 
 
@@ -22,6 +22,7 @@ class Library(NamedTuple):
 
 LIBRARIES = {
     "cublas": Library(blas.load, "cublas", "libcublas.so.12"),
+    "cusolver": Library(solver.load, "cusolver", "libcusolver.so.11"),
     "nccl": Library(nccl.load, "nccl", "libnccl.so.2"),
 }
 each_library = pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
@@ -50,6 +51,7 @@ def openable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     ("library", "said"),
     [
         (LIBRARIES["cublas"], r"cuBLAS for CUDA 12, libcublas\.so\.12, was not found"),
+        (LIBRARIES["cusolver"], r"cuSOLVER for CUDA 12, libcusolver\.so\.11, was not found"),
         (LIBRARIES["nccl"], r"NCCL cannot be used: libnccl\.so\.2 was not found"),
     ],
 )

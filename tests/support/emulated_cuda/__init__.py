@@ -1,4 +1,4 @@
-"""CUDA, CuPy, cuBLAS, NCCL and NVML in host memory, so that the CUDA backend runs without a GPU.
+"""CUDA, CuPy, NVIDIA's libraries and NVML in host memory, so that the CUDA backend needs no GPU.
 
 It is stricter than a GPU: work runs late and in any allowed order, fresh memory is NaN, arguments
 are held to their types, and memory beside arrays is watched.
@@ -14,6 +14,7 @@ from emulated_cuda.cards import cards as cards
 from emulated_cuda.compiler import asked_for as asked_for
 from emulated_cuda.cublas import emulated_cublas
 from emulated_cuda.cupy_module import module
+from emulated_cuda.cusolver import emulated_cusolver
 from emulated_cuda.driver import emulated_driver
 from emulated_cuda.faults import EmulatorError as EmulatorError
 from emulated_cuda.machine import Machine
@@ -38,6 +39,11 @@ class Emulator(Machine):
     def cublas(self) -> Any:
         """What stands in for the library of cuBLAS, as ctypes gives it."""
         return emulated_cublas(self)
+
+    @cached_property
+    def cusolver(self) -> Any:
+        """What stands in for the library of cuSOLVER, as ctypes gives it."""
+        return emulated_cusolver(self)
 
     @cached_property
     def driver(self) -> Any:

@@ -6,25 +6,24 @@ They are asked for as with the real library, and run late, as all work of a stre
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from ctypes import c_int, c_longlong, c_size_t, c_void_p
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emulated_cuda import bfloat16, faults
-from emulated_cuda.addresses import Block, Region
-from emulated_cuda.faults import EmulatorError
-from emulated_cuda.foreign import Library, write
+from emulated_cuda import bfloat16
+from emulated_cuda.foreign import Library
+from emulated_cuda.handles import Handle, Handles, addresses, factor
 from emulated_cuda.machine import Machine
-from emulated_cuda.queues import Queue
 
 _OK, _NOT_INITIALIZED, _ALLOC_FAILED, _INVALID_VALUE = 0, 1, 3, 7
 _EXECUTION_FAILED, _INTERNAL_ERROR, _NOT_SUPPORTED = 13, 14, 15
 _VERSION = 120900
+KINDS = {"S": 0, "D": 1}  # cudaDataType_t of float and double.
 _R_32F, _R_64F, _R_16F, _R_16BF = 0, 1, 2, 14
 _STORED: dict[int, np.dtype[Any]] = {
     _R_32F: np.dtype("f4"),
@@ -45,20 +44,9 @@ _SUPPORTED = {
 _NARROW = {_R_16F, _R_16BF}
 _SUMS_IN_FULL = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION, a bit of the math mode.
 _ALIGNED = 256  # What a workspace has to be aligned to, in bytes.
-_SCRIBBLE = 1 << 16  # How much of a workspace is written over with each product, at most.
 
 
-@dataclass
-class _Handle:
-    """What a handle stands for: its card, stream, math mode and workspace."""
-
-    card: int
-    stream: int = 0
-    mode: int = 0
-    workspace: tuple[int, int] | None = None
-
-
-class _Matrix(NamedTuple):
+class Matrix(NamedTuple):
     """A column-major matrix in memory, or several, with steps in elements."""
 
     address: int
@@ -66,8 +54,8 @@ class _Matrix(NamedTuple):
     rows: int
     columns: int
     step: int
-    batch: int
-    batch_step: int
+    batch: int = 1
+    batch_step: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -110,9 +98,9 @@ def _to_tf32(numbers: NDArray[Any]) -> NDArray[Any]:
 class _Product:
     """C = alpha op(A) op(B) + beta C."""
 
-    a: _Matrix
-    b: _Matrix
-    c: _Matrix
+    a: Matrix
+    b: Matrix
+    c: Matrix
     transpose: tuple[bool, bool]
     alpha: float
     beta: float
@@ -150,60 +138,26 @@ def _rounded(numbers: NDArray[Any], kind: int) -> NDArray[Any]:
     return bfloat16.widened(bfloat16.rounded(numbers))
 
 
-class _Cublas:
+class _Cublas(Handles):
     """The library's state."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._handles: dict[int, _Handle] = {}
-
-    def create(self, to: int | None) -> int:
-        machine = self._machine
-        if not to:
-            return _INVALID_VALUE
-        with machine.call("cublasCreate"):
-            machine.unsafe()
-            number = machine.handle() + (1 << 40)  # It does not fit an int.
-            self._handles[number] = _Handle(machine.use(machine.current.device))
-        write(to, c_void_p(number))
-        return _OK
-
-    def destroy(self, handle: int | None) -> int:
-        return _OK if self._handles.pop(handle or 0, None) else _NOT_INITIALIZED
-
-    def version(self, handle: int | None, to: int | None) -> int:
-        if not to:
-            return _INVALID_VALUE
-        write(to, c_int(_VERSION))
-        return _OK
-
-    def get_property(self, which: int, to: int | None) -> int:
-        if which not in range(3) or not to:
-            return _INVALID_VALUE
-        write(to, c_int((_VERSION // 10000, _VERSION // 100 % 100, _VERSION % 100)[which]))
-        return _OK
-
-    def set_stream(self, handle: int | None, stream: int | None) -> int:
-        state = self._handles.get(handle or 0)
-        if state is None:
-            return _NOT_INITIALIZED
-        if self._queue(state.card, stream or 0).card != state.card:
-            raise EmulatorError("A handle of cuBLAS was given a stream of another card.")
-        state.stream, state.workspace = stream or 0, None  # As the documentation says.
-        return _OK
+    name = "cublas"
+    alloc_failed, invalid_value = _ALLOC_FAILED, _INVALID_VALUE
+    execution_failed, internal_error = _EXECUTION_FAILED, _INTERNAL_ERROR
+    version_number = _VERSION
 
     def set_workspace(self, handle: int | None, address: int | None, nbytes: int) -> int:
-        state = self._handles.get(handle or 0)
+        state = self.state(handle)
         if state is None:
             return _NOT_INITIALIZED
         if not address or address % _ALIGNED:
             return _INVALID_VALUE
         state.workspace = address, nbytes
-        self._inside(state.card, address, nbytes)
+        self.inside(state.card, address, nbytes)
         return _OK
 
     def set_math_mode(self, handle: int | None, mode: int) -> int:
-        state = self._handles.get(handle or 0)
+        state = self.state(handle)
         if state is None:
             return _NOT_INITIALIZED
         state.mode = mode
@@ -221,7 +175,7 @@ class _Cublas:
         """The products of as many pairs of matrices."""
         (ta, tb, m, n, k, alpha, a, at, lda, sa, b, bt, ldb, sb, beta, c, ct, ldc, sc, batch,
          compute, _) = args  # fmt: skip
-        state = self._handles.get(handle or 0)
+        state = self.state(handle)
         if state is None:
             return _NOT_INITIALIZED
         if ta not in (0, 1, 2) or tb not in (0, 1, 2) or min(m, n, k, batch) < 0:
@@ -237,9 +191,9 @@ class _Cublas:
             return _OK
         number = ctypes.c_double if compute in (_COMPUTE_64F, _PEDANTIC_64F) else ctypes.c_float
         product = _Product(
-            _Matrix(a or 0, at, *shape_a, lda, batch, sa),
-            _Matrix(b or 0, bt, *shape_b, ldb, batch, sb),
-            _Matrix(c or 0, ct, m, n, ldc, batch, sc),
+            Matrix(a or 0, at, *shape_a, lda, batch, sa),
+            Matrix(b or 0, bt, *shape_b, ldb, batch, sb),
+            Matrix(c or 0, ct, m, n, ldc, batch, sc),
             (bool(ta), bool(tb)),
             number.from_address(alpha).value,
             number.from_address(beta).value,
@@ -248,56 +202,90 @@ class _Cublas:
         )
         return self._enqueue(state, product, empty=not k)
 
-    def _enqueue(self, state: _Handle, product: _Product, *, empty: bool) -> int:
-        machine = self._machine
-        with machine.call("cublasGemmEx", state.card):
-            queue = self._queue(state.card, state.stream)
-            if queue.capture is not None and state.workspace is None:
-                return _INTERNAL_ERROR
-            if machine.current.device != state.card:
-                raise EmulatorError("A product needs its handle's card to be the current one.")
-            used = [product.c] if empty else [product.a, product.b, product.c]
-            touched = [self._inside(state.card, each.address, each.nbytes) for each in used]
-            if state.workspace is not None:
-                touched.append(self._inside(state.card, *state.workspace))
-            machine.enqueue(queue, "product", _runner(product, touched, state.workspace, empty))
-        return _OK
+    def trsm(self, letter: str, handle: int | None, *args: Any) -> int:
+        """Triangular systems, in place."""
+        side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb = args
+        state, size = self.state(handle), n if side else m
+        if state is None:
+            return _NOT_INITIALIZED
+        if {side, uplo, diag} - {0, 1} or trans not in (0, 1) or min(m, n) < 0:
+            return _INVALID_VALUE
+        if lda < max(1, size) or ldb < max(1, m) or not alpha:
+            return _INVALID_VALUE
+        matrix, sides = Matrix(a or 0, KINDS[letter], size, size, lda), (b, m, n, ldb)
+        right = Matrix(sides[0] or 0, KINDS[letter], *sides[1:])
+        factor_of_b = _number(letter, alpha)
 
-    def _queue(self, card: int, stream: int) -> Queue:
-        return self._machine.queue(stream) if stream else self._machine.null_queue(card)
+        def run() -> None:
+            _solve_triangular(letter, matrix, right, factor_of_b, (side, uplo, trans, diag))
 
-    def _inside(self, card: int, address: int, nbytes: int) -> tuple[Region, Block]:
-        block = self._machine.addresses.block(address)
-        if block is None or address + nbytes > block.address + block.asked:
-            raise EmulatorError(f"cuBLAS: {nbytes} bytes from {address:#x} on are in no array.")
-        if not block.region.live:
-            raise EmulatorError("cuBLAS: the pool of this memory is gone, and the memory with it.")
-        other = block.region.card
-        if other != card and (card, other) not in self._machine.peers:
-            raise EmulatorError(f"cuBLAS: an array is on card {other}, the handle on {card}.")
-        return block.region, block
+        used = [(part.address, part.nbytes) for part in (matrix, right)]
+        return self.launch(state, f"cublas{letter}trsm", used, run, state.workspace)
+
+    def trsm_batched(self, letter: str, handle: int | None, *args: Any) -> int:
+        """Triangular systems whose addresses are in the card's memory."""
+        *flags, m, n, alpha, a, lda, b, ldb, count = args
+        state, size = self.state(handle), n if flags[0] else m
+        if state is None:
+            return _NOT_INITIALIZED
+        if min(m, n, count) < 0 or lda < max(1, size) or ldb < max(1, m) or not alpha:
+            return _INVALID_VALUE
+        factor_of_b = _number(letter, alpha)
+
+        def run() -> None:
+            for matrix, sides in zip(addresses(a, count), addresses(b, count), strict=True):
+                triangle = self.in_memory(state, Matrix(matrix, KINDS[letter], size, size, lda))
+                right = self.in_memory(state, Matrix(sides, KINDS[letter], m, n, ldb))
+                _solve_triangular(letter, triangle, right, factor_of_b, tuple(flags))
+
+        used = [(array, 8 * count) for array in (a, b)]
+        return self.launch(state, f"cublas{letter}trsmBatched", used, run, state.workspace)
+
+    def getrf_batched(self, letter: str, handle: int | None, *args: Any) -> int:
+        """LU factors of matrices whose addresses are in the card's memory."""
+        n, a, lda, pivots, info, count = args
+        state = self.state(handle)
+        if state is None:
+            return _NOT_INITIALIZED
+        if min(n, count) < 0 or lda < max(1, n):
+            return _INVALID_VALUE
+
+        def run() -> None:
+            for i, matrix in enumerate(addresses(a, count)):
+                square = self.in_memory(state, Matrix(matrix, KINDS[letter], n, n, lda))
+                factor(letter, square, pivots + 4 * i * n, info + 4 * i)
+
+        used = [(a, 8 * count), (pivots, 4 * count * n), (info, 4 * count)]
+        return self.launch(state, f"cublas{letter}getrfBatched", used, run, state.workspace)
+
+    def _enqueue(self, state: Handle, product: _Product, *, empty: bool) -> int:
+        def run() -> None:
+            if empty:
+                before = product.c.read()
+                product.c.write(product.beta * before if product.beta else np.zeros_like(before))
+            else:
+                product.run()
+
+        used = [product.c] if empty else [product.a, product.b, product.c]
+        parts = [(matrix.address, matrix.nbytes) for matrix in used]
+        return self.launch(state, "cublasGemmEx", parts, run, state.workspace, "product")
 
 
-def _runner(
-    product: _Product,
-    touched: list[tuple[Region, Block]],
-    workspace: tuple[int, int] | None,
-    empty: bool,
-) -> Callable[[], None]:
-    def run() -> None:
-        if not all(region.live for region, _ in touched):
-            raise faults.error(faults.ILLEGAL_ADDRESS)
-        if workspace is not None:  # Where two products share it, one spoils the other.
-            ctypes.memset(workspace[0], 0xEE, min(workspace[1], _SCRIBBLE))
-        if empty:
-            before = product.c.read()
-            product.c.write(product.beta * before if product.beta else np.zeros_like(before))
-        else:
-            product.run()
-        for _, block in touched:
-            block.check("A product")
+def _number(letter: str, address: int) -> float:
+    kind = ctypes.c_float if letter == "S" else ctypes.c_double
+    return float(kind.from_address(address).value)
 
-    return run
+
+def _solve_triangular(
+    letter: str, matrix: Matrix, right: Matrix, alpha: float, flags: tuple[int, ...]
+) -> None:
+    from scipy.linalg import blas
+
+    side, uplo, trans, diag = flags
+    solve = getattr(blas, f"{letter.lower()}trsm")
+    (a,), (b,) = matrix.view(), right.view()
+    with np.errstate(all="ignore"):
+        b[...] = solve(alpha, a, b, side=side, lower=1 - uplo, trans_a=trans, diag=diag)
 
 
 def emulated_cublas(machine: Machine) -> Library:
@@ -311,31 +299,19 @@ def emulated_cublas(machine: Machine) -> Library:
         *[c_int, c_int, c_int],
     ]
 
-    def status(function: Callable[..., int]) -> Callable[..., int]:
-        @functools.wraps(function)
-        def call(*args: Any) -> int:
-            # Nothing can be raised through C.
-            with machine.lock:
-                try:
-                    return function(*args)
-                except EmulatorError as error:
-                    machine.failures.append(error)
-                    return _INTERNAL_ERROR
-                except RuntimeError as error:
-                    memory = getattr(error, "status", 0) == faults.MEMORY_ALLOCATION
-                    return _ALLOC_FAILED if memory else _EXECUTION_FAILED
-
-        return call
-
     functions: dict[str, tuple[list[Any], Callable[..., int]]] = {
-        "cublasCreate_v2": ([c_void_p], cublas.create),
-        "cublasDestroy_v2": ([c_void_p], cublas.destroy),
-        "cublasGetVersion_v2": ([c_void_p, c_void_p], cublas.version),
-        "cublasGetProperty": ([c_int, c_void_p], cublas.get_property),
-        "cublasSetStream_v2": ([c_void_p, c_void_p], cublas.set_stream),
         "cublasSetWorkspace_v2": ([c_void_p, c_void_p, c_size_t], cublas.set_workspace),
         "cublasSetMathMode": ([c_void_p, c_int], cublas.set_math_mode),
         "cublasGemmEx": (gemm, cublas.gemm),
         "cublasGemmStridedBatchedEx": (batched, cublas.batched),
     }
-    return Library({name: (types, status(call)) for name, (types, call) in functions.items()})
+    flags, array = [c_int] * 4, [c_void_p, c_int]
+    system = [c_void_p, *flags, c_int, c_int, c_void_p, *array, *array]
+    factors = [c_void_p, c_int, *array, c_void_p, c_void_p, c_int]
+    for letter in KINDS:
+        functions |= {
+            f"cublas{letter}trsm_v2": (system, partial(cublas.trsm, letter)),
+            f"cublas{letter}trsmBatched": ([*system, c_int], partial(cublas.trsm_batched, letter)),
+            f"cublas{letter}getrfBatched": (factors, partial(cublas.getrf_batched, letter)),
+        }
+    return cublas.library(functions)

@@ -148,6 +148,11 @@ class Runtime:
             "streamQuery", lambda: self._machine.queue(index(stream)), lambda queue: queue.actions
         )
 
+    def streamIsCapturing(self, stream: int) -> bool:
+        """Whether a stream is being captured."""
+        with self._machine.lock:
+            return self._machine.queue(stream).capture is not None
+
     def streamWaitEvent(self, stream: int, event: int, flags: int = 0) -> None:
         """Let a stream wait for an event."""
         with self._on(stream, "streamWaitEvent") as queue:

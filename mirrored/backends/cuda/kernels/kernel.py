@@ -61,6 +61,59 @@ class Launcher(Protocol):
             transpose_b: The same for `b`.
         """
 
+    def solve_triangular(
+        self,
+        out: Any,
+        matrices: Any,
+        addresses: Any,
+        *,
+        lower: bool,
+        transpose: bool = False,
+        unit: bool = False,
+    ) -> None:
+        """Replace right sides by the solutions of systems whose matrices are triangular.
+
+        Args:
+            out: The right sides, of shape (count, n, k); none of these is 0.
+            matrices: Shape (count, n, n), of the same dtype, float32 or float64.
+            addresses: Two int64 arrays with the addresses of all matrices and of their right
+                sides, where they are solved by one call; None: one after another.
+            lower: Which triangle of each matrix counts.
+            transpose: Whether to transpose it.
+            unit: Whether its diagonal counts as 1.
+        """
+
+    def factor(self, matrices: Any, addresses: Any, pivots: Any, status: Any) -> None:
+        """Replace many small matrices by the LU factors of the transposed ones, by one call.
+
+        Args:
+            matrices: Shape (count, n, n).
+            addresses: An int64 array with the address of each.
+            pivots: int32, of shape (count, n): the row that each row was exchanged with, from 1 on.
+            status: int32, one per matrix: 0, or the place on the diagonal of a 0, from 1 on.
+        """
+
+    def decompose(self, routine: str, dtype: Any, count: int, work: Any, *args: Any) -> None:
+        """Run a routine of cuSOLVER for each of several matrices, or once for all.
+
+        Args:
+            routine: Its name behind the letter of the dtype, as in 'potrf'.
+            dtype: float32 or float64.
+            count: How often it is called.
+            work: Its scratch memory, which all calls share.
+            *args: The arguments behind the handle: numbers, None for NULL, `work`, and arrays, of
+                which each call gets another part in order.
+        """
+
+    def workspace(self, routine: str, dtype: Any, *args: int | None) -> int:
+        """Return how many elements of scratch memory a routine of cuSOLVER needs.
+
+        Args:
+            routine: Its name behind the letter of the dtype.
+            dtype: float32 or float64.
+            *args: The arguments behind the handle of its function for that, None for addresses.
+        """
+
 
 def launch_for_each(
     xp: Launcher,
@@ -83,7 +136,12 @@ class DeviceKernel:
         run: Called with a launcher, the array to write, those to read, and the op's attributes;
             with `workspace=(array, ...)` where it needs scratch memory.
         workspace: From the inputs' specs and the attributes to the specs of that memory.
+        asks: Whether `workspace` takes a launcher first, since libraries say what they need.
+        verdicts: The number of rows of the first array of that memory in which the kernel leaves
+            another number than 0 for each matrix that it has no result for.
     """
 
     run: Callable[..., None]
     workspace: Callable[..., tuple[Spec, ...]] | None = None
+    asks: bool = False
+    verdicts: int = 0
