@@ -302,6 +302,11 @@ def _as_axes(axes: Any) -> tuple[int, ...] | None:
 
 def _projection_equation(free: int, bound: int, made: int) -> tuple[str, str]:
     """Return an equation of so many axes that stay, are summed over, and are new; and the last."""
+    if free + bound + made > len(string.ascii_lowercase):
+        raise ValueError(
+            f"A projection has at most {len(string.ascii_lowercase)} axes. Received: {free} that "
+            f"stay, {bound} that are summed over, {made} new ones. Give a shorter `output_shape`."
+        )
     letters = iter(string.ascii_lowercase)
     stay, lost, new = ("".join(next(letters) for _ in range(n)) for n in (free, bound, made))
     return f"{stay}{lost},{lost}{new}->{stay}{new}", new

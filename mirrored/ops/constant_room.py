@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from mirrored._contexts import Within
 from mirrored.ops.hooks import constant_rooms
 
+_OF_ALL = 1 << 26  # Bytes.
+_OF_A_LETTER = 1 << 14
 
-def within_constant_room(size: int) -> Within:
-    """Within this context the constants of graphs have together so much room.
+
+def within_constant_room(letters: int) -> Within:
+    """Within this context the constants of graphs have the room that a configuration has.
 
     Args:
-        size: Bytes.
+        letters: The length of the configuration's text.
     """
-    left = size
+    left = _OF_ALL + _OF_A_LETTER * letters
 
     def take(shape: Sequence[int], itemsize: int) -> None:
         nonlocal left
@@ -24,8 +27,8 @@ def within_constant_room(size: int) -> Within:
         left -= asked
         if left < 0:
             raise ValueError(
-                "A configuration asks for larger constants than a file may. Received: one of "
-                f"shape {tuple(shape)}, of {asked} bytes. Restore the file from another copy."
+                "A configuration asks for larger constants than its text has room for. Received: "
+                f"one of shape {tuple(shape)}, of {asked} bytes. Restore it from another copy."
             )
 
     return Within(constant_rooms, take)

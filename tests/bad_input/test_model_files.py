@@ -201,6 +201,11 @@ LARGE: dict[str, tuple[Callable[[], mr.Model], str, str]] = {
         '"indices_or_sections": 7',
         "constants",
     ),
+    "Diff": (
+        lambda: _graph(lambda x: OPS.diff(OPS.broadcast_to(x[0, 0], (1 << 30,)), 7)),
+        '"n": 7',
+        "constants",
+    ),
     "Vander": (lambda: _graph(lambda x: OPS.vander(x[0], 7)), '"N": 7', "constants"),
     "MeanIoU": (_measured, '"num_classes": 7', "metrics"),
 }
@@ -215,12 +220,16 @@ def test_sizes_that_files_may_not_ask_for(
         members = {name: archive.read(name) for name in archive.namelist()}
     text = members[CONFIG].decode()
     assert setting in text
-    members[CONFIG] = text.replace(setting, setting.replace("7", f"{1 << 28}")).encode()
+    changed = text.replace(setting, setting.replace("7", f"{1 << 28}"))
+    members[CONFIG] = changed.encode()
     (tmp_path / "m.keras").write_bytes(packed(members))
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match=f"asks for larger {kind} than"):
             mr.keras.models.load_model(tmp_path / "m.keras")
+        if kind == "constants":
+            with pytest.raises(ValueError, match="asks for larger constants than"):
+                mr.keras.models.model_from_json(changed)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()

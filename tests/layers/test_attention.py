@@ -114,6 +114,10 @@ def test_the_inputs_keep_their_masks() -> None:
         (lambda: mr.layers.MultiHeadAttention(2, 3, 2.5), "positive integer or `None`"),
         (lambda: mr.layers.MultiHeadAttention(2, 3, dropout=2), "Invalid value .* `dropout`"),
         (lambda: mr.layers.MultiHeadAttention(2, 3, output_shape="a"), "Invalid `output_shape`"),
+        (
+            lambda: mr.layers.MultiHeadAttention(2, 3, output_shape=[1] * 30)(X, X),
+            "at most 26 axes.* 30 new ones",
+        ),
         (lambda: mr.layers.MultiHeadAttention(2, 3, sliding_window=0), "positive integer"),
         (lambda: mr.layers.MultiHeadAttention(2, 3, attention_axes="a"), "int, list, or tuple"),
         (lambda: mr.layers.MultiHeadAttention(2, 3, attention_axes=2)(X, X), "between that of"),

@@ -37,8 +37,7 @@ _KERAS = "3.15.1"  # The version whose format this is.
 _MOST_TEXT = 1 << 26  # Bytes of a configuration: those of large models have a few millions.
 _MOST_VALUES = 1 << 22  # Of lists, dicts and what is in them: each takes more memory than text.
 _BESIDE = 1 << 20  # Bytes of weights beside those in the file.
-_OF_METRICS, _OF_CONSTANTS = 1 << 26, 1 << 26  # Bytes of what no file has.
-_OF_A_LETTER = 1 << 14  # Bytes of constants for each byte of a configuration.
+_OF_METRICS = 1 << 26  # Bytes of what no file has.
 _IGNORED = ("include_optimizer", "save_format")
 
 
@@ -286,8 +285,7 @@ def _made(
 ) -> CompiledNetwork:
     """Return the model of a configuration, with the state in a file of so many bytes."""
     room = Room(size + _BESIDE, _OF_METRICS)
-    constants = _OF_CONSTANTS + _OF_A_LETTER * len(text)
-    with sharing_what_is_read(), within_room(room), within_constant_room(constants):
+    with sharing_what_is_read(), within_room(room), within_constant_room(len(text)):
         model = deserialize_keras_object(config, **options)
     if not isinstance(model, CompiledNetwork):
         raise WeightsFileError(f"{reader.noun} has no model, but {model!r:.200}.")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirrored._arguments import explained_only
+from mirrored.ops.constant_room import within_constant_room
 from mirrored.serialization.configured import deserialized
 
 
@@ -17,7 +18,7 @@ def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None =
         custom_objects: Classes and functions that it may name, by these names.
 
     Raises:
-        ValueError: It is no JSON, or nested too deeply.
+        ValueError: It is no JSON, or nested too deeply, or asks for large constants.
         TypeError: It names a class that there is not.
 
     Example:
@@ -30,4 +31,5 @@ def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None =
         config = json.loads(json_string)
     except RecursionError:
         raise ValueError("The configuration is nested too deeply.") from None
-    return deserialized(config, None, custom_objects)
+    with within_constant_room(len(json_string)):
+        return deserialized(config, None, custom_objects)
