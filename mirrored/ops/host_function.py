@@ -89,13 +89,7 @@ def numpy_function(
 
     def run(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
         results = func(*(arrays if is_eager else map(_scalar, arrays)))
-        nothing = results is None and not dtypes
-        values = [] if nothing else list(results) if several else [results]
-        if len(values) != len(dtypes):
-            raise InvalidArgumentError(
-                f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes "
-                "[Op:PyFunc]"
-            )
+        values = _values(results, dtypes, "PyFunc")
         pairs = zip(values, dtypes, strict=True)
         return [_checked(*each, position) for position, each in enumerate(pairs)]
 
@@ -197,14 +191,7 @@ def py_function(
 
     def run(*tensors: Tensor) -> list[Tensor]:
         result = func(*tensors)
-        values = list(result) if isinstance(result, list | tuple) else [result]
-        if result is None:
-            values = []
-        if len(values) != len(dtypes):
-            raise InvalidArgumentError(
-                f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes. "
-                "A list that is one value is made an array first. [Op:EagerPyFunc]"
-            )
+        values = _values(result, dtypes, "EagerPyFunc")
         try:
             return [convert_to_tensor(*each) for each in zip(values, dtypes, strict=True)]
         except (TypeError, ValueError) as error:
@@ -219,6 +206,19 @@ def py_function(
     else:
         made = list(run(*given))
     return made if several else made[0]
+
+
+def _values(result: Any, dtypes: Sequence[DType], kind: str) -> list[Any]:
+    """Return the values that a function returned: those of a list or a tuple are several."""
+    values = list(result) if isinstance(result, list | tuple) else [result]
+    if result is None:
+        values = []
+    if len(values) != len(dtypes):
+        raise InvalidArgumentError(
+            f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes. "
+            f"Convert a list that is one value to an array first. [Op:{kind}]"
+        )
+    return values
 
 
 def _on_host(value: Any) -> Any:

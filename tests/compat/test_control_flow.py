@@ -198,6 +198,32 @@ def test_whether_a_variable_has_a_value() -> None:
         assert session.run(both)[1] == second[0]
 
 
+LOOPS = [
+    "tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2.0), [tf.constant(0), x]{})[1]",
+    "tf.map_fn(lambda a: a * 2.0, x{})",
+    "tf.scan(lambda a, b: a * b, x{})",
+    "tf.foldl(lambda a, b: a * b, x{})",
+    "tf.foldr(lambda a, b: a * b, x{})",
+]
+
+
+@pytest.mark.parametrize("code", LOOPS)
+def test_gradients_flow_where_they_are_wanted(code: str) -> None:
+    x = tf.constant([1.0, 2.0])
+    through, stopped = (
+        eval(code.format(setting), {"tf": tf, "x": x}) for setting in ("", ", back_prop=False")
+    )
+    assert tf.gradients(through, x) != [None]
+    assert tf.gradients(stopped, x) == [None]
+
+
+def test_dtypes_that_a_function_says() -> None:
+    v = tf.constant([1.5])
+    a, b = tf.map_fn(lambda e: (e, tf.cast(e, tf.int32)), v, dtype=(tf.float32, tf.int32))
+    with tf.Session() as session:
+        assert [each.tolist() for each in session.run([a, b])] == [[1.5], [1]]
+
+
 WRONG: list[tuple[Any, type[Exception], str]] = [
     ("tf.while_loop(1, lambda i: i, [x])", TypeError, "'cond' must be callable."),
     ("tf.while_loop(lambda i: i, lambda i: i, [])", ValueError, "'loop_vars' must be provided."),
@@ -214,6 +240,8 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     ),
     ("tf.scan(lambda s, e: (s, e), [1.0])", ValueError, "given first: 1 tensors. Received: 2."),
     ("tf.map_fn(3, [1.0])", TypeError, "fn must be callable."),
+    ("tf.map_fn(lambda e: e, v, tf.int32)", TypeError, "dtype float32, but `dtype` says int32"),
+    ("tf.map_fn(lambda e: (e, e), v, tf.float32)", ValueError, "have the same nested struc"),
     ("tf.cond(True, lambda: x, lambda: x)", TypeError, "'pred' must not be a Python bool."),
     ("tf.cond(b, lambda: x)", TypeError, "cond(): 'false_fn' argument required"),
     (
@@ -230,6 +258,6 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 @pytest.mark.parametrize(("code", "kind", "text"), WRONG)
 def test_what_is_wrong(code: str, kind: type[Exception], text: str) -> None:
     tf.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])
-    names = {"tf": tf, "x": tf.constant(1.0), "b": tf.constant(True)}
+    names = {"tf": tf, "x": tf.constant(1.0), "b": tf.constant(True), "v": tf.constant([1.5])}
     with pytest.raises(kind, match=re.escape(text)):
         eval(code, names)

@@ -75,6 +75,15 @@ def test_each_name_is_there() -> None:
     assert tf.random.shuffle([2]).op.type == "RandomShuffle"
 
 
+def test_scopes_draw_into_the_graph_of_their_values() -> None:
+    with tf.Graph().as_default() as other:
+        x = tf.placeholder(tf.float32, [])
+    with tf.name_scope("a", values=[x]), tf.variable_scope(None, "b", [x]):
+        constant = tf.constant(1.0)
+    assert (constant.graph, constant.name) == (other, "a/b/Const:0")
+    assert tf.get_default_graph() is not other
+
+
 def test_names_in_a_graph(graph: tf.Graph) -> None:
     """The order and the names of TensorFlow's own program of these lines."""
     for _ in range(2):
@@ -229,6 +238,10 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("run('z:1')", ValueError, "The operation, 'z', exists but only has 1 outputs."),
     ("run(other)", ValueError, "is not an element of this graph.)"),
     ("run(3)", TypeError, 'Argument `fetch` = 3 has invalid type "int" must be a string or T'),
+    ("run(z, options=3)", TypeError, "`options` is a `tf.RunOptions`. Received: 3"),
+    ("run(z, run_metadata=3)", TypeError, "`run_metadata` is a `tf.RunMetadata`. Received: 3"),
+    ("session.make_callable(i)(options=tf.RunOptions())", TypeError, "Pass `accept_options=True`"),
+    ("tf.group(None)", TypeError, "'inputs' should be zero or more (nested) Tensors."),
     ("run(None)", TypeError, 'has invalid type "NoneType". Cannot be None'),
     ("z.eval()", ValueError, "Cannot evaluate tensor using `eval()`: No default session is reg"),
     ("z.op.run()", ValueError, "Cannot execute operation using `run()`: No default session is"),

@@ -48,6 +48,7 @@ PRINTS = [
     ("[m], summarize=4", "[[1 2 3][4...]...]\n" * 2),
     ("[c, c], first_n=1, summarize=5", "[[[0 1][2 3][4...]]...]" * 2 + "\n"),
     ("[], 'none'", "none\n" * 2),
+    ("[a], 'none', summarize=0", "none[...]\n" * 2),
 ]
 
 

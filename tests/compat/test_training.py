@@ -207,6 +207,7 @@ def test_other_rates(made: str, value: float) -> None:
     [
         ("sgd.minimize(tf.constant(1.0))", "No gradients provided for any variable, check your gr"),
         ("sgd.minimize(v * v, var_list=[])", "No variables to optimize."),
+        ("sgd.minimize(v, gate_gradients=5)", "gate_gradients must be one of: Optimizer.GATE_NO"),
         ("sgd.apply_gradients([])", "No variables provided."),
         ("sgd.apply_gradients([(None, v)])", "No gradients provided for any variable: "),
         ("tf.losses.mean_squared_error([1.0], [1.0, 2.0])", "Shapes (2,) and (1,) are incompatib"),

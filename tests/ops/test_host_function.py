@@ -60,11 +60,26 @@ def test_no_gradient_passes() -> None:
         (np.ones(2), ops.float32, "0-th value returned by the function is float64, but expects"),
         ((np.float32(1), np.ones(1)), [ops.float32] * 2, "1-th value returned"),
         ((1.0, 2.0), [ops.float32], "returns 2 values, but Tout names 1 dtypes"),
+        ([1.0, 2.0], ops.float32, "returns 2 values, but Tout names 1 dtypes"),
+        (np.ones(2, np.float32), [ops.float32] * 2, "returns 1 values, but Tout names 2 dtypes"),
     ],
 )
 def test_results_that_are_not_as_said(result: Any, wanted: Any, text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=text):
         ops.numpy_function(lambda: result, [], wanted)
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("kind", [list, tuple, None])
+def test_lists_are_several_values(several: bool, kind: Any) -> None:
+    array = np.ones(2, np.float32)
+    result = ops.numpy_function(
+        lambda: array if kind is None else kind([array]),
+        [],
+        [ops.float32] if several else ops.float32,
+    )
+    (tensor,) = result if several else (result,)
+    assert tensor.numpy().tolist() == [1.0, 1.0]
 
 
 def test_dtypes_are_checked_before_the_call() -> None:

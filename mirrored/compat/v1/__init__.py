@@ -54,6 +54,7 @@ from mirrored.compat.v1.functional import foldl as foldl
 from mirrored.compat.v1.functional import foldr as foldr
 from mirrored.compat.v1.functional import map_fn as map_fn
 from mirrored.compat.v1.functional import scan as scan
+from mirrored.compat.v1.gradients import AggregationMethod as AggregationMethod
 from mirrored.compat.v1.gradients import gradients as gradients
 from mirrored.compat.v1.graph import Graph as Graph
 from mirrored.compat.v1.graph import get_default_graph as get_default_graph

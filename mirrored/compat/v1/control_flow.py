@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from mirrored import _nest, ops
+from mirrored.compat.v1.calls import named_call
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.plans import operation_of, part_between
@@ -65,8 +66,8 @@ def while_loop(
         body: From the variables to their next values.
         loop_vars: Their first values, in nested lists and tuples.
         shape_invariants: Accepted for compatibility: shapes may change.
-        parallel_iterations: Accepted for compatibility, like the two below.
-        back_prop: Accepted for compatibility.
+        parallel_iterations: Accepted for compatibility.
+        back_prop: Whether gradients flow through it.
         swap_memory: Accepted for compatibility.
         name: Its name.
         maximum_iterations: How often the body is run at most.
@@ -119,8 +120,13 @@ def while_loop(
             results=[Tensor(each._shape, each._dtype, "") for each in variables],
         )
     _touch(operation, [going, step])
-    results = _nest.pack_like(loop_vars, operation.outputs)
+    results = _nest.pack_like(loop_vars, flowing(operation.outputs, back_prop))
     return results[0] if len(results) == 1 and not return_same_structure else results
+
+
+def flowing(tensors: Sequence[Tensor], back_prop: bool) -> Sequence[Any]:
+    """Return tensors, with or without the gradients that flow through them."""
+    return tensors if back_prop else [named_call("stop_gradient")(tensor) for tensor in tensors]
 
 
 def _checked_condition(given: Any) -> Tensor:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import _nest, ops
-from mirrored.compat.v1.control_flow import Branch, loop_variable
+from mirrored.compat.v1.control_flow import Branch, flowing, loop_variable
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.sources import converted
+from mirrored.ops.spec import as_dtype
 
 _Function = Callable[..., Any]
 
@@ -31,16 +32,17 @@ def map_fn(
     Args:
         fn: From an element to a tensor, or to nested lists and tuples of them.
         elems: A tensor, or nested lists and tuples of tensors of as many elements.
-        dtype: Accepted for compatibility, like the rest: it is that of what the function returns.
+        dtype: The dtypes of what the function returns, in its structure; None: whatever they are.
         parallel_iterations: Accepted for compatibility.
-        back_prop: Accepted for compatibility.
+        back_prop: Whether gradients flow through it.
         swap_memory: Accepted for compatibility.
         infer_shape: Accepted for compatibility.
         name: Its name.
-        fn_output_signature: Accepted for compatibility.
+        fn_output_signature: The same, by its later name.
 
     Raises:
-        TypeError: `fn` cannot be called.
+        TypeError: `fn` cannot be called, or returns other dtypes.
+        ValueError: It returns another structure.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -50,7 +52,15 @@ def map_fn(
         ...     session.run(scaled, {scale: 3.0})
         array([3., 6.], dtype=float32)
     """
-    return _mapped("MapFn", name or "map", _checked(fn), elems, None, _All())
+    wanted = dtype if fn_output_signature is None else fn_output_signature
+
+    def checked(elements: Any) -> Any:
+        results = fn(elements)
+        _check_dtypes(results, wanted)
+        return results
+
+    _checked(fn)
+    return _mapped("MapFn", name or "map", checked, elems, None, _All(), back_prop)
 
 
 def scan(
@@ -70,8 +80,8 @@ def scan(
         fn: From what it made before and an element to what it makes.
         elems: A tensor, or nested lists and tuples of tensors of as many elements.
         initializer: What stands for what was made before the first step; None: the first element.
-        parallel_iterations: Accepted for compatibility, like the three below.
-        back_prop: Accepted for compatibility.
+        parallel_iterations: Accepted for compatibility.
+        back_prop: Whether gradients flow through it.
         swap_memory: Accepted for compatibility.
         infer_shape: Accepted for compatibility.
         reverse: Whether it begins with the last element.
@@ -81,7 +91,8 @@ def scan(
         TypeError: `fn` cannot be called.
         ValueError: It returns another number of tensors than it is given.
     """
-    return _mapped("Scan", name or "scan", _checked(fn), elems, initializer, _Steps(reverse, True))
+    steps = _Steps(reverse, True)
+    return _mapped("Scan", name or "scan", _checked(fn), elems, initializer, steps, back_prop)
 
 
 def foldl(
@@ -95,7 +106,7 @@ def foldl(
 ) -> Any:
     """Return the last of what `scan` returns."""
     steps = _Steps(False, False)
-    return _mapped("Foldl", name or "foldl", _checked(fn), elems, initializer, steps)
+    return _mapped("Foldl", name or "foldl", _checked(fn), elems, initializer, steps, back_prop)
 
 
 def foldr(
@@ -109,13 +120,36 @@ def foldr(
 ) -> Any:
     """Return the last of what `scan` returns where it begins with the last element."""
     steps = _Steps(True, False)
-    return _mapped("Foldr", name or "foldr", _checked(fn), elems, initializer, steps)
+    return _mapped("Foldr", name or "foldr", _checked(fn), elems, initializer, steps, back_prop)
 
 
 def _checked(fn: Any) -> Any:
     if not callable(fn):
         raise TypeError("fn must be callable.")
     return fn
+
+
+def _check_dtypes(results: Any, wanted: Any) -> None:
+    """Raise unless a function's results have the structure and the dtypes that are wanted."""
+    if wanted is None:
+        return
+    dtypes = [getattr(each, "dtype", each) for each in _nest.flatten(wanted)]
+    tensors = [converted(each) for each in _nest.flatten(results)]
+    if len(tensors) != len(dtypes) or _is_list(results) != _is_list(wanted):
+        raise ValueError(
+            "The two structures don't have the same nested structure. First structure: "
+            f"dtype={wanted!r}. Second structure, of what `fn` returns: {results!r:.200}."
+        )
+    for tensor, dtype in zip(tensors, map(as_dtype, dtypes), strict=True):
+        if tensor._dtype != dtype:
+            raise TypeError(
+                f"Tensor {tensor} has dtype {tensor._dtype.name}, but `dtype` says {dtype.name}. "
+                "Use `tf.cast` in `fn`, or pass the dtype that it returns."
+            )
+
+
+def _is_list(structure: Any) -> bool:
+    return isinstance(structure, list | tuple | dict)
 
 
 class _All:
@@ -177,7 +211,13 @@ def _stacked(rows: Sequence[Sequence[Any]], empty: Sequence[Any]) -> list[Any]:
 
 
 def _mapped(
-    kind: str, name: str, fn: _Function, elems: Any, initializer: Any, how: _All | _Steps
+    kind: str,
+    name: str,
+    fn: _Function,
+    elems: Any,
+    initializer: Any,
+    how: _All | _Steps,
+    back_prop: bool,
 ) -> Any:
     """Draw one operation that runs what a function drew for each element."""
     graph = graph_of(elems, initializer)
@@ -220,5 +260,5 @@ def _mapped(
             results=[Tensor(s, e._dtype, "") for s, e in zip(shapes, made, strict=True)],
         )
     operation.reads, operation.writes = tuple(step.reads), tuple(step.writes)
-    results: Any = _nest.pack_like(found, operation.outputs)
+    results: Any = _nest.pack_like(found, flowing(operation.outputs, back_prop))
     return results

@@ -18,6 +18,14 @@ from mirrored.ops.conversion import convert_to_tensor
 from mirrored.ops.spec import FLOATS
 
 
+class AggregationMethod:
+    """How gradients of one tensor are added up: in one way here, whichever is chosen."""
+
+    ADD_N = DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
 def gradients(
     ys: Any,
     xs: Any,

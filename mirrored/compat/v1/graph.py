@@ -6,7 +6,7 @@ a list of those nodes and what they are called.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -439,6 +439,11 @@ def check_not_eager(values: Any) -> None:
                 "Attempting to capture an EagerTensor without building a function. Received: "
                 f"{value!r:.200}. Pass its `numpy()`, or make it part of the graph. {GRAPH_ADVICE}"
             )
+
+
+def drawing_into(graph: Graph) -> Any:
+    """Return a context within which operations are drawn into a graph, as they may be already."""
+    return nullcontext() if get_default_graph() is graph else _as_default(graph)
 
 
 def reset_default_graph() -> None:

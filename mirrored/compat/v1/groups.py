@@ -32,7 +32,7 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
     Raises:
         TypeError: One of them is neither.
     """
-    waited = [each for each in _nest.flatten(inputs) if each is not None]
+    waited = _nest.flatten(inputs)
     for each in waited:
         if not isinstance(each, Tensor | Operation):
             raise TypeError(

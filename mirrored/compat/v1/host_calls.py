@@ -114,7 +114,7 @@ def Print(
         def write(*arrays: Any) -> None:
             if most < 0 or run.kept.count(drawn[0]) < most:
                 parts = [
-                    f"[{_summarized(np.asarray(each), summarize or 3)}]"
+                    f"[{_summarized(np.asarray(each), 3 if summarize is None else summarize)}]"
                     for each in arrays[: len(shown)]
                 ]
                 sys.stderr.write(f"{message or ''}{''.join(parts)}\n")

@@ -69,8 +69,13 @@ class Optimizer:
             grad_loss: The gradient of the loss; None: ones.
 
         Raises:
-            ValueError: There are no variables.
+            ValueError: There are no variables, or `gate_gradients` is none of the constants.
         """
+        if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
+            raise ValueError(
+                "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, "
+                f"Optimizer.GATE_GRAPH. Not {gate_gradients}"
+            )
         given = trainable_variables() if var_list is None else var_list
         variables = list(given) if isinstance(given, list | tuple) else [given]
         if not variables:
@@ -103,7 +108,7 @@ class Optimizer:
         Raises:
             ValueError: The loss depends on none of the variables.
         """
-        pairs = self.compute_gradients(loss, var_list, grad_loss=grad_loss)
+        pairs = self.compute_gradients(loss, var_list, gate_gradients, grad_loss=grad_loss)
         if all(gradient is None for gradient, _ in pairs):
             raise ValueError(
                 "No gradients provided for any variable, check your graph for ops that do not "

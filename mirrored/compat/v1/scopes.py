@@ -7,7 +7,7 @@ from typing import Any
 
 from mirrored._contexts import Within
 from mirrored.compat.v1.elements import Tensor
-from mirrored.compat.v1.graph import Graph, get_default_graph
+from mirrored.compat.v1.graph import Graph, drawing_into, get_default_graph, graph_of
 from mirrored.compat.v1.initializers import glorot_uniform_initializer, zeros_initializer
 from mirrored.compat.v1.shapes import TensorShape, sizes_of, text_of
 from mirrored.compat.v1.variables import GraphKeys, Variable
@@ -87,7 +87,7 @@ def variable_scope(
     Args:
         name_or_scope: What is added, or a scope to enter again.
         default_name: What is added, and made to differ from others, where that is None.
-        values: Accepted for compatibility.
+        values: Tensors, into whose graph operations are drawn.
         initializer: What makes initial values where a variable has no own.
         regularizer: What makes a loss of each variable.
         caching_device: Accepted for compatibility.
@@ -118,7 +118,9 @@ def variable_scope(
         raise ValueError("`partitioner`, `custom_getter` and `constraint` are not provided here.")
     if not isinstance(name_or_scope, str | VariableScope | None):
         raise TypeError("VariableScope: name_or_scope must be a string or VariableScope.")
-    graph, outer = get_default_graph(), get_variable_scope()
+    graph = graph_of(values)
+    with drawing_into(graph):
+        outer = get_variable_scope()
     if isinstance(name_or_scope, VariableScope):
         whole, base = name_or_scope.name, name_or_scope
         added = whole.rpartition("/")[2]
@@ -129,7 +131,8 @@ def variable_scope(
             graph.variable_scope_counts[whole] = 1
     # Scopes inside one that shares do so too.
     shared = reuse or outer.reuse or (base.reuse if reuse is None else False)
-    with graph.name_scope(added if auxiliary_name_scope else graph.open_scope) as opened:
+    name = added if auxiliary_name_scope else graph.open_scope
+    with drawing_into(graph), graph.name_scope(name) as opened:
         scope = VariableScope(
             whole,
             shared,

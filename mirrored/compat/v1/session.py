@@ -17,6 +17,7 @@ from mirrored.compat.v1.graph import (
 from mirrored.compat.v1.messages import checked_config
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.plans import Kept, Plan
+from mirrored.compat.v1.run_options import RunMetadata, RunOptions
 from mirrored.compat.v1.running import entered_sessions
 from mirrored.compat.v1.session_devices import set_up
 from mirrored.compat.v1.variables import Variable
@@ -86,20 +87,23 @@ class Session:
         Args:
             fetches: Tensors, operations, variables or their names, in nested structures.
             feed_dict: Values by the tensors whose place they take, or by their names.
-            options: Accepted for compatibility.
-            run_metadata: Accepted for compatibility.
+            options: A `RunOptions`, which changes nothing.
+            run_metadata: A `RunMetadata`, which gets nothing.
 
         Returns:
             Arrays and numbers in the structure of the fetches; None for operations.
 
         Raises:
             RuntimeError: The session is closed, or the graph is empty.
-            TypeError: A fetch or a key of `feed_dict` is nothing that can be one.
+            TypeError: A fetch or a key of `feed_dict` is nothing that can be one, or an option is
+                of another class.
             ValueError: A fetch is not in the graph, or a value has the wrong shape.
             FailedPreconditionError: A variable has no value yet.
             InvalidArgumentError: A placeholder that is needed is not fed.
         """
         try:
+            if options is not None or run_metadata is not None:
+                _check_options(options, run_metadata)
             fed = {} if feed_dict is None else feed_dict
             if not isinstance(fed, dict):
                 raise TypeError(
@@ -169,8 +173,14 @@ class Session:
         """
         keys = list(feed_list or ())
 
-        def call(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
-            return self.run(fetches, dict(zip(keys, values, strict=True)))
+        def call(*values: Any, **options: Any) -> Any:
+            for name in options:
+                if not accept_options or name not in ("options", "run_metadata"):
+                    raise TypeError(
+                        f"A callable got an unexpected keyword argument {name!r}. Pass "
+                        "`accept_options=True` for `options` and `run_metadata`."
+                    )
+            return self.run(fetches, dict(zip(keys, values, strict=True)), **options)
 
         return call
 
@@ -286,6 +296,15 @@ def _fetched(fetches: Any, graph: Graph, leaves: list[Any]) -> Callable[[Any], A
             f"Argument `fetch` = {fetches} cannot be interpreted as a Tensor. ({error})"
         ) from None
     return next
+
+
+def _check_options(options: Any, run_metadata: Any) -> None:
+    for name, value, kind in (
+        ("options", options, RunOptions),
+        ("run_metadata", run_metadata, RunMetadata),
+    ):
+        if not isinstance(value, kind | None):
+            raise TypeError(f"`{name}` is a `tf.{kind.__name__}`. Received: {value!r}")
 
 
 def _structured(fetches: Any, part: Callable[[Any], Any]) -> Callable[[list[Any]], Any]:

@@ -1,12 +1,13 @@
 """Functions whose arguments were others in TensorFlow 1 than they are today."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mirrored import nn, ops, random
 from mirrored.compat.v1.calls import drawn, drawn_with_constants
 from mirrored.compat.v1.elements import Tensor
-from mirrored.compat.v1.graph import get_default_graph, graph_of
+from mirrored.compat.v1.graph import drawing_into, get_default_graph, graph_of
 from mirrored.compat.v1.masks import places_where
 from mirrored.compat.v1.operands import Given
 from mirrored.compat.v1.shapes import sizes_of
@@ -90,8 +91,13 @@ def embedding_lookup(
         max_norm: What rows are clipped to; None: they are not.
 
     Raises:
-        ValueError: There are several tensors.
+        ValueError: There are several tensors, or the strategy is none.
     """
+    if partition_strategy not in ("mod", "div"):
+        raise ValueError(
+            f"Unrecognized partition strategy: {partition_strategy}. Must be one of either `mod` "
+            "or `div`."
+        )
     if isinstance(params, list | tuple) and placeholders(params):
         if len(params) != 1:
             raise ValueError(
@@ -288,15 +294,26 @@ def set_random_seed(seed: int) -> None:
     get_default_graph().seed = seed
 
 
-def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Any:
+@contextmanager
+def name_scope(
+    name: str | None, default_name: str | None = None, values: Any = None
+) -> Iterator[str]:
     """Return a context within which names begin with a name, and which gives that.
 
     Args:
         name: What is added; one that ends with a slash stands for itself, None: `default_name`.
         default_name: What is added where `name` is None.
-        values: Accepted for compatibility.
+        values: Tensors, into whose graph operations are drawn.
+
+    Raises:
+        ValueError: There are tensors and no name.
     """
-    return get_default_graph().name_scope(default_name if name is None else name)
+    name = default_name if name is None else name
+    if name is None and values is not None:
+        raise ValueError("At least one of name (None) and default_name (None) must be provided.")
+    graph = graph_of(values)
+    with drawing_into(graph), graph.name_scope(name) as scope:
+        yield scope
 
 
 def control_dependencies(control_inputs: Any) -> Any:
