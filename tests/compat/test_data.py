@@ -1,7 +1,7 @@
 """Datasets in sessions: what runs draw of them, when, and what begins again."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,11 @@ ELEMENTS: list[tuple[str, Any, list[Any]]] = [
         [(1, [2.0])],
     ),
     ("Dataset.range(3).apply(lambda d: d.prefetch(1).cache())", "()", [0, 1, 2]),
+    (
+        "Dataset.range(3).apply(tf.data.experimental.map_and_batch(lambda x: x * n, 2))",
+        "(?,)",
+        [[0, 3], [6]],
+    ),
 ]
 
 
@@ -127,6 +132,23 @@ def test_a_run_draws_one_element_whatever_it_computes() -> None:
         assert session.run(labels).tolist() == [0, 1]
 
 
+def test_towers_draw_elements_on_their_devices(simulate: Callable[..., None]) -> None:
+    simulate(2)
+    with tf.device("/cpu:0"):
+        iterator = (
+            tf.data.Dataset.range(1, 9).batch(2).map(lambda x: x * 2).make_one_shot_iterator()
+        )
+    sums = []
+    for number in range(2):
+        with tf.device(f"/gpu:{number}"):
+            sums.append(tf.reduce_sum(iterator.get_next()))
+    elsewhere = iterator.get_next()
+    with tf.Session() as session:
+        assert session.run([*sums, elsewhere[0]]) == [6, 14, 10]
+        placed = [session._placement.device_of(tensor.op) for tensor in (sums[1], elsewhere)]
+    assert [device.name for device in placed] == ["/device:GPU:1", "/device:CPU:0"]
+
+
 def test_elements_are_drawn_in_branches_and_after_what_they_wait_for() -> None:
     flag = tf.placeholder(tf.bool, [])
     one_shot = tf.data.Dataset.range(1, 9).make_one_shot_iterator()
@@ -134,8 +156,11 @@ def test_elements_are_drawn_in_branches_and_after_what_they_wait_for() -> None:
     again = tf.data.Dataset.range(3).make_initializable_iterator()
     with tf.control_dependencies([again.initializer]):
         first = again.get_next()
+    numbers = tf.data.Dataset.range(1, 9).make_one_shot_iterator()
+    total = tf.while_loop(lambda x: x < 10, lambda x: x + numbers.get_next(), [np.int64(0)])
     with tf.Session() as session:
         assert [session.run(y, {flag: f}) for f in (True, False, True)] == [1, -1, 2]
+        assert session.run(total) == 1 + 2 + 3 + 4
         assert [session.run(first) for _ in range(2)] == [0, 0]
 
 
@@ -253,6 +278,7 @@ WRONG = [
         "GetNext() failed because the iterator has not been initialized. Ensure that",
     ),
     ("list(d)", RuntimeError, "`tf.data.Dataset` only supports Python-style iteration in eager"),
+    ("d.make_one_shot_iterator().get_next_as_optional()", AttributeError, "tf.data.Iterator of"),
     ("d.reduce", AttributeError, "Use it with a dataset of `mirrored.data`, which"),
     ("Dataset.list_files", AttributeError, "tf.data.Dataset of sessions has no 'list_files'."),
     ("tf.data.TextLineDataset", AttributeError, "or feed the batches of a `mirrored.data.Data"),

@@ -10,6 +10,7 @@ from mirrored.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from mirrored.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from mirrored.data import Dataset as _Eager
 from mirrored.data import Options as Options
+from mirrored.data import experimental as experimental
 
 
 def _of_graph(dataset: Any) -> Dataset:

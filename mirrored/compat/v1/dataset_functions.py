@@ -32,7 +32,7 @@ class DatasetFunction:
         self, function: Callable[..., Any], specs: Any, nested: Callable[[Any], Any], name: str
     ) -> None:
         graph = get_default_graph()
-        with graph.control_dependencies(None), graph.name_scope(name):
+        with graph.control_dependencies(None), graph.device(None), graph.name_scope(name):
             start = graph.version
 
             def stand_in(spec: Any) -> Any:

@@ -17,7 +17,7 @@ from mirrored.compat.v1.dataset_functions import DatasetFunction
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import get_default_graph
 from mirrored.compat.v1.iterators import Iterator as SessionIterator
-from mirrored.compat.v1.iterators import Source, check_one_shot
+from mirrored.compat.v1.iterators import Source, absent, check_one_shot
 from mirrored.compat.v1.shapes import TensorShape, sizes_of
 from mirrored.compat.v1.sources import converted
 from mirrored.data import Dataset as Engine
@@ -38,14 +38,7 @@ class _Members(type):
     """The class of `Dataset`, which says what to use instead of names that it does not have."""
 
     def __getattr__(cls, name: str) -> Any:
-        raise _absent(name)
-
-
-def _absent(name: str) -> AttributeError:
-    return AttributeError(
-        f"tf.data.Dataset of sessions has no {name!r}. Use it with a dataset of `mirrored.data`, "
-        "which `tf.data.make_one_shot_iterator` takes too."
-    )
+        raise absent("Dataset", name)
 
 
 class Dataset(Source, metaclass=_Members):
@@ -164,9 +157,6 @@ class Dataset(Source, metaclass=_Members):
 
     def __repr__(self) -> str:
         return f"<tf.data.Dataset element_spec={self.element_spec}>"
-
-    def __getattr__(self, name: str) -> Any:
-        raise _absent(name)
 
 
 def _rows_of(leaves: Sequence[Any]) -> int | None:

@@ -18,6 +18,14 @@ from mirrored.ops.conversion import from_host
 from mirrored.ops.hooks import active_recorder
 
 
+def absent(kind: str, name: str) -> AttributeError:
+    """Return the error of a name that datasets and iterators of sessions do not have."""
+    return AttributeError(
+        f"tf.data.{kind} of sessions has no {name!r}. Use it with a dataset of `mirrored.data`, "
+        "which `tf.data.make_one_shot_iterator` takes too."
+    )
+
+
 class Structure:
     """Something whose elements have a structure, with the names that TensorFlow 1 has for it.
 
@@ -26,6 +34,9 @@ class Structure:
     """
 
     specs: Any
+
+    def __getattr__(self, name: str) -> Any:
+        raise absent(type(self).__name__, name)
 
     @property
     def element_spec(self) -> Any:
@@ -180,7 +191,10 @@ class Iterator(Structure):
         def draw() -> Any:
             run: Any = current_run()
             if active_recorder() is not None:
-                raise OperatorNotAllowedInGraphError("Elements of a dataset cannot be recorded.")
+                raise OperatorNotAllowedInGraphError(
+                    "A function that is recorded, as that of `map_fn`, cannot draw elements of a "
+                    "dataset. Call `get_next()` outside of it."
+                )
             return [from_host(array) for array in self.take(run.kept)]
 
         operation = self._graph.draw(

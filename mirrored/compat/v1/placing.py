@@ -14,7 +14,9 @@ from mirrored.ops.spec import FLOATS, bool_, int64, uint32
 
 _ANY = ("GPU", "CPU")
 # What runs on the CPU alone.
-_ON_HOST = frozenset(("IteratorGetNext", "MakeIterator", "PyFunc", "PyFuncStateless", "Print"))
+_ON_HOST = frozenset(("PyFunc", "PyFuncStateless", "Print"))
+# What a GPU runs if a program asks for one.
+_ON_HOST_FIRST = frozenset(("IteratorGetNext", "MakeIterator"))
 # What a GPU computes of floats alone, since TensorFlow has no other kernels.
 _PRODUCTS = frozenset(("MatMul", "BatchMatMulV2", "Einsum", "MatVec", "Tensordot"))
 # The dtypes of variables that a GPU keeps besides floats, by TensorFlow's kernels.
@@ -131,6 +133,8 @@ def _matches(spec: DeviceSpec, device: Device) -> bool:
 
 def _types_of(operation: Operation) -> tuple[str, ...]:
     """Return the types of device that an operation may run on, best first."""
+    if operation.type in _ON_HOST_FIRST:
+        return _ANY[::-1]
     factors = operation.inputs if operation.type in _PRODUCTS else ()
     if (
         operation.type in _ON_HOST
