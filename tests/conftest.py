@@ -114,7 +114,7 @@ def _clean() -> Iterator[None]:
 
 def _take_settings() -> dict[str, str]:
     """Take the settings out of the environment that tests make, and return what they were."""
-    return {name: os.environ.pop(name) for name in _SETTINGS.intersection(os.environ)}
+    return {name: os.environ.pop(name) for name in _SETTINGS if name in os.environ}
 
 
 def _reset() -> None:
@@ -126,6 +126,12 @@ def _reset_names() -> None:
     layers.reset_names()
     ops.set_floatx("float32")
     ops.set_seed(20)
+
+
+@pytest.fixture
+def reset() -> Callable[[], None]:
+    """Return what forgets devices, seeds and names in the middle of a test."""
+    return _reset
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Runs the examples in the docstrings of the installed package, each as a test of its own.
+"""Runs the examples in the docstrings of the installed package, those of a module as one test.
 
 They run here, not through pytest's own collection, so that what is imported is what is installed.
 """
@@ -6,9 +6,10 @@ They run here, not through pytest's own collection, so that what is imported is 
 import doctest
 import importlib
 import inspect
+import itertools
 import linecache
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import numpy as np
@@ -37,16 +38,22 @@ def docstring_examples() -> Iterator[doctest.DocTest]:
 
 
 EXAMPLES = list(docstring_examples())
+MODULES = {
+    name: list(examples)
+    for name, examples in itertools.groupby(EXAMPLES, lambda example: example.globs["__name__"])
+}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_example(example: doctest.DocTest) -> None:
+@pytest.mark.parametrize("examples", MODULES.values(), ids=MODULES)
+def test_examples(examples: list[doctest.DocTest], reset: Callable[[], None]) -> None:
+    """Each starts from the state that a test starts from."""
     report: list[str] = []
-    linecache.clearcache()  # Each run looks whether the files of all lines there have changed.
-    result = doctest.DocTestRunner(optionflags=FLAGS).run(
-        example, out=report.append, clear_globs=False
-    )
-    assert result.failed == 0, "".join(report)
+    for example in examples:
+        reset()
+        linecache.clearcache()  # Each run looks whether the files of all lines there have changed.
+        runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
+        runner.run(example, out=report.append, clear_globs=False)
+    assert not report, "".join(report)
 
 
 def test_examples_are_found_in_every_part() -> None:

@@ -5,6 +5,7 @@ Alias modules hold no logic, so that there is one place where each thing is defi
 
 import ast
 import builtins
+import functools
 import importlib
 import inspect
 import itertools
@@ -32,9 +33,15 @@ def public_modules() -> dict[str, ModuleType]:
     return found
 
 
+@functools.cache
+def tree_of(module: ModuleType) -> ast.Module:
+    """Return what a module's source is parsed to."""
+    return ast.parse(inspect.getsource(module))
+
+
 def statements_of(module: ModuleType) -> list[ast.stmt]:
     """Return what a module's source says, also of names that are loaded when they are asked for."""
-    body = ast.parse(inspect.getsource(module)).body
+    body = tree_of(module).body
     late = [each.body for each in body if isinstance(each, ast.If)]
     plain = [each for each in body if not isinstance(each, ast.If)]
     return [*plain, *itertools.chain(*late)]
@@ -242,11 +249,7 @@ def test_parts_of_keras_can_be_imported_by_their_names(module: ModuleType) -> No
 @pytest.mark.parametrize("module", ALIAS_MODULES, ids=lambda module: module.__name__)
 def test_type_checkers_see_no_getattr(module: ModuleType) -> None:
     """They would take every name for one that exists."""
-    names = {
-        each.id
-        for each in ast.walk(ast.parse(inspect.getsource(module)))
-        if isinstance(each, ast.Name)
-    }
+    names = {each.id for each in ast.walk(tree_of(module)) if isinstance(each, ast.Name)}
     assert "__getattr__" not in names
 
 

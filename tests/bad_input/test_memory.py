@@ -30,6 +30,7 @@ def no_collector() -> Iterator[None]:
 
 
 WIDE = np.random.default_rng(3).normal(size=(12, 64)).astype(np.float32)
+PARTS = 24
 TOTAL = 1 << 20  # The limit of each simulated GPU in bytes: 1 MB.
 
 
@@ -111,8 +112,8 @@ def test_out_of_memory_at_every_place(
     need = get_memory_info(gpu)["peak"] - base
     before = state(model)
     places = []
-    for part in range(40):  # Closer together at first, where transfer and forward fail.
-        full = fill(gpu, need * part**3 // 40**3)
+    for part in range(PARTS):  # Closer together at first, where transfer and forward fail.
+        full = fill(gpu, need * part**3 // PARTS**3)
         held = in_use()
         try:
             train(model, **options)
@@ -121,7 +122,7 @@ def test_out_of_memory_at_every_place(
             text = str(error)
             notes = "".join(getattr(error, "__notes__", []))
         else:
-            pytest.fail(f"({part}/40)^3 of the memory was enough")
+            pytest.fail(f"({part}/{PARTS})^3 of the memory was enough")
         assert f"device:{gpu}: " in text
         for each in ("OOM when allocating ", " asked for, ", " in use, limit 1.0"):
             assert each in text

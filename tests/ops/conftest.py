@@ -78,6 +78,11 @@ def table() -> Mapping[str, Row]:
 NONSENSE = {"f": math.nan, "V": math.nan, "i": -123456789, "b": True, "u": 255}
 
 
+@functools.cache
+def _nonsense(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    return np.array(NONSENSE[dtype.kind]).astype(dtype)
+
+
 @pytest.fixture(autouse=True)
 def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hand out memory full of NaN and nonsense: a kernel has to write all of its output."""
@@ -85,7 +90,7 @@ def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def filled(self: HostBackend, *args: Any) -> Storage:
         storage = allocate(self, *args)
-        storage.array.fill(np.array(NONSENSE[storage.array.dtype.kind]).astype(storage.array.dtype))
+        storage.array.fill(_nonsense(storage.array.dtype))
         return storage
 
     monkeypatch.setattr(HostBackend, "allocate", filled)

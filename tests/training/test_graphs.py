@@ -158,13 +158,13 @@ def check_replicas(graph: Graph, simulate: Any) -> None:
             np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
 
 
-@settings(40)
+@settings(20)
 @hypothesis.given(graph=graphs)
 def test_a_model_is_its_calls(graph: Graph) -> None:
     check_a_model_is_its_calls(graph)
 
 
-@settings(10)
+@settings(6)
 @hypothesis.given(graph=graphs)
 def test_replicas_and_recordings_agree(graph: Graph, simulate: Any) -> None:
     check_replicas(graph, simulate)

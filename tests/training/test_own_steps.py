@@ -76,9 +76,10 @@ def trained(
     *,
     eager: bool = False,
     weights: Any = W,
+    epochs: int = 2,
     **options: Any,
 ) -> tuple[dict[str, list[float]], list[np.ndarray[Any, Any]]]:
-    """Return the history and the weights of two epochs."""
+    """Return the history and the weights at the end."""
     with on(replicas).scope():
         mr.random.set_seed(4)
         inputs = mr.layers.Input((3,))
@@ -87,7 +88,7 @@ def trained(
         )
         model = kind(inputs, mr.layers.Dense(1)(hidden))
         model.compile(mr.optim.Adam(0.05), run_eagerly=eager, **options)
-    history = model.fit(X, Y, batch, epochs=2, sample_weight=weights, verbose=0).history
+    history = model.fit(X, Y, batch, epochs=epochs, sample_weight=weights, verbose=0).history
     return history, model.get_weights()
 
 
@@ -219,7 +220,7 @@ def test_losses_of_shards_add_up(name: str) -> None:
     for kind, compiled in ((Step, None), (WithLoss, loss), (mr.Model, loss), (adding, "mse")):
         if kind is adding and name in IN_REPLICAS:
             continue
-        options: dict[str, Any] = {"loss": compiled, "weights": None}
+        options: dict[str, Any] = {"loss": compiled, "weights": None, "epochs": 1}
         same(trained(1, kind, 4, **options), trained(3, kind, 4, eager=kind is Step, **options))
 
 

@@ -39,13 +39,13 @@ def names(tree: ast.AST) -> set[str]:
     """Return the names of CuPy's that a module uses, by way of local names for parts of it too."""
     found = set()
     for scope in scopes(tree):
-        aliases = {}
-        for node in ast.walk(scope):
+        aliases, nodes = {}, list(ast.walk(scope))
+        for node in nodes:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 value = chain(node.value, {})
                 if value is not None and "." in value:
                     aliases[node.targets[0].id] = value
-        found |= {chain(node, aliases) for node in ast.walk(scope)} - {None, "cupy"}
+        found |= {chain(node, aliases) for node in nodes} - {None, "cupy"}
     return {each for each in found if each is not None}
 
 

@@ -123,8 +123,8 @@ PARTS = pytest.mark.parametrize(
 )
 PARTS_ON_CARDS = pytest.mark.parametrize(
     "is_mine",
-    [one_of(3), pytest.param(others_of(3), marks=pytest.mark.slow)],
-    ids=["a third", "the others"],
+    [one_of(6), pytest.param(others_of(6), marks=pytest.mark.slow)],
+    ids=["a sixth", "the others"],
 )
 
 CARDS = cases(st.lists(st.integers(0, 4), max_size=2).map(tuple), 3, cards=True)
