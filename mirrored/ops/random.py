@@ -211,7 +211,11 @@ class SeedGenerator:
 
 def _first_of(sizes: Shape) -> int:
     """Return how many elements come before those of this replica's part of a global batch."""
-    return current_position().first_example * math.prod(sizes[1:])
+    position = current_position()
+    rows = 1  # Of each example, which follow one another.
+    if sizes and position.examples and sizes[0] % position.examples == 0:
+        rows = sizes[0] // position.examples
+    return position.first_example * rows * math.prod(sizes[1:])
 
 
 def uniform_by_example(shape: Shape, dtype: DType, seed: int | None, batched: bool) -> Tensor:

@@ -96,11 +96,16 @@ def test_replicas_drop_what_one_device_drops(simulate: Any, replicas: int, examp
     alone, shared = Dropout(0.5, seed=1), Dropout(0.5, seed=1)
     bounds = shard_bounds(examples, replicas)
     shards = PerReplica([x[begin:end] for begin, end in bounds], [begin for begin, _ in bounds])
-    for _ in range(3):  # Steps.
-        outputs = strategy.run(lambda part: shared(part, training=True), args=(shards,))
+    for size in (3, 1, 3):  # Steps; in one of them several rows per example follow one another.
+
+        def dropped(part: Any, layer: Any, size: int = size) -> Any:
+            rows = mr.reshape(part, (-1, size, 5))
+            return mr.reshape(layer(rows, training=True), part.shape)
+
+        outputs = strategy.run(dropped, args=(shards, shared))
         parts = strategy.experimental_local_results(outputs)
         joined = np.concatenate([part.numpy() for part in parts])
-        np.testing.assert_array_equal(joined, alone(x, training=True).numpy())
+        np.testing.assert_array_equal(joined, dropped(x, alone).numpy())
 
 
 @pytest.mark.parametrize("kind", [mr.layers.Dropout, mr.layers.AlphaDropout])

@@ -37,6 +37,16 @@ MIXING: dict[str, tuple[Callable[[], mr.layers.Layer], list[str]]] = {
     "flip": (lambda: Function(lambda x: ops.flip(x, axis=0)), ["StridedSlice"]),
     "max": (lambda: Function(lambda x: x / ops.max(x)), ["Max"]),
     "roll": (lambda: Function(lambda x: ops.roll(x, 1, axis=0)), ["StridedSlice"]),
+    "two batches": (lambda: Function(lambda x: mr.concat([x, -x], axis=0)), ["ConcatV2"]),
+    "features first": (lambda: Function(mr.transpose), ["Transpose"]),
+    "drawn for two batches": (
+        lambda: Function(lambda x: x + mr.random.normal((2 * mr.shape(x)[0], 3))[: x.shape[0]]),
+        ["RandomStandardNormal"],
+    ),
+    "drawn by a seed": (
+        lambda: Function(lambda x: x + 2 * mr.random.stateless_normal(mr.shape(x), (1, 2))),
+        ["StatelessRandomNormalV2"],
+    ),
     "a number": (lambda: Function(lambda x: ops.sum(x)), ["Sum"]),
     "statistics of shards": (
         lambda: mr.layers.BatchNormalization(synchronized=False, name="function"),
@@ -46,6 +56,11 @@ MIXING: dict[str, tuple[Callable[[], mr.layers.Layer], list[str]]] = {
 APART: dict[str, Callable[[], mr.layers.Layer]] = {
     "synchronized": lambda: mr.layers.BatchNormalization(synchronized=True),
     "dropout": lambda: mr.layers.Dropout(0.5),
+    "noise": lambda: Function(lambda x: x + 2 * mr.keras.random.normal(mr.shape(x), seed=1)),
+    "noise of features": lambda: Function(lambda x: x + mr.keras.random.normal((1, 3), seed=1)),
+    "categories": lambda: Function(lambda x: mr.random.categorical(x, 2)),
+    "16 bits": lambda: mr.layers.Dense(2, "sigmoid", dtype="mixed_bfloat16"),
+    "rows by a function": lambda: Function(lambda x: mr.vectorized_map(mr.reduce_max, x)),
     "along features": lambda: Function(lambda x: ops.softmax(x) + ops.cumsum(x, axis=1)),
     "all-reduced": lambda: Function(all_reduced),
     "attention": lambda: Function(lambda x: mr.layers.Attention()([x[:, None], x[:, None]])[:, 0]),
@@ -63,7 +78,8 @@ def all_reduced(x: Any) -> Any:
 def test_what_mixes_is_listed(layer: Any, names: list[str]) -> None:
     found = mr.debugging.mixing_operations(model_of(layer()), X)
     assert [(each.layer, each.operation) for each in found] == [("function", n) for n in names]
-    advice = "synchronized=True" if "Rsqrt" in names else "`all_gather`"
+    of_draws = "first axis" if "Random" in names[0] else "`all_gather`"
+    advice = "synchronized=True" if "Rsqrt" in names else of_draws
     assert all(advice in each.advice for each in found)
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mirrored.ops.op import Op
+from mirrored.ops.op import OPS, Op
 from mirrored.ops.spec import Shape
 from mirrored.training.shard_analysis.shard_values import (
+    OWN,
     SAME,
     UNIT,
     Kind,
@@ -49,9 +50,12 @@ class Call(NamedTuple):
 
     def other(self) -> ShardValue:
         """Return a result that is neither rows nor a sum, by this operation or an earlier one."""
-        earlier = (value.sources for value in self.inputs if value.kind is _OTHER)
-        sources = frozenset().union(*earlier) or frozenset([self.operation])
-        return ShardValue(_OTHER, sources=sources, mixing=self.mixing)
+        others = [value for value in self.inputs if value.kind is _OTHER]
+        sources = frozenset().union(*(value.sources for value in others))
+        examples = {value.example for value in self.inputs if value.kind is not _SAME}
+        example = examples.pop() if others and len(examples) == 1 else None
+        sources = sources or frozenset([self.operation])
+        return ShardValue(_OTHER, sources=sources, mixing=self.mixing, example=example)
 
     def mixed(self, axis: int | None = None) -> ShardValue:
         """Return a result in whose rows this operation brings those of other examples."""
@@ -59,7 +63,7 @@ class Call(NamedTuple):
         if axis is None and not axes:
             return self.other()
         mixing = self.mixing | {self.operation}
-        return ShardValue(_ROWS, axes[0] if axis is None else axis, mixing=mixing)
+        return ShardValue(_ROWS, axes[0] if axis is None else axis, mixing=mixing, blocks=None)
 
 
 Rule = Callable[[Call], ShardValue]
@@ -83,7 +87,8 @@ def rule_of(op: Op) -> Rule:
     Args:
         op: The operation.
     """
-    return RULES.get(op.name) or (_NONLINEAR if op.elementwise else unknown)
+    # An op may be one that computes in float32 what is registered for it.
+    return RULES.get(op.name) or (_NONLINEAR if OPS.get(op.name, op).elementwise else unknown)
 
 
 def unknown(call: Call) -> ShardValue:
@@ -120,9 +125,11 @@ def _elementwise(scales: _Scales, linear: Callable[[Call], bool]) -> Rule:
                 mixing |= {call.operation}
             for value in of_shard:
                 mixing |= value.sources
-            own = any(value.is_own_place for value in call.inputs)
+            step = _step_after(call)
+            if step is None:
+                mixing |= {call.operation}
             return _in_order(
-                call, ShardValue(_ROWS, axes[0], scale or UNIT, is_own_place=own), mixing
+                call, ShardValue(_ROWS, axes[0], scale or UNIT, step=step or 0), mixing
             )
         scale = scales(list(call.inputs))
         if not of_shard:
@@ -135,9 +142,24 @@ def _elementwise(scales: _Scales, linear: Callable[[Call], bool]) -> Rule:
     return rule
 
 
+def _step_after(call: Call) -> int | None:
+    """Return the step of places after an operation; None: it computes with places as numbers."""
+    steps = [value.step for value in call.inputs]
+    if not any(steps) or call.operation.name in _KEEP_PLACES:
+        return steps[0]
+    # The index of an entry in a row of several.
+    is_index = call.operation.name == "AddV2" and sorted(steps)[0] == 0 and max(steps) > 1
+    return max(steps) if is_index else None
+
+
 def _in_order(call: Call, result: ShardValue, mixing: frozenset[Operation]) -> ShardValue:
     """Return rows that were computed from rows, which mix examples if their orders differ."""
-    orders = {value.reordered for value in call.inputs if value.kind is _ROWS}
+    rows = [value for value in call.inputs if value.kind is _ROWS]
+    blocks = {value.blocks for value in rows if value.blocks is not None}
+    if len(blocks) > 1:
+        mixing |= {call.operation}
+    result = replace(result, blocks=min(blocks, default=None))
+    orders = {value.reordered for value in rows}
     if len(orders) > 1:
         return replace(result, mixing=mixing.union(*orders))
     return replace(result, mixing=mixing, reordered=frozenset().union(*orders))
@@ -302,7 +324,7 @@ def _matrix_product(call: Call) -> ShardValue:
     scale = _product((1, 1))(list(call.inputs)) or UNIT
     if places == {"summed"}:
         sources = frozenset([call.operation])
-        return ShardValue(_SUM, 0, scale, sources, mixing)
+        return ShardValue(_SUM, 0, scale, sources, _in_order(call, SAME, mixing).mixing)
     if len(places) > 1:
         return replace(call.mixed(), scale=scale)
     (place,) = places
@@ -325,9 +347,19 @@ def _reshape(call: Call) -> ShardValue:
     if value.kind is not _ROWS:
         return value
     axes = example_axes(call.shape, call.examples)
-    before = math.prod(call.shapes[0][: value.axis])
-    kept = [axis for axis in axes if math.prod(call.shape[:axis]) == before]
-    return value.moved((kept or axes)[0]) if axes else call.other()
+    if not axes:
+        return call.other()
+    shape = call.shapes[0]
+    before = math.prod(shape[: value.axis])
+    size = shape[value.axis]
+    for blocks in [value.blocks] if value.blocks else [1, size // call.examples]:
+        for axis in axes:
+            front = math.prod(call.shape[:axis])
+            inside, rest = divmod(before * blocks, front)
+            if not rest and inside and call.shape[axis] % (inside * call.examples) == 0:
+                is_kept = value.blocks is None and call.shape[axis] == size and front == before
+                return replace(value, axis=axis, blocks=None if is_kept else inside)
+    return call.mixed()
 
 
 def _transpose(call: Call) -> ShardValue:
@@ -344,21 +376,40 @@ def _broadcast(call: Call) -> ShardValue:
     if not axes:
         return value
     if value.kind is _SAME:
-        return replace(value, kind=_ROWS, axis=axes[0])
-    return ShardValue(_ROWS, axes[0], mixing=value.mixing | value.sources)
+        return replace(value, kind=_ROWS, axis=axes[0], blocks=None)
+    return ShardValue(_ROWS, axes[0], mixing=value.mixing | value.sources, blocks=None)
 
 
 def _joined(call: Call) -> ShardValue:
     axis = call.attrs["axis"] % len(call.shape)
     rows = [value for value in call.inputs if value.kind is _ROWS]
-    if rows and any(value.kind is not _ROWS for value in call.inputs) and rows[0].axis == axis:
+    if not rows or rows[0].axis != axis:
+        return _of_all_examples(call, axis) or _ADDED(_of_rank(call))
+    if len(rows) < len(call.inputs):
         return call.other()
-    return _ADDED(_of_rank(call))
+    sizes = [shape[axis] for shape in call.shapes]
+    inside = {
+        size // (value.blocks * call.examples)
+        for value, size in zip(rows, sizes, strict=True)
+        if value.blocks
+    }
+    block = call.examples * min(inside, default=1)
+    if len(inside) > 1 or any(size % block for size in sizes):
+        return call.mixed(axis)
+    equal = tuple(replace(value, blocks=None) for value in rows)
+    return replace(_ADDED(_of_rank(call._replace(inputs=equal))), blocks=sum(sizes) // block)
 
 
 def _stacked(call: Call) -> ShardValue:
     moved = tuple(value.moved(value.axis + 1) for value in call.inputs)
-    return _ADDED(_of_rank(call._replace(inputs=moved)))
+    return _of_all_examples(call, 0) or _ADDED(_of_rank(call._replace(inputs=moved)))
+
+
+def _of_all_examples(call: Call, axis: int) -> ShardValue | None:
+    """Return the rows that were computed for one example after the other; None: they were not."""
+    if [value.example for value in call.inputs] != [*range(call.examples)]:
+        return None
+    return ShardValue(_ROWS, axis, mixing=call.mixing)
 
 
 def _sliced(call: Call) -> ShardValue:
@@ -366,17 +417,27 @@ def _sliced(call: Call) -> ShardValue:
     if value.kind is not _ROWS:
         return value
     index = call.attrs["index"]
-    axis = _axis_after(index, call.shapes[0], value.axis, call.examples)
-    turned = tuple(slice(None) if item == slice(None, None, -1) else item for item in index)
-    if axis is None and turned != index and len(call.shape) == len(call.shapes[0]):
-        # Backwards along some axes, that of the examples among them.
-        axis = _axis_after(turned, call.shapes[0], value.axis, call.examples)
-        value = replace(value, reordered=value.reordered | {call.operation})
-    return call.other() if axis is None else value.moved(axis)
+    axis, item = _item_of(index, call.shapes[0], value.axis)
+    size = call.shapes[0][value.axis]
+    if item == slice(None, None, -1) and len(call.shape) == len(call.shapes[0]):
+        return replace(value, axis=axis, reordered=value.reordered | {call.operation})
+    if not isinstance(item, slice):
+        start, stop, step = item % size, item % size + 1, 1
+    else:
+        start, stop, step = item.indices(size)
+    block = size // value.blocks if value.blocks else call.examples
+    if isinstance(item, slice) and stop > start:
+        if step == 1 and start % block == 0 and stop % block == 0:
+            blocks = (stop - start) // block if value.blocks else None
+            return replace(value, axis=axis, blocks=blocks)
+        if start < step and block // call.examples % step == 0 and stop == size:
+            return value.moved(axis)
+    one = size == call.examples and stop == start + 1 and not value.reordered
+    return replace(call.other(), example=start if one else None)
 
 
-def _axis_after(index: tuple[Any, ...], shape: Shape, axis: int, examples: int) -> int | None:
-    """Return where an axis is after a slice that keeps whole shards of it; None: it does not."""
+def _item_of(index: tuple[Any, ...], shape: Shape, axis: int) -> tuple[int, Any]:
+    """Return where an axis is after a slice, and what it is sliced by."""
     source = result = 0
     for item in index:
         if item is None:
@@ -385,24 +446,23 @@ def _axis_after(index: tuple[Any, ...], shape: Shape, axis: int, examples: int) 
         if item is Ellipsis:
             skipped = len(shape) - sum(entry not in (None, Ellipsis) for entry in index)
             if source <= axis < source + skipped:
-                return result + axis - source
+                return result + axis - source, slice(None)
             source, result = source + skipped, result + skipped
             continue
         if source == axis:
-            if not isinstance(item, slice):
-                return None
-            start, stop, step = item.indices(shape[axis])
-            is_whole = step == 1 and start % examples == 0 and stop % examples == 0 and stop > start
-            return result if is_whole else None
+            return result, item
         source += 1
         result += isinstance(item, slice)
-    return result + axis - source
+    return result + axis - source, slice(None)
 
 
 def _slice_gradient(call: Call) -> ShardValue:
     (value,) = call.inputs
     axes = example_axes(call.shape, call.examples)
-    return value.moved(axes[0]) if value.kind is _ROWS and axes else value
+    if value.kind is not _ROWS or not axes:
+        return value
+    blocks = (value.blocks or 1) * call.shape[axes[0]] // call.shapes[0][value.axis]
+    return replace(value, axis=axes[0], blocks=blocks)
 
 
 def _updated_slice(call: Call) -> ShardValue:
@@ -417,8 +477,10 @@ def _gathered(call: Call) -> ShardValue:
     axis = call.attrs["axis"]
     width = len(call.shapes[1])
     if value.kind is _ROWS and value.axis == axis:
-        if indices.kind is _ROWS and indices.is_own_place:
-            return replace(value, axis=axis + indices.axis, mixing=call.mixing)
+        inside = call.shapes[0][axis] // call.examples if value.blocks == 1 else 0
+        if indices.step and indices.step in (OWN, inside):
+            rows = replace(value, axis=axis + indices.axis, blocks=indices.blocks)
+            return replace(rows, mixing=call.mixing)
         return call.mixed()
     if indices.kind in (_SUM, _OTHER):
         return call.other() if value.kind is not _ROWS else call.mixed()
@@ -441,8 +503,8 @@ def _flat_indices(call: Call) -> ShardValue:
     if not axes:
         return call.other()
     # Along the axes that inputs and indices share, each index is of its own example.
-    is_own = value.is_own_place or bool(example_axes(call.attrs["batch"], call.examples))
-    return replace(value, axis=axes[0], is_own_place=is_own)
+    is_own = value.step == 1 or bool(example_axes(call.attrs["batch"], call.examples))
+    return replace(value, axis=axes[0], step=OWN if is_own else 0)
 
 
 def _segments(additive: bool) -> Rule:
@@ -452,18 +514,18 @@ def _segments(additive: bool) -> Rule:
             return data if additive and ids.kind is _SAME else call.other()
         axes = example_axes(call.shape, call.examples)
         if axes:
-            own = ids.is_own_place
-            return replace(data, kind=_ROWS, axis=axes[0]) if own else call.mixed()
+            return replace(data, kind=_ROWS, axis=axes[0]) if ids.step else call.mixed()
         if not additive or data.scale is None:
             return call.other()
-        return ShardValue(_SUM, 0, data.scale, frozenset([call.operation]), call.mixing)
+        mixing = _in_order(call, SAME, call.mixing).mixing
+        return ShardValue(_SUM, 0, data.scale, frozenset([call.operation]), mixing)
 
     return rule
 
 
 def _scattered(call: Call) -> ShardValue:
     value, places, rows = call.inputs
-    if value.kind is _ROWS and places.kind is _ROWS and places.is_own_place:
+    if value.kind is _ROWS and places.kind is _ROWS and places.step:
         return replace(value, mixing=call.mixing)
     if places.kind is _SAME and rows.kind is _SAME:
         return value
@@ -472,7 +534,21 @@ def _scattered(call: Call) -> ShardValue:
 
 def _drawn(call: Call) -> ShardValue:
     axes = example_axes(call.shape, call.examples)
-    return ShardValue(_ROWS, axes[0]) if axes else ShardValue()
+    if not axes:
+        return SAME
+    if call.operation.name not in DRAWS:
+        return ShardValue(_ROWS, axes[0], blocks=None)
+    return ShardValue(_ROWS, 0) if axes[0] == 0 and _is_part(call) else call.mixed()
+
+
+def _is_part(call: Call) -> bool:
+    """Return whether random numbers are the replica's part of those of the batch."""
+    return any(call.attrs.get("part", (0, call.attrs.get("first", 0)))[1:])
+
+
+def _sampled(call: Call) -> ShardValue:
+    rows = call._replace(inputs=call.inputs[1:], shapes=call.shapes[1:])
+    return _along(_last, _no_scale)(rows) if _is_part(call) else unknown(call)
 
 
 def _looked_up(call: Call) -> ShardValue:
@@ -487,6 +563,13 @@ def _table(rows: Mapping[Rule, str]) -> dict[str, Rule]:
     return {name: rule for rule, names in rows.items() for name in names.split()}
 
 
+# They move values, so that places of examples stay what they are.
+_KEEP_PLACES = ("Cast", "ConcatV2", "Identity", "Pack", "StopGradient")
+DRAWS = (
+    *("RandomStandardNormal", "RandomUniform", "RandomUniformInt", "StatelessRandomGammaV3"),
+    *("StatelessRandomNormalV2", "StatelessRandomPoisson", "StatelessRandomUniformFullIntV2"),
+    *("StatelessRandomUniformIntV2", "StatelessRandomUniformV2", "StatelessTruncatedNormalV2"),
+)
 RULES = _table(
     {
         _ADDED: "AddN AddV2 BiasAdd Sub",
@@ -512,7 +595,7 @@ RULES = _table(
         _along(_last, _product((1,))): "TopKV2",
         _along(_last, _product((1, 1, 1))): (
             "SoftmaxCrossEntropyGrad SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyGrad "
-            "SparseSoftmaxCrossEntropyWithLogits StatelessMultinomial"
+            "SparseSoftmaxCrossEntropyWithLogits"
         ),
         _along(_last_two, _no_scale): (
             "Cholesky LogMatrixDeterminant MatrixDeterminant MatrixInverse MatrixSolve "
@@ -533,12 +616,9 @@ RULES = _table(
         _segments(False): "UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd",
         _scattered: "TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterUpdate",
         _looked_up: "LowerBound UpperBound",
-        _drawn: (
-            "Assert Fill PrintV2 RandomStandardNormal RandomUniform RandomUniformInt "
-            "RngReadAndSkip StatelessRandomGammaV3 StatelessRandomGetKeyCounter "
-            "StatelessRandomNormalV2 StatelessRandomPoisson StatelessRandomUniformFullIntV2 "
-            "StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormalV2 "
-            "WriteSummary"
+        _drawn: " ".join(
+            ("Assert Fill PrintV2 RngReadAndSkip StatelessRandomGetKeyCounter WriteSummary", *DRAWS)
         ),
+        _sampled: "StatelessMultinomial",
     }
 )

@@ -11,12 +11,12 @@ import numpy as np
 
 from mirrored.devices import Device, place
 from mirrored.graph.inference import ShapeRecorder
-from mirrored.ops.hooks import RecordedTensor
+from mirrored.ops.hooks import CustomCall, RecordedTensor
 from mirrored.ops.op import Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import SHARED
-from mirrored.training.shard_analysis.rules import Call, example_axes, rule_of
+from mirrored.training.shard_analysis.rules import DRAWS, Call, example_axes, rule_of
 from mirrored.training.shard_analysis.shard_values import (
     SAME,
     Kind,
@@ -69,6 +69,8 @@ class ShardRecorder(ShapeRecorder):
         self._has_doubts = False
         self._known_of: dict[int, ShardValue] = {}
         self._calls: list[tuple[str, tuple[float | None, ...]]] = []
+        self._makers: dict[int, Operation] = {}
+        self._drawn: set[int] = set()
 
     @property
     def is_certain(self) -> bool:
@@ -93,6 +95,11 @@ class ShardRecorder(ShapeRecorder):
     def value_known(self, tensor: Any) -> ShardValue:
         """Return what is known of a tensor; of a constant, that it is one."""
         return self._known_of.get(getattr(tensor, "_id", -1), SAME)
+
+    def maker(self, tensor: Tensor) -> frozenset[Operation]:
+        """Return the operation that computed a tensor; empty: none that was recorded."""
+        operation = self._makers.get(tensor._id)
+        return frozenset() if operation is None else frozenset([operation])
 
     def result_known(self, tensor: Any) -> ShardValue:
         """Return what is known of a result, which may be a constant made from the sizes.
@@ -125,22 +132,56 @@ class ShardRecorder(ShapeRecorder):
             if number >= len(before) or before[number][0] != op.name:
                 raise NotAnalysed("The function computes otherwise for other sizes of a batch.")
             constants = before[number][1]
-        known = [self._known_of.get(tensor._id) for tensor in inputs]
-        call = Call(
-            Operation(self.owners[-1][0], op.name, self.owners[-1][1]),
-            tuple(
-                [
-                    self._constant(tensor, past) if value is None else value
-                    for tensor, value, past in zip(inputs, known, constants, strict=True)
-                ]
-            ),
-            tuple([tensor.shape for tensor in inputs]),
-            attrs,
-            spec.shape,
-            self.sizes.examples,
-        )
-        self.declare(output, rule_of(op)(call))
+        self._note(op, inputs, constants, attrs, output)
         return output
+
+    def _note(
+        self,
+        op: Op,
+        inputs: Sequence[Tensor],
+        constants: Sequence[float | None],
+        attrs: Mapping[str, Any],
+        output: Tensor,
+    ) -> None:
+        """Note what is known of the result of an op.
+
+        Args:
+            op: The op.
+            inputs: Its inputs.
+            constants: The numbers that they are in the earlier recording.
+            attrs: Its attributes.
+            output: The result.
+        """
+        known = [self._known_of.get(tensor._id) for tensor in inputs]
+        operation = Operation(self.owners[-1][0], op.name, self.owners[-1][1])
+        values = [
+            self._constant(tensor, past, operation) if value is None else value
+            for tensor, value, past in zip(inputs, known, constants, strict=True)
+        ]
+        shapes = tuple([tensor.shape for tensor in inputs])
+        call = Call(operation, tuple(values), shapes, attrs, output.shape, self.sizes.examples)
+        self.declare(output, rule_of(op)(call))
+        self._makers[output._id] = operation
+
+    def follows(self, tensor: Tensor) -> bool:
+        """Return whether gradients are wanted: never."""
+        return False
+
+    def on_op(
+        self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
+    ) -> None:
+        """Note what is known of random numbers by a constant seed, which are computed at once."""
+        if isinstance(output, RecordedTensor) or op.shape_only:
+            return
+        if op.name in DRAWS or any(tensor._id in self._drawn for tensor in inputs):
+            self._drawn.add(output._id)
+            self._note(op, inputs, [_number(tensor) for tensor in inputs], attrs, output)
+
+    def on_read(self, variable: Any, value: Tensor) -> None:
+        """Note nothing: replicas read the same."""
+
+    def on_custom_call(self, call: CustomCall) -> None:
+        """Note nothing: the ops of its function are recorded."""
 
     def write(self, variable: Any, value: Tensor) -> None:
         """Leave the variable as it is: what replicas assign becomes one value for all of them."""
@@ -152,12 +193,20 @@ class ShardRecorder(ShapeRecorder):
             self.declare(output, self._known_of[tensor._id])
         return output
 
-    def _constant(self, tensor: Any, earlier: float | None) -> ShardValue:
-        """Return what is known of a value that does not depend on the shard's rows."""
+    def _constant(
+        self, tensor: Any, earlier: float | None, operation: Operation | None = None
+    ) -> ShardValue:
+        """Return what is known of a value that does not depend on the shard's rows.
+
+        Args:
+            tensor: The value.
+            earlier: The number that it was in the earlier recording.
+            operation: The operation that uses it.
+        """
         shape = getattr(tensor, "shape", ())
         axes = example_axes(tuple(shape), self.sizes.examples)
         if axes:
-            return ShardValue(Kind.ROWS, axes[0], is_own_place=_counts(tensor))
+            return _rows_of(tensor, axes[0], self.sizes.examples, operation)
         number = _number(tensor)
         if number is None:
             return SAME
@@ -202,11 +251,23 @@ def _is_plain(number: float, sizes: Sizes) -> bool:
     return False
 
 
-def _counts(tensor: Any) -> bool:
-    """Return whether a constant is the place of each example: 0, 1, 2 and so on."""
+def _rows_of(tensor: Any, axis: int, examples: int, operation: Operation | None) -> ShardValue:
+    """Return what is known of a constant with rows for examples."""
     if isinstance(tensor, RecordedTensor) or not isinstance(tensor, Tensor):
-        return False
-    return np.array_equal(np.asarray(tensor.numpy()).reshape(-1), np.arange(tensor.size))
+        return ShardValue(Kind.ROWS, axis)
+    rows = np.moveaxis(np.asarray(tensor.numpy()), axis, 0)
+    if (rows == rows[:1]).all():
+        return ShardValue(Kind.ROWS, axis, blocks=None)
+    step = int(np.real(rows.reshape(-1)[1])) if rows.size == examples else 0
+    if step > 0 and np.array_equal(rows.reshape(-1), np.arange(examples) * step):
+        return ShardValue(Kind.ROWS, axis, step=step)
+    count = len(rows) // examples
+    blocks = rows.reshape(count, examples, -1)
+    if (blocks == blocks[:, :1]).all():
+        return ShardValue(Kind.ROWS, axis, blocks=count)
+    inner = rows.reshape(examples, count, -1)
+    mixing = () if operation is None or (inner == inner[:1]).all() else (operation,)
+    return ShardValue(Kind.ROWS, axis, mixing=frozenset(mixing))
 
 
 def recordings(others: Sequence[int]) -> Iterator[ShardRecorder]:

@@ -72,7 +72,11 @@ class ShardValue:
         mixing: The operations by which rows of other examples got into its rows.
         reordered: The operations that put its rows into another order, which no sum depends on.
         is_zero: Whether it is the number 0, which fits every scale.
-        is_own_place: Whether it is, or is made of, the place of each example in the shard.
+        blocks: Of ROWS the number of blocks along the axis in each of which all examples follow
+            one another, as two after two shards were joined; None: all rows are equal.
+        step: Of places of the examples in the shard the distance of two places; `OWN`: an index
+            of a row of the same example; 0: it contains no places.
+        example: Of OTHER the place of the only example that it was computed from; None: several.
     """
 
     kind: Kind = Kind.SAME
@@ -82,7 +86,9 @@ class ShardValue:
     mixing: frozenset[Operation] = frozenset()
     reordered: frozenset[Operation] = frozenset()
     is_zero: bool = False
-    is_own_place: bool = False
+    blocks: int | None = 1
+    step: int = 0
+    example: int | None = None
 
     def moved(self, axis: int) -> "ShardValue":
         """Return it with its examples along another axis."""
@@ -90,3 +96,4 @@ class ShardValue:
 
 
 SAME = ShardValue()
+OWN = -1

@@ -24,7 +24,7 @@ from mirrored.ops.rng_state import ShardPosition, current_rng_state, shard_posit
 from mirrored.optim import Optimizer
 from mirrored.program.variable_creation import ruled_by
 from mirrored.training.losses.loss import Loss
-from mirrored.training.shard_analysis.rules import RULES
+from mirrored.training.shard_analysis.rules import DRAWS, RULES
 from mirrored.training.shard_analysis.shard_recorder import (
     NotAnalysed,
     ShardRecorder,
@@ -100,6 +100,8 @@ class AnalysedBatch(GlobalBatch):
                 found = value.mixing
                 if rows:
                     found |= value.sources | value.reordered
+                    if value.kind is Kind.ROWS and (value.axis or value.blocks not in (1, None)):
+                        found |= self._recorder.maker(tensor)
                 self.mixing.update(dict.fromkeys(sorted(found)))
 
     def weights(
@@ -309,11 +311,11 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
     marks = [current_rng_state().mark(), *(generator.mark() for generator in generators)]
     context = ReplicaContext(strategy, 0, _Alone(strategy, recorder).merge)
     position = ShardPosition(
-        object(), 0, 0, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
+        object(), 0, sizes.examples, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
     )
     try:
         with (
-            only(),
+            only(recorder),
             recorder.recording(),
             ruled_by(lambda name: None),
             Undone().in_force(),
@@ -449,6 +451,11 @@ def advice_for(model: Any, operation: Operation) -> str:
     for layer in model._walk():
         if layer.name == operation.owner and hasattr(layer, "synchronized"):
             return "Give the layer `synchronized=True`: it then uses the whole batch."
+    if operation.name in DRAWS:
+        return (
+            "Draw by `mr.random` or a generator a shape whose first axis is that of the examples: "
+            "each replica then draws its part."
+        )
     return (
         "Sum over all replicas with `mr.distribute.get_replica_context().all_reduce`, or join "
         "their rows with its `all_gather`, before this operation."
