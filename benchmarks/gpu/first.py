@@ -68,6 +68,7 @@ def looks(stand_in: str) -> Iterator[Look]:
     yield _tests("ops", "every op, with kernels that are compiled anew", {FOLDER: "{folder}"})
     yield _facts("steps that are captured", "training.captured", cases=[CASE], gpus=1)
     yield _tests("precision")
+    yield _tests("matrices")
     yield _tests("steps")
     yield _tests("devices")
     yield _tests("bits", "the same bits in each way")
