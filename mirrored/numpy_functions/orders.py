@@ -10,6 +10,7 @@ from mirrored._arguments import explained
 from mirrored.numpy_functions.promotion import array, axis_of
 from mirrored.numpy_functions.shapes import ravel
 from mirrored.ops import Tensor
+from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import int64
 
 
@@ -69,7 +70,10 @@ def pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
     if mode not in ("constant", "reflect", "symmetric"):
         raise ValueError(f"Unsupported padding mode: {mode}")
     value = kwargs.get("constant_values", 0)
-    return ops.pad(_array(array), _array(pad_width, int64), mode.upper(), constant_values=value)
+    widths: Any = _array(pad_width, int64)
+    if not is_tensor(pad_width):  # Without an operation for each row.
+        widths = widths.numpy()
+    return ops.pad(_array(array), widths, mode.upper(), constant_values=value)
 
 
 _array = array  # Whose name is an argument's there.
@@ -184,16 +188,16 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         return list(ops.split(tensor, indices_or_sections, axis))
     if axis >= tensor.ndim:
         raise ValueError(f"axis {axis} is out of bound for shape {tensor.shape}")
-    length, before = tensor.shape[axis], 0
+    left, before = tensor.shape[axis], 0
     sizes: list[int] = []
     for i, begin in enumerate(int(each) for each in indices_or_sections):
         if begin < before:
             raise ValueError(
                 f"The {i}-th boundary {begin} is smaller than the previous boundary {before}"
             )
-        sizes.append(min(begin - before, max(0, length - sum(sizes))))
-        before = begin
-    return list(ops.split(tensor, [*sizes, max(0, length - sum(sizes))], axis))
+        sizes.append(min(begin - before, left))
+        left, before = left - sizes[-1], begin
+    return list(ops.split(tensor, [*sizes, left], axis))
 
 
 def _split_along(ary: Any, parts: Any, axis: int) -> list[Tensor]:
