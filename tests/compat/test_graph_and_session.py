@@ -305,6 +305,8 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ),
     ("tf.train.Supervisor", AttributeError, "Use `tf.Session`, with a `tf.train.Saver`"),
     ("tf.math.no_such_name", AttributeError, "docs/from-tensorflow-1.md lists what is there."),
+    ("tf.enable_resource_variables", AttributeError, "value is a reference: leave it out."),
+    ("tf.enable_tensor_equality", AttributeError, "Use `tf.equal`"),
     ("tf.FIFOQueue", AttributeError, "There are no queues: feed batches"),
     ("tf.no_such_name", AttributeError, "docs/from-tensorflow-1.md lists what is there."),
     ("tf.Session(graph=tf.Graph()).run([])", RuntimeError, "The Session graph is empty."),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+import mirrored as mr
 import mirrored.compat.v1 as tf
 
 
@@ -88,3 +89,15 @@ def test_names_of_the_module() -> None:
 def test_what_contrib_does_not_have(code: str, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=re.escape(text)):
         eval(f"tf.contrib.{code}", {"tf": tf})
+
+
+def test_initializers_of_keras() -> None:
+    with tf.variable_scope("scope", initializer=mr.initializers.Constant(3.0)):
+        v = tf.get_variable("v", [2])
+    w = tf.get_variable("w", [2, 3], initializer=mr.initializers.GlorotUniform(seed=1))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        values = session.run([v, w])
+    assert values[0].tolist() == [3.0, 3.0]
+    expected = mr.keras.initializers.GlorotUniform(seed=1)((2, 3))
+    assert values[1].tolist() == expected.numpy().tolist()

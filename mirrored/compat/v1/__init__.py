@@ -43,7 +43,12 @@ from mirrored.compat.v1.draws import clip_by_value as clip_by_value
 from mirrored.compat.v1.draws import random_normal as random_normal
 from mirrored.compat.v1.draws import random_uniform as random_uniform
 from mirrored.compat.v1.draws import truncated_normal as truncated_normal
+from mirrored.compat.v1.eager_execution import disable_control_flow_v2 as disable_control_flow_v2
 from mirrored.compat.v1.eager_execution import disable_eager_execution as disable_eager_execution
+from mirrored.compat.v1.eager_execution import (
+    disable_resource_variables as disable_resource_variables,
+)
+from mirrored.compat.v1.eager_execution import disable_tensor_equality as disable_tensor_equality
 from mirrored.compat.v1.eager_execution import disable_v2_behavior as disable_v2_behavior
 from mirrored.compat.v1.eager_execution import enable_eager_execution as enable_eager_execution
 from mirrored.compat.v1.eager_execution import enable_v2_behavior as enable_v2_behavior
@@ -164,6 +169,9 @@ tuple = _tuple
 
 # What is refused, by the names of TensorFlow 1's, with what to do instead.
 _REFUSED = {
+    "enable_resource_variables": "A variable's value is a reference: leave it out.",
+    "enable_control_flow_v2": "Loops are the same in both versions here: leave it out.",
+    "enable_tensor_equality": "Use `tf.equal`: `==` compares whether two tensors are one.",
     "image": "Images are arrays of NumPy's: change them before they are fed.",
     "keras": "Keras trains without sessions: `import mirrored as tf` has `tf.keras`.",
     "string": "Tensors are of numbers and booleans: keep texts in Python.",

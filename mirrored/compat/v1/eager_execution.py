@@ -116,14 +116,17 @@ _REFUSED: dict[str, dict[str, str]] = {
 _MODULES = ("", "debugging", "dtypes", "linalg", "math", "nn", "random", "summary")
 
 
+_attribute = ModuleType.__getattribute__
+
+
 class GraphModule(ModuleType):
     """A public module whose functions draw graphs for programs, and compute for the library."""
 
     def __getattribute__(self, name: str) -> Any:
         """Return what the name is in graphs, if a program asks."""
-        if name[:1] == "_" or not draws_graphs() or _computes(sys._getframe(1).f_globals):
-            return super().__getattribute__(name)
-        home = super().__getattribute__("__name__").partition(".")[2]
+        if not draws_graphs() or name[:1] == "_" or _computes(sys._getframe(1).f_globals):
+            return _attribute(self, name)
+        home = _attribute(self, "__name__").partition(".")[2]
         if name in _tables()[home]:
             return _tables()[home][name]
         if name in _REFUSED.get(home, ()):
@@ -131,7 +134,7 @@ class GraphModule(ModuleType):
                 f"`tf.{home}{'.' * bool(home)}{name}` is not provided in graphs, as after "
                 f"`disable_eager_execution`. {_REFUSED[home][name]}"
             )
-        value = super().__getattribute__(name)
+        value = _attribute(self, name)
         if isinstance(value, FunctionType | Op) and name not in _UNCHANGED:
             _tables()[home][name] = value = _drawing(home, name, value)
         return value
@@ -303,6 +306,18 @@ def enable_v2_behavior() -> None:
     """Do the same as `enable_eager_execution`."""
     enable_eager_execution()
     enable_v2_tensorshape()
+
+
+def disable_resource_variables() -> None:
+    """Do nothing: a variable's value is a reference here, as in TensorFlow 1."""
+
+
+def disable_control_flow_v2() -> None:
+    """Do nothing: a loop or a condition is one operation here, with the results of either kind."""
+
+
+def disable_tensor_equality() -> None:
+    """Do nothing: `==` compares whether two tensors of a graph are one, as in TensorFlow 1."""
 
 
 def executing_eagerly() -> bool:

@@ -11,6 +11,7 @@ from mirrored.compat.v1.graph import Graph, drawing_into, get_default_graph, gra
 from mirrored.compat.v1.initializers import glorot_uniform_initializer, zeros_initializer
 from mirrored.compat.v1.shapes import TensorShape, sizes_of, text_of
 from mirrored.compat.v1.variables import GraphKeys, Variable
+from mirrored.layers.starting_values import Initializer
 from mirrored.ops.spec import FLOATS, as_dtype
 
 AUTO_REUSE = "AUTO_REUSE"
@@ -229,7 +230,17 @@ def get_variable(
     initial = initializer
     if not is_value:
         made = initializer() if isinstance(initializer, type) else initializer
-        initial = lambda: made(list(sizes or ()), dtype=wanted)  # noqa: E731
+
+        def initial() -> Any:
+            if not isinstance(made, Initializer):
+                return made(list(sizes or ()), dtype=wanted)
+            # One of Keras' computes in Python: each session calls it again.
+            result, name = Tensor(sizes, wanted, ""), type(made).__name__
+            operation = graph.draw(
+                made, (sizes, wanted), kind="PyFunc", name=name, results=result, asks_run=True
+            )
+            return operation.outputs[0]
+
     with graph.control_dependencies(None), graph.name_scope(None):
         variable = Variable(
             initial, trainable, collections, name=whole, dtype=wanted, constraint=constraint
