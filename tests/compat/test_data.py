@@ -32,6 +32,11 @@ ELEMENTS: list[tuple[str, Any, list[Any]]] = [
         [{"b": [1, 2], "a": ([1, 2], 5)}, {"b": [3, 4], "a": ([3, 4], 6)}],
     ),
     (
+        "Dataset.from_tensor_slices((tf.placeholder_with_default([1, 2, 3], None), np.eye(3, 1)))",
+        ("<unknown>", "(1,)"),
+        [(1, [1.0]), (2, [0.0]), (3, [0.0])],
+    ),
+    (
         "Dataset.range(3).map(lambda x: (x + n, tf.one_hot(x, 2)))",
         ("()", "(2,)"),
         [(3, [1, 0]), (4, [0, 1]), (5, [0, 0])],
@@ -286,6 +291,12 @@ WRONG = [
     ("d.make_one_shot_iterator().string_handle()", NotImplementedError, "Handles of iterators"),
     ("tf.data.Iterator.from_string_handle(n, tf.int64)", NotImplementedError, "Handles of"),
     ("tf.data.make_one_shot_iterator(3)", TypeError, "must be a tf.data.Dataset. Received: 3."),
+    ("Dataset.from_tensor_slices((n, [1]))", ValueError, "only supported for rank >= 1."),
+    (
+        "Dataset.from_tensor_slices((tf.zeros([3, 1]), [1, 2]))",
+        ValueError,
+        "Give arrays of one first size, the number of elements.",
+    ),
     ("d.map(3)", ValueError, "Argument `map_func` must be a callable. Received map_func=3"),
     ("d.flat_map(lambda x: x)", TypeError, "must return a `Dataset` object. Got <tf.Tensor"),
     ("d.batch(0)", errors.InvalidArgumentError, "`batch_size` must be greater than zero."),

@@ -124,6 +124,16 @@ def test_a_tensor_says_whether_dropout_drops() -> None:
         np.testing.assert_array_equal(session.run(y, {training: True}), dropped)
 
 
+def test_masks_are_recorded_by_their_shape() -> None:
+    flag, mask = tf.placeholder_with_default(True, []), tf.placeholder(tf.bool)
+    y = tf.cond(flag, lambda: tf.logical_not(mask), lambda: mask)
+    with tf.Session() as session:
+        for row in ([True, False], [False, False], [True, True]):
+            assert session.run(y, {mask: row}).tolist() == [not value for value in row]
+        (plan,) = session._plans.values()
+        assert len(plan._traces) == 1
+
+
 def test_fed_flags_are_recorded_for_each_of_their_values() -> None:
     flag, x = tf.placeholder(tf.bool), tf.placeholder(tf.float32, [None])
     y = tf.cond(flag, lambda: x * 2.0, lambda: x + 1.0)

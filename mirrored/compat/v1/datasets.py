@@ -21,7 +21,7 @@ from mirrored.compat.v1.iterators import Source, absent, check_one_shot
 from mirrored.compat.v1.shapes import TensorShape, sizes_of
 from mirrored.compat.v1.sources import converted
 from mirrored.data import Dataset as Engine
-from mirrored.data.leaf_specs import common_specs
+from mirrored.data.leaf_specs import LeafSpec, common_specs
 from mirrored.data.nested_transforms import Listed
 from mirrored.data.sources import Slices
 from mirrored.data.spec import check_callable
@@ -52,6 +52,7 @@ class Dataset(Source, metaclass=_Members):
         args: Its arguments by position, with datasets, functions and tensors of the graph in them.
         kwargs: Those by name.
         declared: The structure of an element, where a function makes them.
+        sample: A dataset with such elements, where one is known without the values of tensors.
 
     Example:
         >>> import mirrored.compat.v1 as tf
@@ -71,6 +72,7 @@ class Dataset(Source, metaclass=_Members):
         args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
         declared: Any = None,
+        sample: Engine[Any] | None = None,
     ) -> None:
         self.graph = get_default_graph()
         self.graph.check_open()
@@ -83,15 +85,18 @@ class Dataset(Source, metaclass=_Members):
         self.graph.check_own(self.inputs)
         self.graph.dataset_count += 1
         self._seed, self._number = self.graph.seed, self.graph.dataset_count
-        rows = _rows_of(leaves) if function == Engine.from_tensor_slices else None
         with drawing_from(RngState(0)):  # Samples take no seeds from the global state.
-            self._samples = [self._sample(i, rows) for i in range(2 if self.inputs else 1)]
+            self._samples = (
+                [self._sample(i) for i in range(2 if self.inputs else 1)]
+                if sample is None
+                else [sample]
+            )
         specs = [sample._transform.specs() for sample in self._samples]
         self.specs: Any = functools.reduce(common_specs, specs)
 
-    def _sample(self, number: int, rows: int | None) -> Engine[Any]:
+    def _sample(self, number: int) -> Engine[Any]:
         """Return the dataset for arrays that stand for the inputs."""
-        known: dict[Any, Any] = {tensor: _stand_in(tensor, number, rows) for tensor in self.inputs}
+        known: dict[Any, Any] = {tensor: _stand_in(tensor, number) for tensor in self.inputs}
         for part in self._parts:
             if isinstance(part, Dataset):
                 known[part] = part._samples[min(number, len(part._samples) - 1)]
@@ -159,17 +164,9 @@ class Dataset(Source, metaclass=_Members):
         return f"<tf.data.Dataset element_spec={self.element_spec}>"
 
 
-def _rows_of(leaves: Sequence[Any]) -> int | None:
-    """Return the first size of those arrays and tensors of which it is known; None: of none."""
-    shapes = [TensorShape(leaf.shape).sizes for leaf in leaves if hasattr(leaf, "shape")]
-    return next((sizes[0] for sizes in shapes if sizes and sizes[0] is not None), None)
-
-
-def _stand_in(tensor: Tensor, number: int, rows: int | None) -> Any:
+def _stand_in(tensor: Tensor, number: int) -> Any:
     size = _SIZES[number]
-    shape = [size] * (number + 1) if tensor._shape is None else list(tensor._shape)
-    if shape and shape[0] is None:
-        shape[0] = rows
+    shape = (size,) * (number + 1) if tensor._shape is None else tensor._shape
     return np.full([size if axis is None else axis for axis in shape], size, tensor._dtype)
 
 
@@ -205,7 +202,38 @@ def _recipe(function: Callable[..., Any]) -> Callable[..., Dataset]:
 
 
 def _of_arrays(function: Callable[..., Any]) -> Callable[..., Dataset]:
-    return lambda tensors, name=None: Dataset(function, (_element(tensors),))
+    def dataset(tensors: Any, name: str | None = None) -> Dataset:
+        element = _element(tensors)
+        if not placeholders(element):
+            return Dataset(function, (element,))
+        specs = _nest.map_structure(_spec_of, element)
+        if function.__name__ == "from_tensor_slices":
+            _check_rows(_nest.flatten(specs))
+            specs = _nest.map_structure(lambda spec: spec.row(), specs)
+        return Dataset(function, (element,), sample=Engine(Listed((), specs)))
+
+    return dataset
+
+
+def _spec_of(leaf: Any) -> LeafSpec:
+    leaf = leaf if isinstance(leaf, Tensor) else to_array(leaf)
+    return LeafSpec(TensorShape(leaf.shape).sizes, leaf.dtype)
+
+
+def _check_rows(specs: Sequence[LeafSpec]) -> None:
+    """Raise ValueError unless arrays of these shapes may have one number of rows."""
+    shapes = [spec.shape for spec in specs]
+    if () in shapes:
+        raise ValueError(
+            "Unbatching a tensor is only supported for rank >= 1. Received: `tensors` with the "
+            f"shapes {shapes}. Use `from_tensors` for a single element."
+        )
+    sizes = {shape[0] for shape in shapes if shape} - {None}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"Dimensions {sizes} are not compatible. Received: `tensors` with the shapes {shapes}. "
+            "Give arrays of one first size, the number of elements."
+        )
 
 
 def _calling(method: Callable[..., Any]) -> Callable[..., Dataset]:

@@ -250,7 +250,10 @@ class Plan:
         shapes = tuple([each.shape for each in sources])
         if not self._flags:
             return shapes
-        return (*shapes, *[sources[index].tobytes() for index in self._flags])
+        return (
+            *shapes,
+            *[None if s.ndim else bool(s) for s in map(sources.__getitem__, self._flags)],
+        )
 
     def _record(self, sources: Sequence[Any]) -> Trace:
         inputs = [
