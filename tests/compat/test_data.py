@@ -299,6 +299,8 @@ WRONG = [
     ),
     ("d.map(3)", ValueError, "Argument `map_func` must be a callable. Received map_func=3"),
     ("d.flat_map(lambda x: x)", TypeError, "must return a `Dataset` object. Got <tf.Tensor"),
+    ("d.filter(lambda x: x)", ValueError, "`predicate` must return a `tf.bool` scalar tensor, but"),
+    ("len(d)", TypeError, "`tf.data.Dataset` only supports `len` in eager mode."),
     ("d.batch(0)", errors.InvalidArgumentError, "`batch_size` must be greater than zero."),
     ("d.window(2).make_one_shot_iterator()", TypeError, "and use `flat_map` for datasets."),
     ("[tf.get_default_graph().finalize(), d.batch(2)]", RuntimeError, "Graph is finalized"),

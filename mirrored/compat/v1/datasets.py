@@ -21,12 +21,13 @@ from mirrored.compat.v1.iterators import Source, absent, check_one_shot
 from mirrored.compat.v1.shapes import TensorShape, sizes_of
 from mirrored.compat.v1.sources import converted
 from mirrored.data import Dataset as Engine
-from mirrored.data.leaf_specs import LeafSpec, common_specs
+from mirrored.data.leaf_specs import LeafSpec, common_specs, public_specs
 from mirrored.data.nested_transforms import Listed
 from mirrored.data.sources import Slices
 from mirrored.data.spec import check_callable
 from mirrored.graph import placeholders
 from mirrored.ops import Tensor as Value
+from mirrored.ops import bool_
 from mirrored.ops.conversion import to_array
 from mirrored.ops.philox import WORD
 from mirrored.ops.rng_state import RngState, derived_seed, drawing_from
@@ -160,6 +161,15 @@ class Dataset(Source, metaclass=_Members):
             "`make_one_shot_iterator().get_next()`, and run that in a session."
         )
 
+    def __len__(self) -> int:
+        raise TypeError(
+            "`tf.data.Dataset` only supports `len` in eager mode. Use `len` of a dataset of "
+            "`mirrored.data`."
+        )
+
+    def __bool__(self) -> bool:
+        return True
+
     def __repr__(self) -> str:
         return f"<tf.data.Dataset element_spec={self.element_spec}>"
 
@@ -247,17 +257,34 @@ def _calling(method: Callable[..., Any]) -> Callable[..., Dataset]:
         check_callable(parameter, function)
         drawn = DatasetFunction(function, dataset.specs, _nested, f"dataset_{name}")
         bound.arguments[parameter] = drawn
-        declared = drawn.specs if name == "map" else None
-        if name in ("flat_map", "interleave"):
-            if not isinstance(drawn.structure, Dataset):
-                raise TypeError(
-                    f"The `{parameter}` argument must return a `Dataset` object. Got "
-                    f"{drawn.structure!r}. Make one of it, as with `Dataset.from_tensors`."
-                )
-            declared = drawn.structure.specs
+        declared = _declared(name, parameter, drawn)
         return Dataset(method, bound.args, bound.kwargs, declared)
 
     return call
+
+
+def _declared(name: str, parameter: str, drawn: DatasetFunction) -> Any:
+    """Return the structure of elements that a function makes; None: that of the dataset before.
+
+    Raises:
+        TypeError: The function of `flat_map` or `interleave` returns no dataset.
+        ValueError: A predicate returns no boolean.
+    """
+    if name == "map":
+        return drawn.specs
+    if name in ("flat_map", "interleave"):
+        if isinstance(drawn.structure, Dataset):
+            return drawn.structure.specs
+        raise TypeError(
+            f"The `{parameter}` argument must return a `Dataset` object. Got "
+            f"{drawn.structure!r}. Make one of it, as with `Dataset.from_tensors`."
+        )
+    if drawn.specs not in (LeafSpec((), bool_), LeafSpec(None, bool_)):
+        raise ValueError(
+            f"Invalid `{parameter}`. `{parameter}` must return a `tf.bool` scalar tensor, but its "
+            f"return type is {public_specs(drawn.specs)}. Compare, or use `tf.cast`."
+        )
+    return None
 
 
 # The names of methods of `mirrored.data.Dataset`, by the function that makes a method of each.
