@@ -1,39 +1,22 @@
 """Workers whose programs differ hear of it before they sum, and all of one that fails."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from launching import launch, needs_mpi
-
-CASES = [
-    ({"momentum": 0.25}, "settings of optimizers differ", "SGD.momentum = 0.25 on worker 1"),
-    ({"activation": "relu"}, "settings of layers differ", "Dense.activation = 'relu' on worker 1"),
-    ({"units": 5}, "variables differ", "(2, 5)"),
-    ({"batch_size": 2}, "batches differ", "2 examples"),
-    ({"momentum": 0.75, "eagerly": True}, "settings of optimizers differ", "0.75"),
-    ({"value": 0.5}, "for the first batch of an epoch to train, values of variables", "bias"),
-    ({"rate": 0.5}, "for the first batch of an epoch to train, settings", "learning_rate = 0.5"),
-    ({"loss": 3.0}, "for the step that trains, operations on 2 examples", "float32(3.0)"),
-    ({"function": "sin"}, "the function 'step', operations on inputs of shapes [(2,)]", "Sin"),
-    ({"batches": 2}, "for the first batch of a dataset, batches differ", "4 examples (check"),
-    ({"order": 3}, "nothing", "nothing"),
-    ({"alike": "of the first"}, "nothing", "nothing"),
-    ({}, "nothing", "nothing"),
-]
+from worker_tasks import DIFFERING
 
 
 @needs_mpi
-def test_programs_that_differ(tmp_path: Path) -> None:
-    # After the last one the workers are no longer connected: they are in calls that differ.
-    given = [*(case for case, _, _ in CASES), {"rows": 4}]
-    (results,) = launch([("differing", given)], (1, 1), tmp_path)
-    (*first, shorter), (*second, longer) = results
+def test_programs_that_differ(two_workers: dict[str, list[Any]]) -> None:
+    (*first, shorter), (*second, longer) = two_workers["differing"]
     assert first == second
     for text in (shorter, longer):
         assert "worker 0 on host" in text
         assert "bucket 1 of 1" in text
         assert "gather of objects (the end of an epoch's steps to train)" in text
-    for text, (_, what, other) in zip(first, CASES, strict=True):
+    for text, (_, what, other) in zip(first, DIFFERING, strict=True):
         assert what in text
         assert other in text
         if text != "nothing":

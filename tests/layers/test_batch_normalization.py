@@ -33,7 +33,7 @@ def trained(simulate: Callable[..., Any]) -> Callable[..., Any]:
         *,
         synchronized: bool | None = None,
         eager: bool = False,
-        epochs: int = 3,
+        epochs: int = 2,
     ) -> tuple[Any, list[Any], Any]:
         mr.random.set_seed(0)
         with mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)]).scope():

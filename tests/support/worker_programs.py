@@ -166,8 +166,14 @@ def looping(strategy: mr.distribute.Strategy, function: str) -> Any:
 
 
 def differing(cases: Sequence[dict[str, Any]]) -> list[str]:
-    """Return what is raised where the last worker's program differs in each of these ways."""
+    """Return what is raised where the last worker's program differs in each of these ways.
+
+    With a device each.
+    """
     workers = connect()
+    DEVICES[:] = [1] * workers.count
+    mr.config.experimental.reset_devices()
+    mr.config.experimental.set_simulated_gpus(1)
     said = []
     for case in cases:
         strategy = strategy_of()

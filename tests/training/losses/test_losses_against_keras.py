@@ -1,7 +1,7 @@
 """Losses and metrics against Keras, with weights and reductions, and on replicas."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -59,13 +59,16 @@ def test_metrics_of_predictions_with_masks(name: str) -> None:
 
 @pytest.fixture
 def passing(simulate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``passing(replicas, ...)``: a compiled model that returns its inputs."""
+    """Return ``passing(replicas, ...)``: a compiled model that returns its inputs, so many times.
+
+    The first of several outputs is called ``0``.
+    """
     simulate(4)
 
-    def make(replicas: int, shape: Any, **options: Any) -> mr.Model:
+    def make(replicas: int, shape: Any, times: int = 1, **options: Any) -> mr.Model:
         with mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)]).scope():
             x = mr.layers.Input(shape)
-            model = mr.Model(x, mr.layers.Identity()(x))
+            model = mr.Model(x, [mr.layers.Identity(name=str(i))(x) for i in range(times)])
             model.compile(**options)
         return model
 
@@ -75,19 +78,37 @@ def passing(simulate: Callable[..., Any]) -> Callable[..., Any]:
 OF_BATCHES = [name for name, each in OF_LOSSES.items() if is_of_the_batch(*each[:2])]
 
 
-@pytest.mark.parametrize(
-    "name", [each for each in OF_LOSSES if "deep" not in each and "smoothing" not in each]
+def batch_size(name: str) -> int:
+    """Return 6 where a loss has sums over each batch, of which Keras' number is that of one."""
+    kind, options, _ = OF_LOSSES[name]
+    return 6 if "ignore_class" in options or kind == "Circle" or name in OF_BATCHES else 4
+
+
+def in_groups(names: Iterable[str], key: Callable[[str], Any]) -> dict[str, list[str]]:
+    """Return the names of the same key together, which are tried at a time."""
+    groups = {key(name): [each for each in names if key(each) == key(name)] for name in names}
+    return {f"{len(group)} from {group[0]}": group for group in groups.values()}
+
+
+ADDED_LOSSES = in_groups(
+    [each for each in OF_LOSSES if "deep" not in each and "smoothing" not in each],
+    lambda name: (OF_LOSSES[name][2], batch_size(name)),
 )
-def test_losses_of_shards_add_up(name: str, passing: Callable[..., Any]) -> None:
+
+
+@pytest.mark.parametrize("names", ADDED_LOSSES.values(), ids=ADDED_LOSSES)
+def test_losses_of_shards_add_up(names: list[str], passing: Callable[..., Any]) -> None:
     """In batches of 4 and 2 on three replicas, of which the last has none then."""
-    kind, options, data = OF_LOSSES[name]
-    y_true, y_pred = DATA[data]
-    expected = np.asarray(KERAS["losses"][name]["weighted"])
-    model = passing(3, (4,), loss=getattr(mr.losses, kind)(**options))
-    # What has sums over each batch is compared by one.
-    size = 6 if "ignore_class" in options or kind == "Circle" or name in OF_BATCHES else 4
-    found = model.evaluate(y_pred, y_true, size, verbose=0, sample_weight=WEIGHTS)
-    np.testing.assert_allclose(found, expected, **NEAR)
+    losses = [getattr(mr.losses, OF_LOSSES[name][0])(**OF_LOSSES[name][1]) for name in names]
+    y_true, y_pred = DATA[OF_LOSSES[names[0]][2]]
+    model = passing(3, (4,), len(names), loss=losses)
+    given: dict[str, Any] = {"sample_weight": [WEIGHTS] * len(names), "return_dict": True}
+    size = batch_size(names[0])
+    found = model.evaluate(y_pred, [y_true] * len(names), size, verbose=0, **given)
+    for number, name in enumerate(names):
+        expected = KERAS["losses"][name]["weighted"]
+        one = found["loss" if len(names) == 1 else f"{number}_loss"]
+        np.testing.assert_allclose(one, np.asarray(expected), **NEAR, err_msg=name)
 
 
 @pytest.mark.parametrize("name", OF_BATCHES)
@@ -154,11 +175,15 @@ def test_what_is_of_the_whole_batch_is_refused_of_a_part_of_it(
         mr.MirroredStrategy().run(lambda: loss([[1.0]], [[1.0]]))
 
 
-@pytest.mark.parametrize("name", [each for each in OF_METRICS if "smoothing" not in each])
-def test_metrics_of_shards_add_up(name: str, passing: Callable[..., Any]) -> None:
-    kind, options, data = OF_METRICS[name]
+ADDED_METRICS = in_groups(
+    [each for each in OF_METRICS if "smoothing" not in each], lambda name: OF_METRICS[name][2]
+)
+
+
+@pytest.mark.parametrize("names", ADDED_METRICS.values(), ids=ADDED_METRICS)
+def test_metrics_of_shards_add_up(names: list[str], passing: Callable[..., Any]) -> None:
+    data = OF_METRICS[names[0]][2]
     y_true, y_pred = DATA[data]
-    metric = getattr(mr.metrics, kind)
     loss: Any = (
         mr.losses.SparseCategoricalCrossentropy(ignore_class=-1)
         if data in ("labels", "holes")
@@ -166,9 +191,15 @@ def test_metrics_of_shards_add_up(name: str, passing: Callable[..., Any]) -> Non
     )
     model = passing(3, (4,), loss=loss)
     with model.distribute_strategy.scope():
-        model.compile(loss=loss, weighted_metrics=[metric(name="it", **options)])
+        metrics = [
+            getattr(mr.metrics, OF_METRICS[name][0])(name=f"it {number}", **OF_METRICS[name][1])
+            for number, name in enumerate(names)
+        ]
+        model.compile(loss=loss, weighted_metrics=metrics)
     found = model.evaluate(y_pred, y_true, 4, verbose=0, sample_weight=WEIGHTS, return_dict=True)
-    np.testing.assert_allclose(found["it"], KERAS["metrics"][name][2], **NEAR)
+    for number, name in enumerate(names):
+        expected = KERAS["metrics"][name][2]
+        np.testing.assert_allclose(found[f"it {number}"], expected, **NEAR, err_msg=name)
 
 
 def test_names() -> None:
