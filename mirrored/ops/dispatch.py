@@ -15,7 +15,7 @@ from mirrored.ops.conversion import as_tensors
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, take_constant_room
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.narrow_floats import admitted, suited
-from mirrored.ops.op import Op, has_kernel, implementation, set_executor
+from mirrored.ops.op import Op, has_kernel, implementation, require_results, set_executor
 from mirrored.ops.spec import TensorSpec, is_narrow
 from mirrored.ops.tensor import Tensor
 
@@ -172,5 +172,5 @@ def _run_kernel(
     storages = [device.allocate(shape, dtype) for shape, dtype in specs]
     workspace = tuple(storage.array for storage in storages)
     backend.run(kernel, backend.xp, out, *arrays, workspace=workspace, **attrs)
-    if verdicts and backend.to_host(workspace[0][:verdicts]).any():
-        raise InvalidArgumentError(f"{op.failure} [Op:{op.name}]")
+    if verdicts:
+        require_results(op, backend, workspace[0][:verdicts])

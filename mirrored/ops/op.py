@@ -63,7 +63,7 @@ class Op:
             the order in which they were called, one at a time. They take the one before, too.
         early: Whether it begins something that goes on beside what comes behind it: a program runs
             it as soon as what it takes is there.
-        failure: What the error of an eager call says where the kernel has no result for a matrix.
+        failure: What the error says where a device's kernel has no result for its inputs.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
         direct: Those of `dtypes` that the kernel itself computes in on every device.
@@ -184,6 +184,16 @@ def _asked(backend: Backend, workspace: Any, *specs: Any, **attrs: Any) -> list[
 def _in_numpy(op: Op) -> Implementation:
     """Return what computes an op on the host: the same for each call, of which there are many."""
     return Implementation(op.kernel, op.workspace)
+
+
+def require_results(op: Op, backend: Backend, verdicts: Any) -> None:
+    """Raise the error of an op where its kernel has left another verdict than 0.
+
+    Raises:
+        InvalidArgumentError: It has no result for a part of its inputs.
+    """
+    if backend.to_host(verdicts).any():
+        raise InvalidArgumentError(f"{op.failure} [Op:{op.name}]")
 
 
 def has_kernel(op: Op, backend: Backend) -> bool:

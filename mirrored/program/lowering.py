@@ -15,7 +15,7 @@ import numpy as np
 
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import FusedOp, Fusion, is_streamed
-from mirrored.ops.op import implementation
+from mirrored.ops.op import implementation, require_results
 from mirrored.program.buffers import Buffers
 from mirrored.program.calls import Call, kernel_calls
 from mirrored.program.draws import Draws
@@ -278,6 +278,10 @@ class StreamLowering(_Lowering):
             return [Call(backend.copy_across, (source, *arrays))]
         calls = super()._node(node, backend)
         if is_streamed(backend):
+            verdicts = implementation(node.op, backend).verdicts
+            if verdicts:  # Kernels that follow do not look at values: the host does.
+                array = self.arrays.workspace(node)[0][:verdicts]
+                calls.append(Call(require_results, (node.op, backend, array)))
             return calls
         return [Call(backend.run, (call.run,)) for call in calls]
 

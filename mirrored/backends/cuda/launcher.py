@@ -84,14 +84,16 @@ class CudaLauncher:
         self.blas.factor(*args)
 
     def decompose(self, routine: str, dtype: Any, count: int, work: Any, *args: Any) -> None:
-        """Run a routine of cuSOLVER's; see `Launcher`.
-
-        Raises:
-            NotImplementedError: The stream is being captured into a graph.
-        """
-        if self._cupy.cuda.runtime.streamIsCapturing(self._stream.ptr):
-            raise NotImplementedError("cuSOLVER's functions, which may wait, are in no graph.")
+        """Run a routine of cuSOLVER; see `Launcher`."""
+        self.refuse_capture()
         self.solver.decompose(routine, dtype, count, work, *args)
+
+    def refuse_capture(self) -> None:
+        """Raise where the stream is being captured; see `Launcher`."""
+        if self._cupy.cuda.runtime.streamIsCapturing(self._stream.ptr):
+            raise NotImplementedError(
+                "Decompositions, which may wait for the card, are in no graph."
+            )
 
     def workspace(self, routine: str, dtype: Any, *args: int | None) -> int:
         """Return how many elements of scratch memory a routine needs; see `Launcher`."""

@@ -151,6 +151,9 @@ class Noting:
         """Note a routine of cuSOLVER."""
         self.calls.append(routine)
 
+    def refuse_capture(self) -> None:
+        """Note nothing: no graph is captured."""
+
     def workspace(self, *_: Any) -> int:
         """Return how much scratch memory a routine needs."""
         return 64

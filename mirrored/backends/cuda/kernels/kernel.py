@@ -96,6 +96,8 @@ class Launcher(Protocol):
     def decompose(self, routine: str, dtype: Any, count: int, work: Any, *args: Any) -> None:
         """Run a routine of cuSOLVER for each of several matrices, or once for all.
 
+        It may wait for the card, so it is in no CUDA graph.
+
         Args:
             routine: Its name behind the letter of the dtype, as in 'potrf'.
             dtype: float32 or float64.
@@ -104,6 +106,9 @@ class Launcher(Protocol):
             *args: The arguments behind the handle: numbers, None for NULL, `work`, and arrays, of
                 which each call gets another part in order.
         """
+
+    def refuse_capture(self) -> None:
+        """Raise NotImplementedError where a CUDA graph is captured: what follows waits."""
 
     def workspace(self, routine: str, dtype: Any, *args: int | None) -> int:
         """Return how many elements of scratch memory a routine of cuSOLVER needs.
@@ -138,7 +143,8 @@ class DeviceKernel:
         workspace: From the inputs' specs and the attributes to the specs of that memory.
         asks: Whether `workspace` takes a launcher first, since libraries say what they need.
         verdicts: The number of rows of the first array of that memory in which the kernel leaves
-            another number than 0 for each matrix that it has no result for.
+            another number than 0 for each matrix that it has no result for. The host reads them
+            behind it, so it is in no CUDA graph.
     """
 
     run: Callable[..., None]

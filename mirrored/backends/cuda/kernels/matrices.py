@@ -362,6 +362,7 @@ def _solve(
     xp: Launcher, out: Any, x: Any, *rhs: Any, adjoint: bool, workspace: tuple[Any, ...]
 ) -> None:
     """Write the solutions of systems, for the identity where there are no right sides."""
+    xp.refuse_capture()
     launches = _factored(xp, x, workspace)
     _, factors, pivots, addresses, *_ = workspace
     if not out.size:
