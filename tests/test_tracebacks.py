@@ -51,6 +51,11 @@ class Multiplied(layers.Layer):
         return multiplied(inputs)
 
 
+def drawn() -> None:
+    with mr.Graph().as_default():
+        mr.matmul(TWO, mr.ones((3, 3)))
+
+
 TWO = np.ones((2, 2), np.float32)
 # What users call, and the functions of theirs that it is called from or calls.
 CALLS: list[tuple[Callable[[], object], list[str]]] = [
@@ -58,6 +63,7 @@ CALLS: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: mr.constant(TWO) + mr.ones((3, 3)), []),
     (lambda: TWO @ mr.ones((3, 3)), []),
     (lambda: mr.constant(TWO)[5], []),
+    (lambda: drawn(), ["drawn"]),
     (lambda: float(mr.constant(TWO)), []),
     (lambda: mr.matmul(layers.Input((2,)), mr.ones((3, 3))), []),
     (lambda: mr.nothing, []),

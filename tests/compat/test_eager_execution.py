@@ -230,6 +230,12 @@ def test_eager_values_are_no_part_of_a_graph(make: Any) -> None:
         assert session.run(x * 2.0, {x: value.numpy()}) == 2.0 * value.numpy()
 
 
+def test_functional_models_are_drawn_in_scopes_of_graphs(in_graph: None) -> None:
+    x = tf.keras.Input((2,))
+    model = tf.keras.Model(x, tf.square(x) + 1.0)
+    assert model.predict(np.full((1, 2), 2.0), verbose=0).tolist() == [[5.0, 5.0]]
+
+
 def test_keras_placeholders_are_no_part_of_a_graph() -> None:
     x = v1.placeholder(tf.float32, [])
     with v1.Session() as session, pytest.raises(TypeError, match=r"functional model.*placeholder`"):

@@ -14,6 +14,7 @@ from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
+from mirrored._tracebacks import shorten
 from mirrored.compat.v1.calls import ROWS, drawing_call
 from mirrored.compat.v1.graph import (
     EAGER,
@@ -30,7 +31,7 @@ from mirrored.compat.v1.sources import constant as _constant
 from mirrored.compat.v1.special import where as _where
 from mirrored.compat.v1.variables import Variable as _Variable
 from mirrored.distribute import has_strategy
-from mirrored.graph import SymbolicTensor
+from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.ops.conversion import constant_array
 from mirrored.ops.hooks import active_recorder, in_graph
 from mirrored.ops.op import Op
@@ -124,20 +125,29 @@ class GraphModule(ModuleType):
 
     def __getattribute__(self, name: str) -> Any:
         """Return what the name is in graphs, if a program asks."""
-        if not draws_graphs() or name[:1] == "_" or _computes(sys._getframe(1).f_globals):
-            return _attribute(self, name)
-        home = _attribute(self, "__name__").partition(".")[2]
-        if name in _tables()[home]:
-            return _tables()[home][name]
-        if name in _REFUSED.get(home, ()):
-            raise AttributeError(
-                f"`tf.{home}{'.' * bool(home)}{name}` is not provided in graphs, as after "
-                f"`disable_eager_execution`. {_REFUSED[home][name]}"
-            )
-        value = _attribute(self, name)
-        if isinstance(value, FunctionType | Op) and name not in _UNCHANGED:
-            _tables()[home][name] = value = _drawing(home, name, value)
-        return value
+        try:
+            if not draws_graphs() or name[:1] == "_" or _computes(sys._getframe(1).f_globals):
+                return _attribute(self, name)
+            return _in_graphs(self, name)
+        except AttributeError as error:
+            shorten(error)
+            raise
+
+
+def _in_graphs(module: ModuleType, name: str) -> Any:
+    """Return what a name of a module is where graphs are drawn."""
+    home = _attribute(module, "__name__").partition(".")[2]
+    if name in _tables()[home]:
+        return _tables()[home][name]
+    if name in _REFUSED.get(home, ()):
+        raise AttributeError(
+            f"`tf.{home}{'.' * bool(home)}{name}` is not provided in graphs, as after "
+            f"`disable_eager_execution`. {_REFUSED[home][name]}"
+        )
+    value = _attribute(module, name)
+    if isinstance(value, FunctionType | Op) and name not in _UNCHANGED:
+        _tables()[home][name] = value = _drawing(home, name, value)
+    return value
 
 
 def _computes(names: dict[str, Any] | None = None) -> bool:
@@ -167,7 +177,13 @@ def _drawing(home: str, name: str, function: Any, drawn: Any = None) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (function if _computes() else drawn)(*args, **kwargs)
+        # A placeholder of a functional model belongs to that.
+        others = (each.draws is None for each in placeholders((args, kwargs)))
+        try:
+            return (function if _computes() or any(others) else drawn)(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return call
 
