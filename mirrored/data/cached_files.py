@@ -77,7 +77,14 @@ class CachedInFile(Derived):
                     outline = json.loads(payload)
                     structure = _structure(outline)
                     dtypes = [as_dtype(name) for name in _nest.flatten(structure)]
-                    structure = self._source.specs() if self._source.known else structure
+                    if self._source.known:
+                        specs = self._source.specs()
+                        if _dtypes_of(specs) != structure:
+                            raise self._unsound(
+                                f"its elements have the dtypes {structure}, those of the dataset "
+                                f"{_dtypes_of(specs)}"
+                            )
+                        structure = specs
                     continue
                 yield _nest.pack_like(structure, _unpacked(payload, dtypes))
                 count += 1
@@ -130,6 +137,13 @@ def _structure(outline: Any) -> Any:
     if "dict" in outline:
         return {key: _structure(part) for key, part in outline["dict"]}
     return tuple(_structure(part) for part in outline["tuple"])
+
+
+def _dtypes_of(specs: Any) -> Any:
+    """Return specs as `_structure` returns them, with the names of dtypes."""
+    if isinstance(specs, dict):
+        return {key: _dtypes_of(part) for key, part in specs.items()}
+    return tuple(map(_dtypes_of, specs)) if isinstance(specs, tuple) else specs.dtype.name
 
 
 def _packed(array: NDArray[Any]) -> bytes:

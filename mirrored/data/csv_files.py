@@ -27,7 +27,7 @@ from mirrored.data.sources import Transform
 from mirrored.data.spec import Element, Elements
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import as_dtype, float32, float64, int32, int64
-from mirrored.ops.conversion import is_tensor
+from mirrored.ops.conversion import is_tensor, to_array
 from mirrored.ops.strings import StringTensor
 
 _INFERRED = (int32, int64, float32, float64)  # In the order in which TensorFlow tries them.
@@ -42,14 +42,12 @@ class Column:
 
     def __init__(self, default: Any) -> None:
         value = default.numpy() if is_tensor(default) else default
-        if isinstance(value, list | tuple | np.ndarray) and np.size(value) <= 1:
-            self.default = None if np.size(value) == 0 else np.ravel(np.asarray(value))[0]
-            dtype: Any = np.asarray(value).dtype
-        elif isinstance(value, bool | int | float | np.number):
-            self.default, dtype = value, int32 if isinstance(value, int) else float32
-            dtype = value.dtype if isinstance(value, np.number) else dtype
-        else:
-            self.default, dtype = None, value
+        dtype, self.default = value, None
+        if isinstance(value, bool | int | float | np.number | list | tuple | np.ndarray):
+            dtype = np.asarray(value).dtype
+            if np.size(value) <= 1 and dtype.kind not in "SUO":
+                array = to_array(value)  # Python's numbers become float32 and int32.
+                dtype, self.default = array.dtype, array.item() if array.size else None
         if isinstance(dtype, str) or np.dtype(dtype).kind in "SUO":
             raise TypeError(
                 f"Columns of CSV files are numbers. Received: {default!r:.200}. Leave the column "
@@ -154,21 +152,31 @@ class CsvRows(Transform):
 
 
 def opened(name: str, compression: str, encoding: str = "utf-8") -> IO[str]:
-    """Return a file's text."""
+    """Return a file's text; bytes of other encodings become surrogates, which numbers ignore."""
+    binary: Any = (gzip.open if compression == "GZIP" else open)(name, "rb")
     if compression == "ZLIB":
-        with open(name, "rb") as file:
-            return io.StringIO(zlib.decompress(file.read()).decode(encoding), newline="")
-    if compression == "GZIP":
-        return gzip.open(name, "rt", encoding=encoding, newline="")
-    return open(name, encoding=encoding, newline="")
+        with binary:
+            binary = io.BytesIO(zlib.decompress(binary.read()))
+    return io.TextIOWrapper(binary, encoding, "surrogateescape", "")
 
 
 def rows_of(file: IO[str], delimiter: str, quotes: bool) -> Iterator[list[str]]:
-    """Return the fields of each row; an empty line is one empty field."""
-    read = csv.reader(
+    """Return the fields of each row; an empty line is one empty field.
+
+    Raises:
+        InvalidArgumentError: A field is longer than `csv.field_size_limit()`.
+    """
+    rows = csv.reader(
         file, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
     )
-    return (row or [""] for row in read)
+    try:
+        for row in rows:
+            yield row or [""]
+    except csv.Error as error:
+        raise InvalidArgumentError(
+            f"Line {rows.line_num} cannot be read: {error}. Close its quotation mark, or raise "
+            "`csv.field_size_limit`."
+        ) from error
 
 
 @explained
@@ -392,6 +400,13 @@ def _names(
     for name in files if header else ():
         with opened(name, compression, encoding) as file:
             found = next(rows_of(file, delimiter, quotes), [])
+        try:
+            "".join(found).encode()  # Which surrogates are an error of.
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"The column names of {name} are no text in {encoding}. Received: {found}. Pass "
+                "the file's `encoding`."
+            ) from error
         if not names:
             names = found
         if given is None and found != names:

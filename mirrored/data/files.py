@@ -39,7 +39,7 @@ def matching(patterns: Any) -> list[str]:
         InvalidArgumentError: There is none.
     """
     wanted = [as_path(pattern, "file") for pattern in names_of(patterns, "file_pattern")]
-    found = sorted({name for pattern in wanted for name in glob.glob(pattern)})
+    found = sorted({name for path in wanted for name in glob.glob(path, include_hidden=True)})
     if not found:
         raise InvalidArgumentError(f"No files matched pattern: {', '.join(wanted)}")
     return found

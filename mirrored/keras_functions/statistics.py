@@ -122,10 +122,10 @@ def nanprod(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return reductions.prod(_instead_of_nan(x, 1), axis, keepdims)
 
 
-def _mean_of_known(tensor: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    known = ops.cast(ops.logical_not(ops.is_nan(tensor)), tensor.dtype)
-    total = ops.reduce_sum(_instead_of_nan(tensor, 0), axis, keepdims)
-    return total / ops.reduce_sum(known, axis, keepdims)
+def _mean_of_known(values: Tensor, unknown: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """Return the mean of values that are 0 where they are unknown."""
+    known = ops.cast(ops.logical_not(unknown), values.dtype)
+    return ops.reduce_sum(values, axis, keepdims) / ops.reduce_sum(known, axis, keepdims)
 
 
 @explained
@@ -139,7 +139,8 @@ def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         >>> mr.keras.ops.nanmean([1.0, 3.0, float("nan")]).numpy().item()
         2.0
     """
-    return _mean_of_known(_floats(x), axis, keepdims)
+    tensor = _floats(x)
+    return _mean_of_known(_instead_of_nan(tensor, 0), ops.is_nan(tensor), axis, keepdims)
 
 
 @explained
@@ -154,8 +155,11 @@ def nanvar(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         1.0
     """
     tensor = _floats(x)
-    apart = tensor - _mean_of_known(tensor, axis, True)
-    return _mean_of_known(ops.square(apart), axis, keepdims)
+    unknown = ops.is_nan(tensor)
+    values = _instead_of_nan(tensor, 0)
+    apart = values - _mean_of_known(values, unknown, axis, True)
+    known_parts = ops.where(unknown, ops.zeros_like(apart), apart)
+    return _mean_of_known(ops.square(known_parts), unknown, axis, keepdims)
 
 
 @explained

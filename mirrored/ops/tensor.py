@@ -100,6 +100,10 @@ class Operators:
         """Return a copy of the values on the host: an array, or a scalar for rank 0."""
         raise NotImplementedError
 
+    def to_numpy(self) -> NDArray[Any]:
+        """Return a copy of the values as an array, by the name that matplotlib calls."""
+        return np.asarray(self.numpy())
+
     @property
     def ndim(self) -> int:
         """The number of axes."""

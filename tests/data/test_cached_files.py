@@ -69,6 +69,16 @@ def test_known_structures_stay(tmp_path: Path) -> None:
     assert values(empty) == values(empty) == []
 
 
+def test_another_structure_is_refused(tmp_path: Path) -> None:
+    values(Dataset.from_tensor_slices({"a": [1, 2], "b": [3, 4]}).cache(tmp_path / "x"))
+    swapped = Dataset.from_tensor_slices({"b": [0, 0], "a": [0, 0]}).cache(tmp_path / "x")
+    assert values(swapped) == [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
+    for other in ({"a": [1, 2], "c": [3, 4]}, {"a": [1], "b": [1.5]}, ([1], [2]), [1]):
+        dataset = Dataset.from_tensor_slices(other).cache(tmp_path / "x")
+        with pytest.raises(ValueError, match=r"'b': 'int32'.*those of the dataset.* Delete"):
+            values(dataset)
+
+
 def test_damage_is_found(tmp_path: Path) -> None:
     path = tmp_path / "elements"
     dataset = Dataset.range(3).cache(path)

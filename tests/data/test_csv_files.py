@@ -27,6 +27,9 @@ def folder(tmp_path: Path) -> Path:
         ("t", "1\t2\n3\tNA\n"),
     ):
         (tmp_path / name).write_text(text)
+    (tmp_path / "latin").write_bytes("x,y\n1,café\n2,é\n".encode("latin1"))
+    (tmp_path / "latin names").write_bytes("x,é\n1,2\n".encode("latin1"))
+    (tmp_path / "long").write_text(f"1,{'x' * 140000}\n")
     (tmp_path / "gzip").write_bytes(gzip.compress(b"1,2\n"))
     (tmp_path / "zlib").write_bytes(zlib.compress(b"1,2\n"))
     return tmp_path
@@ -79,6 +82,11 @@ ROWS: dict[str, tuple[Make, list[Any]]] = {
         lambda p: CsvDataset(p / "t", [mr.int32, [5]], field_delim="\t", na_value="NA"),
         [(1, 2), (3, 5)],
     ),
+    "other encodings": (
+        lambda p: CsvDataset(p / "latin", [0], header=True, select_cols=[0]),
+        [(1,), (2,)],
+    ),
+    "a long field": (lambda p: CsvDataset(p / "long", [0], select_cols=[0]), [E]),
     "gzip": (lambda p: CsvDataset(p / "gzip", [0, 0], "GZIP"), [(1, 2)]),
     "zlib": (lambda p: CsvDataset(p / "zlib", [0, np.float64(0)], "ZLIB"), [(1, 2)]),
     "names in a dataset": (
@@ -98,9 +106,10 @@ def test_rows(make: Make, expected: list[Any], folder: Path) -> None:
 
 
 def test_specs(folder: Path) -> None:
-    dataset = CsvDataset(folder / "a.csv", [mr.int32, 1.5, mr.int64], header=True)
-    dtypes = (mr.int32, mr.float32, mr.int64)
-    assert dataset.element_spec == tuple(mr.TensorSpec((), each) for each in dtypes)
+    defaults = [mr.int32, 1.5, mr.int64, [2.5], [7], [2**40], np.array([1.0])]
+    dtypes = (mr.int32, mr.float32, mr.int64, mr.float32, mr.int32, mr.int64, mr.float64)
+    dataset = CsvDataset(folder / "a.csv", defaults, header=True)
+    assert dataset.element_spec == tuple(mr.TensorSpec((), dtype) for dtype in dtypes)
     (folder / "odd").write_text("inf\n1_0\n")
     assert taken(CsvDataset(folder / "odd", [mr.float32])) == [(np.inf,), E]
 
@@ -127,6 +136,14 @@ BATCHES: dict[str, tuple[Make, list[Any]]] = {
             {"x": [1, 10], "y": [2.5, 1000.0], "z": [3, 5000000000]},
             {"x": [4, 7], "y": [0.0, 8.25], "z": [6, -9]},
         ],
+    ),
+    "names alone in an encoding": (
+        lambda p: make(str(p / "latin"), 2, select_columns=["x"], column_defaults=[0]),
+        [{"x": [1, 2]}],
+    ),
+    "an encoding": (
+        lambda p: make(str(p / "latin names"), 2, encoding="latin1"),
+        [{"x": [1], "é": [2]}],
     ),
     "without end": (
         lambda p: make(str(p / "a.csv"), 2, num_epochs=None, select_columns=["x"]).take(3),
@@ -191,6 +208,11 @@ REFUSED: dict[str, tuple[Make, type[Exception], str]] = {
         "'q' in `select_columns`",
     ),
     "no names": (lambda p: make(str(p / "plain"), 1, header=False), ValueError, "`column_names`"),
+    "an encoding": (
+        lambda p: make(str(p / "latin names"), 1),
+        ValueError,
+        "no text in utf-8.*`encoding`",
+    ),
     "no match": (lambda p: make(str(p / "none*"), 1), ValueError, "No files matched"),
     "equal names": (
         lambda p: make(str(p / "plain"), 1, column_names=["a", "a"]),

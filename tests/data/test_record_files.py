@@ -86,7 +86,7 @@ def test_files_and_features(tmp_path: Path, options: Any) -> None:
 
 
 def test_orders_of_files(tmp_path: Path) -> None:
-    paths = [write(tmp_path / "a", range(3)), write(tmp_path / "b", range(10, 12))]
+    paths = [write(tmp_path / ".a", range(3)), write(tmp_path / "b", range(10, 12))]
     assert numbers(TFRecordDataset(paths)) == [0, 1, 2, 10, 11]
     assert numbers(TFRecordDataset(paths, num_parallel_reads=2)) == [0, 10, 1, 11, 2]
     files = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
@@ -94,7 +94,7 @@ def test_orders_of_files(tmp_path: Path) -> None:
     assert numbers(TFRecordDataset(files)) == [0, 1, 2, 10, 11]
     assert numbers(files.interleave(TFRecordDataset, cycle_length=2)) == [0, 10, 1, 11, 2]
     assert numbers(files.repeat(2).shuffle(9).flat_map(TFRecordDataset).cache())
-    drawn = Dataset.list_files([tmp_path / "a", tmp_path / "b", tmp_path / "?"], seed=1)
+    drawn = Dataset.list_files([tmp_path / ".a", tmp_path / "b", tmp_path / "?"], seed=1)
     assert len({str(values(drawn)) for _ in range(9)}) == len(drawn) == 2
 
 

@@ -69,6 +69,7 @@ def test_as_numpy_array() -> None:
     assert np.asarray(t, dtype=np.float64).dtype == np.float64
     assert np.array(t, copy=True).tolist() == [1.5, 2.5]
     assert np.asarray(ops.constant(1.0)).shape == ()
+    assert type(ops.constant(1.0).to_numpy()) is type(Variable([1.0]).to_numpy()) is np.ndarray
     assert np.asarray([ops.constant(1.0), ops.constant(2.0)]).tolist() == [1.0, 2.0]
 
 
