@@ -114,6 +114,7 @@ _REFUSED: dict[str, dict[str, str]] = {
         _SUMMARIES,
     ),
 }
+_BY_TARGET = {row.target: row for row in ROWS.values()}
 _MODULES = ("", "debugging", "dtypes", "linalg", "math", "nn", "random", "summary")
 
 
@@ -169,9 +170,8 @@ def _drawing(home: str, name: str, function: Any, drawn: Any = None) -> Any:
     """Return a function that computes in a run or a recording, and draws elsewhere."""
     if drawn is None:
         target = f"{home}.{name}".lstrip(".")
-        rows = {row.target: row for row in ROWS.values()}
         places = (target, *(f"{part}{name}" for part in ("", "math.", "nn.", "linalg.")))
-        row = next((rows[place] for place in places if place in rows), None)
+        row = next((_BY_TARGET[place] for place in places if place in _BY_TARGET), None)
         kind, called = (name, name) if row is None else (row.kind, row.called)
         drawn = drawing_call(function, kind, called)
 
