@@ -52,7 +52,7 @@ class MatrixLibrary(NamedTuple):
         if library is not None:
             return library
         raise DeviceUnavailableError(
-            f"GPUs cannot be used: {self.title} for CUDA {major}, lib{self.name}.so."
+            f"This cannot be computed on GPUs: {self.title} for CUDA {major}, lib{self.name}.so."
             f"{major - self.lag}, was not found among Python's packages, below CUDA_PATH or where "
             f"the system keeps libraries. Install it: {toolkit.install_command(major)}"
         )

@@ -2,7 +2,8 @@
 
 The libraries store matrices by columns: to them each matrix of an array is the transposed one.
 Where they look for a pivot, or iterate, a matrix with a NaN is replaced by the identity before they
-see it, since they would return numbers or might not end; its results are NaN.
+see it, since they would return numbers or might not end; its results are NaN. Where they iterate,
+infinities are treated alike.
 """
 
 import math
@@ -453,7 +454,7 @@ def _eigen(xp: Launcher, out: Any, x: Any, *, compute_v: bool, workspace: tuple[
     if not out.size:
         return
     _, vectors, values, work = workspace
-    launches.look(lower=True)
+    launches.look(lower=True, finite=True)
     launches.prepare(vectors)
     args = (int(compute_v), _UPPER, rows, vectors, rows, values, work, work.size)
     launches.decompose("syevd", work, *args)

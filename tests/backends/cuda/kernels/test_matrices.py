@@ -99,6 +99,8 @@ def test_hard_matrices_are_as_on_the_host(
         np.testing.assert_allclose(*both(name, x[::2], *rest, adjoint=False), rtol=1e-12)
     attrs = {"full_matrices": False, "compute_uv": False}
     np.testing.assert_allclose(*both("Svd", infinite, **attrs), rtol=1e-12)
+    with pytest.raises(InvalidArgumentError, match="The input might not be valid"):
+        both("SelfAdjointEigV2", infinite, compute_v=True)
     # Products of its factors on the way would be infinite.
     large = np.diag([1e200, 1e200, 1e-200, 1e-200, 3.0])
     np.testing.assert_allclose(both("MatrixDeterminant", large)[0], 3.0, rtol=1e-12)
