@@ -310,12 +310,14 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
                 f"({context.strategy}). {SAME_SCOPE}"
             )
         _check_variables([variable for _, variable in pairs])
+        batch = global_batch()
+        if batch is not None:
+            pairs = _as_in_first(pairs, batch, context.replica_id_in_sync_group)
         kept = self._with_gradients(pairs)
         variables, among = ([variable for _, variable in each] for each in (kept, pairs))
         with only():
             gradients = [_in_dtype_of(variable, gradient) for gradient, variable in kept]
             gradients = self.unscaled(gradients)
-        batch = global_batch()
         if batch is not None:
             gradients = _by_examples(gradients, batch, context.replica_id_in_sync_group)
         context.merge_call(self._sum_and_apply, (variables, gradients, among))
@@ -433,6 +435,20 @@ def _in_dtype_of(variable: Variable, gradient: Any) -> Any:
     """Return a gradient in its variable's dtype, as Keras' optimizers take any."""
     adopted = adopt(gradient, variable.dtype)
     return adopted if adopted.dtype == variable.dtype else ops.cast(adopted, variable.dtype)
+
+
+def _as_in_first(
+    pairs: list[tuple[Any, Variable]], batch: GlobalBatch, replica: int
+) -> list[tuple[Any, Variable]]:
+    """Return gradients of zeros, without examples, where the first replica has gradients."""
+    used = batch.used(replica, [gradient is not None for gradient, _ in pairs])
+    if not batch.is_empty(replica):
+        return pairs
+    with only():
+        return [
+            (ops.zeros(variable.shape, variable.dtype) if is_used else None, variable)
+            for is_used, (_, variable) in zip(used, pairs, strict=True)
+        ]
 
 
 def _by_examples(gradients: list[Any], batch: GlobalBatch, replica: int) -> list[Any]:

@@ -46,6 +46,7 @@ class GlobalBatch:
         self._uses: Counter[tuple[str, int]] = Counter()
         self._gradients: set[int] = set()
         self._totals: set[int] = set()
+        self._used: dict[int, Sequence[bool]] = {}
 
     @property
     def is_analysed(self) -> bool:
@@ -156,6 +157,17 @@ class GlobalBatch:
             gradients: The gradients; None where there is none.
         """
         self._gradients.update(each._id for each in gradients if each is not None)
+
+    def used(self, replica: int, are_used: Sequence[bool]) -> Sequence[bool]:
+        """Return which variables have gradients: without examples, those that the first has.
+
+        Args:
+            replica: The replica's number.
+            are_used: Whether each variable has a gradient there.
+        """
+        self._uses["used", replica] += 1
+        first = self._used.setdefault(self._uses["used", replica], are_used)
+        return first if self.is_empty(replica) else are_used
 
     def note_totals(self, values: Iterable[object]) -> None:
         """Remember what is that of all replicas on each of them, as results of metrics are.

@@ -30,7 +30,7 @@ def _check_of_divisor(op: str) -> Any:
                     f"Received: a divisor of 0. [Op:{op}]"
                 )
 
-        return check if y.dtype in INTEGERS and y.size else None
+        return check if y.dtype in INTEGERS and x.size and y.size else None
 
     return check_of
 

@@ -75,3 +75,4 @@ def test_integers_are_not_divided_by_zero(symbol: str, op: str) -> None:
             call()
     assert v.numpy().tolist() == before
     assert np.isinf((mr.constant(1.0) // 0.0).numpy())
+    assert divide(x[:0], 0).shape == (0,)

@@ -268,6 +268,24 @@ def test_steps_that_look_across_their_shard(
     assert len(warned) == 1
 
 
+def test_steps_that_go_over_examples_one_by_one() -> None:
+    """A replica without examples has no gradients, and leaves those of the others as they are."""
+
+    class Step(mr.Model):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            x, y = data
+            with mr.GradientTape() as tape:
+                errors = mr.map_fn(mr.reduce_sum, (self(x, training=True) - y) ** 2)
+                loss = mr.reduce_mean(errors)
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+            return {"loss": loss}
+
+    first, *others = (trained(count, Step, 5, weights=None, epochs=1) for count in (1, 3))
+    for other in others:
+        same(first, other)
+
+
 def test_numbers_that_shards_do_not_add_up_to_are_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
 from mirrored.training.losses.elementwise import Elementwise
@@ -25,6 +26,9 @@ def signs(y_true: Tensor) -> Tensor:
     """
     is_zero, is_one = ops.equal(y_true, 0.0), ops.equal(y_true, 1.0)
     are_binary = ops.reduce_all(ops.logical_or(is_zero, is_one))
+    batch = global_batch()
+    if batch is not None:
+        batch.note_totals([are_binary])
     return ops.where(are_binary, y_true * 2.0 - 1.0, y_true)
 
 

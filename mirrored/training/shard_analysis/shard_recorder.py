@@ -5,6 +5,7 @@ function is recorded again for other sizes, which shows how it follows from them
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from mirrored.training.shard_analysis.shard_values import (
     Scale,
     ShardValue,
 )
+from mirrored.variables import VariableAggregation, VariableSynchronization
 
 _POWERS = range(-2, 3)
 _MOST = 1e4  # The numerator of a short fraction.
@@ -58,12 +60,15 @@ class ShardRecorder(ShapeRecorder):
         sizes: The sizes.
         owners: The name and the kind of each layer, model or loss whose call is running, the
             innermost last.
+        uneven_variables: By the name of a variable that replicas assign values of their shards,
+            and whose aggregation on reads is no sum, its aggregation.
     """
 
     def __init__(self, sizes: Sizes, earlier: "ShardRecorder | None") -> None:
         super().__init__()
         self.sizes = sizes
         self.owners = [("", "step")]
+        self.uneven_variables: dict[str, str] = {}
         self._earlier = earlier
         self._results: list[float | None] = []
         self._has_doubts = False
@@ -181,10 +186,34 @@ class ShardRecorder(ShapeRecorder):
         """Note nothing: replicas read the same."""
 
     def on_custom_call(self, call: CustomCall) -> None:
-        """Note nothing: the ops of its function are recorded."""
+        """Note where the gradient of a function that defines it combines examples."""
+        known = [self._known_of.get(tensor._id) for tensor in call.outputs]
+        rows = [value for value in known if value is not None and value.kind is Kind.ROWS]
+        if not rows or len(rows) < len(known):
+            return
+        before = frozenset().union(*(value.mixing for value in rows))
+        upstream: list[Tensor] = []
+        for tensor, value in zip(call.outputs, rows, strict=True):
+            upstream.append(RecordedTensor(self, None, tensor._device, tensor._spec))
+            self.declare(upstream[-1], replace(value, mixing=before))
+        mixing = before
+        for gradient in call.rule(upstream):
+            value = self._known_of.get(getattr(gradient, "_id", -1), SAME)
+            mixing |= value.mixing
+            if value.kind is Kind.OTHER or value.scale != Scale():
+                mixing |= value.sources
+        for tensor, value in zip(call.outputs, rows, strict=True):
+            self.declare(tensor, replace(value, mixing=mixing))
 
     def write(self, variable: Any, value: Tensor) -> None:
-        """Leave the variable as it is: what replicas assign becomes one value for all of them."""
+        """Leave the variable as it is, and note where reading it depends on the replicas.
+
+        What replicas assign to others becomes one value for all of them.
+        """
+        is_on_read = variable.synchronization is VariableSynchronization.ON_READ
+        is_whole = self.value_known(value).kind is Kind.SAME
+        if is_on_read and not is_whole and variable.aggregation is not VariableAggregation.SUM:
+            self.uneven_variables[variable.name] = variable.aggregation.name
 
     def copy(self, tensor: RecordedTensor, device: Device) -> Tensor:
         """Return what stands for the tensor's copy on another device."""

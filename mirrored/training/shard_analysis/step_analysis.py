@@ -13,6 +13,7 @@ from mirrored.distribute import PerReplica
 from mirrored.distribute.context import ReplicaContext, enter
 from mirrored.distribute.distributed_variables import MirroredVariable
 from mirrored.distribute.global_batch import GlobalBatch, assuming_replicas
+from mirrored.distribute.replica_variables import ReplicaVariables, shared_by_replicas
 from mirrored.layers.added_losses import forget
 from mirrored.layers.layer import Layer
 from mirrored.layers.weights import WeightOwner, find
@@ -54,11 +55,14 @@ class Findings(NamedTuple):
         mixing: The operations by which rows of other examples of a shard got into a row.
         uneven_logs: By the name of a returned number that is neither a mean nor a sum, the
             operations that made it so.
+        uneven_variables: By the name of a variable whose aggregation is not that of the values
+            that replicas assign, its aggregation.
     """
 
     scales: dict[Any, Scale]
     mixing: tuple[Operation, ...]
     uneven_logs: dict[str, tuple[Operation, ...]]
+    uneven_variables: dict[str, str]
 
 
 class NotAdditive(ValueError):
@@ -81,6 +85,7 @@ class AnalysedBatch(GlobalBatch):
         self.scales: dict[Any, Scale] = {}
         self.mixing: dict[Operation, None] = {}
         self.uneven_logs: dict[str, tuple[Operation, ...]] = {}
+        self.uneven_variables: dict[str, str] = {}
 
     @property
     def examples(self) -> int:
@@ -168,6 +173,8 @@ def _scale_of_sum(value: ShardValue) -> Scale | None:
     return scale if scale is not None and scale.examples in (0, -1) else None
 
 
+# Of sums over a shard with a scale, what brings them together to the sum or mean over the batch.
+_AGGREGATED = {(VariableAggregation.SUM, UNIT), (VariableAggregation.MEAN, _MEAN)}
 _LOSSES = ("loss", "added loss", "differentiated loss")
 # Operations that bring examples to other rows, as mixing up a batch does, and compute nothing.
 _MOVES = ("ConcatV2", "GatherV2", "StatelessShuffle", "StridedSlice")
@@ -287,7 +294,8 @@ def analysed(
             raise
         except Exception as error:
             raise NotAnalysed(f"{type(error).__name__}: {error}") from error
-    return Findings(batch.scales, tuple(batch.mixing), batch.uneven_logs)
+    uneven = recorder.uneven_variables | batch.uneven_variables
+    return Findings(batch.scales, tuple(batch.mixing), batch.uneven_logs, uneven)
 
 
 def _shards(argument: Any, recorder: ShardRecorder) -> Any:
@@ -309,7 +317,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
     layers = list(model._walk())
     generators = find([vars(layer) for layer in layers], SeedGenerator)
     marks = [current_rng_state().mark(), *(generator.mark() for generator in generators)]
-    context = ReplicaContext(strategy, 0, _Alone(strategy, recorder).merge)
+    context = ReplicaContext(strategy, 0, _Alone(strategy, recorder, batch).merge)
     position = ShardPosition(
         object(), 0, sizes.examples, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
     )
@@ -318,6 +326,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
             only(recorder),
             recorder.recording(),
             ruled_by(lambda name: None),
+            shared_by_replicas(ReplicaVariables()),
             Undone().in_force(),
             batch.in_force(),
             assuming_replicas(sizes.replicas),
@@ -336,9 +345,10 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
 class _Alone:
     """Answers for the other replicas, of which a recording for sizes alone needs no values."""
 
-    def __init__(self, strategy: Any, recorder: ShardRecorder) -> None:
+    def __init__(self, strategy: Any, recorder: ShardRecorder, batch: AnalysedBatch) -> None:
         self._strategy = strategy
         self._recorder = recorder
+        self._batch = batch
 
     def merge(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Return what a replica receives where all of them meet."""
@@ -361,11 +371,21 @@ class _Alone:
             return function(self._strategy, *args, **kwargs)
 
     def _check_assigned(self, variable: MirroredVariable, args: Any) -> None:
-        """Raise ValueError where replicas would assign alike a part of what one device assigns."""
-        if variable.aggregation is not VariableAggregation.NONE:
-            return
+        """Raise ValueError where replicas would assign alike a part of what one device assigns.
+
+        Note where the variable's aggregation makes something else of what they assign.
+        """
         method, value = args
         known = self._recorder.result_known(adopt(value, variable.dtype))
+        if variable.aggregation is not VariableAggregation.NONE:
+            scale = None if known.kind is Kind.SAME else _scale_of_sum(known)
+            if known.kind is Kind.SAME and known.scale == UNIT:
+                is_whole = variable.aggregation is not VariableAggregation.SUM or known.is_zero
+            else:
+                is_whole = (variable.aggregation, scale) in _AGGREGATED
+            if not is_whole and self._recorder.is_certain:
+                self._batch.uneven_variables[variable.name] = variable.aggregation.name
+            return
         is_part = known.scale != UNIT if known.kind is Kind.SAME else known.kind is Kind.SUM
         if is_part and known.scale != _MEAN and self._recorder.is_certain:
             received = "a value that depends on the number of examples of a shard"
@@ -431,6 +451,15 @@ def report(model: Any, findings: Findings) -> None:
             "replicas: it is neither a mean nor a sum over the examples of a shard, since it is "
             f"made by {', '.join(map(str, made))}. Shown is the shards' mean. Return the result of "
             "a metric, or reduce it with `mr.distribute.get_replica_context().all_reduce`.",
+        )
+
+    for name, aggregation in findings.uneven_variables.items():
+        _once(
+            model,
+            f"The variable {name!r} of {model.name!r} depends on the number of replicas: "
+            f"VariableAggregation.{aggregation} does not make of the values that replicas assign "
+            "what one device assigns. Assign sums over examples with `assign_add` and SUM, means "
+            "with MEAN, or what `mr.distribute.get_replica_context().all_reduce` returns.",
         )
 
 
