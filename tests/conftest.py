@@ -65,7 +65,7 @@ def pytest_configure() -> None:
         from hypothesis import settings
 
         # Searches by chance look at the same examples in each run, and take any time.
-        settings.register_profile("seeded", derandomize=True, deadline=None)
+        settings.register_profile("seeded", derandomize=True, deadline=None, max_examples=40)
         settings.load_profile("seeded")
 
 

@@ -151,7 +151,7 @@ def test_out_of_memory_in_the_middle_of_an_update(
     """With more room each time, the step fails ever later, and at last succeeds."""
     simulate(2, memory_limit=1)
     strategy = MirroredStrategy()
-    size = 1024
+    size = 256
     with strategy.scope():
         variables = [mr.Variable(mr.ones((size,)), name=name) for name in "abc"]
         optimizer = kind(learning_rate=0.5)

@@ -11,6 +11,7 @@ import mirrored as mr
 
 TOLERANCES = {"float16": 1e-3, "float32": 2e-5, "float64": 1e-12}
 ON_REPLICAS = {"float32": 1e-6}
+SLOW = pytest.mark.slow
 
 
 def check(value: Any, expected: Any, where: str, tolerances: dict[str, float]) -> None:
@@ -51,8 +52,15 @@ def test_tensorflow_1(name: str) -> None:
     check(guides.told(guides.as_run(part, mr, "tensorflow1")), expected, name, TOLERANCES)
 
 
-@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.slow), 3])
-@pytest.mark.parametrize("name", guides.expected("keras_guides"))
+# All who run the tests run every second part on three replicas, and the others on one.
+@pytest.mark.parametrize(
+    ("name", "replicas"),
+    [
+        pytest.param(name, replicas, marks=[] if (number % 2 == 0) == (replicas == 3) else SLOW)
+        for number, name in enumerate(guides.expected("keras_guides"))
+        for replicas in (1, 3)
+    ],
+)
 def test_keras_guides(name: str, replicas: int) -> None:
     mr.config.experimental.set_simulated_gpus(replicas)
     with mr.MirroredStrategy().scope():

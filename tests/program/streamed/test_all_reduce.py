@@ -46,7 +46,7 @@ def test_a_way_back_with_sums(parts: tuple[int, ...], seed: int, cards: Any) -> 
     like = draw(len(names))
     function = functools.partial(cards.gradients, connection, 3)
     program = StreamedProgram(cards.record(function, *like, replicas=len(names)))
-    for _ in range(4):
+    for _ in range(3):
         arrays = draw(len(names))
         inputs = []
         for name, array in zip(names, arrays, strict=True):
@@ -216,7 +216,7 @@ def test_all_processes_ask_for_sums_in_one_order(
 ) -> None:
     """It is that of recording, and each comes once, whoever needs it, and whenever it is ready."""
     cards.make(*parts)
-    for seed in range(6):
+    for seed in range(3):
         connection = cards.unconnected()
         connection.peers = object()
         graph = cards.random(seed, sum(parts), guarded=guarded, connection=connection)
