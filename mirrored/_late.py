@@ -1,7 +1,7 @@
-"""Names that are there when they are first asked for: what a program does not use is not loaded.
+"""Lists of public names: an import loads nothing, and a name is loaded at its first use.
 
-A module that names things again says in one table where each such name is from, and says the same
-to type checkers by imports under `if TYPE_CHECKING:`, which Python passes over.
+A module of public names has one table, which says where each name is defined. Type checkers read
+the stub next to it, which `python tests/support/stubs.py` writes from the table.
 """
 
 import sys
@@ -11,34 +11,46 @@ from typing import Any, Self, TypeVar
 
 _Value = TypeVar("_Value")
 
+LISTS: "dict[str, LateNames]" = {}  # Those of the modules that are loaded, by the modules' names.
+
 
 class LateNames:
     """What a module has and Python has not loaded yet.
 
     Args:
         module: The module's name.
-        homes: The modules that names are from, each with these names, between spaces. Those from
-            the module itself are modules inside it.
+        homes: The modules that define the names, each with its names, separated by spaces.
+            "new=old" is the name "old" of that module, under the name "new". A name of the module
+            itself is that of a module inside it.
     """
 
     def __init__(self, module: str, homes: Mapping[str, str]) -> None:
         self._module = module
-        self._homes = {name: home for home, names in homes.items() for name in names.split()}
+        self._homes = {
+            new: (home, old or new)
+            for home, names in homes.items()
+            for new, _, old in (name.partition("=") for name in names.split())
+        }
+        LISTS[module] = self
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._homes)
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._homes
+
+    def home(self, name: str) -> tuple[str, str]:
+        """Return the module that defines one of the names, and what it is called there."""
+        return self._homes[name]
 
     def load(self, name: str) -> Any:
         """Return what one of the names is, which the module has from now on.
 
         Threads that ask at the same time get the same: Python loads a module once.
         """
-        home = self._homes[name]
+        home, old = self._homes[name]
         inside = home == self._module
-        value = import_module(f"{home}.{name}") if inside else getattr(import_module(home), name)
+        value = import_module(f"{home}.{old}") if inside else getattr(import_module(home), old)
         # What somebody put there meanwhile, such as a test's own, stays.
         return vars(sys.modules[self._module]).setdefault(name, value)
 
@@ -59,6 +71,7 @@ def late_module(module: str, homes: Mapping[str, str]) -> None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     # Type checkers do not follow this: they would take every name for one that exists.
+    there.setdefault("__all__", sorted(late))
     there.update(__dir__=lambda: sorted({*there, *late}), __getattr__=load)
 
 

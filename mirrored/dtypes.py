@@ -4,30 +4,20 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.ops import as_dtype as as_dtype
-from mirrored.ops import bool_ as _bool
-from mirrored.ops import cast as cast
-from mirrored.ops import float16 as float16
-from mirrored.ops import float32 as float32
-from mirrored.ops import float64 as float64
-from mirrored.ops import int8 as int8
-from mirrored.ops import int16 as int16
-from mirrored.ops import int32 as int32
-from mirrored.ops import int64 as int64
-from mirrored.ops import uint8 as uint8
-from mirrored.ops import uint16 as uint16
-from mirrored.ops import uint32 as uint32
-from mirrored.ops import uint64 as uint64
 from mirrored.ops.spec import DType as _DType
 from mirrored.ops.spec import bfloat16 as _bfloat16
-
-bool = _bool
 
 # There when it is first asked for: another package defines it.
 bfloat16: _DType
 
-double = float64
-
-half = float16
-
-_public_module("tf.dtypes", __name__, bfloat16=_bfloat16)
+_public_module(
+    "tf.dtypes",
+    __name__,
+    {
+        "mirrored.ops": """
+            as_dtype bool=bool_ cast double=float64 float16 float32 float64 half=float16
+            int16 int32 int64 int8 uint16 uint32 uint64 uint8
+        """,
+    },
+    bfloat16=_bfloat16,
+)

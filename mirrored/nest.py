@@ -4,10 +4,13 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.ops.structures import assert_same_structure as assert_same_structure
-from mirrored.ops.structures import flatten as flatten
-from mirrored.ops.structures import is_nested as is_nested
-from mirrored.ops.structures import map_structure as map_structure
-from mirrored.ops.structures import pack_sequence_as as pack_sequence_as
 
-_public_module("tf.nest", __name__)
+_public_module(
+    "tf.nest",
+    __name__,
+    {
+        "mirrored.ops.structures": """
+            assert_same_structure flatten is_nested map_structure pack_sequence_as
+        """,
+    },
+)

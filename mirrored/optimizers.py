@@ -1,11 +1,14 @@
 """``mirrored.keras.optimizers`` under a shorter name, to import from: the two are one module.
 
-What stands here for type checkers gives its place to that module when it is imported.
+Type checkers read this file; an import of it returns that module.
 """
 
 import sys
+from typing import TYPE_CHECKING
 
 from mirrored.keras import optimizers
-from mirrored.keras.optimizers import *  # noqa: F403 - all that it lists.
+
+if TYPE_CHECKING:
+    from mirrored.keras.optimizers import *  # noqa: F403 - all that it lists.
 
 sys.modules[__name__] = optimizers

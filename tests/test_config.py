@@ -77,5 +77,5 @@ def test_names_of_precision(name: str) -> None:
 def test_there_is_nothing_else(module: ModuleType, names: set[str]) -> None:
     # pytest rewrites the modules of a package that comes with a plugin, and imports into them what
     # it needs under names such as "@pytest_ar", which no program can write.
-    found = {name for name in vars(module) if name.isidentifier() and not name.startswith("_")}
+    found = {name for name in dir(module) if name.isidentifier() and not name.startswith("_")}
     assert found == names

@@ -1,9 +1,5 @@
 """Names that are loaded when they are first asked for, and what an import loads without that."""
 
-import ast
-import importlib
-import inspect
-import itertools
 import json
 import pkgutil
 import subprocess
@@ -12,40 +8,33 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import stubs
 
 import mirrored as mr
 from mirrored import ops
-from mirrored._late import LateNames, late_module
+from mirrored._late import LISTS, LateNames, late_module
 from mirrored.ops.op import OPS
 
 # What an import loads of this package. Who comes to more lets names be loaded when they are asked
-# for, as `_LATE` in `mirrored/__init__.py` does, or imports within the function that needs it.
-MODULES = 234
+# for, as the table in `mirrored/__init__.py` does, or imports within the function that needs it.
+MODULES = 57
 
-HUBS = [
-    module
-    for found in itertools.chain(
-        [mr.__spec__], pkgutil.walk_packages(mr.__path__, f"{mr.__name__}.")
-    )
-    if "__main__" not in found.name
-    and hasattr(module := importlib.import_module(found.name), "_LATE")
-]
+HUBS = list(stubs.modules())
 
 
 def late(module: ModuleType) -> dict[str, set[str]]:
     """Return which names a module has late, by the modules that they are from."""
-    return {home: set(names.split()) for home, names in vars(module)["_LATE"].items()}
+    names = LISTS[module.__name__]
+    late: dict[str, set[str]] = {}
+    for name in names:
+        late.setdefault(names.home(name)[0], set()).add(name)
+    return late
 
 
 @pytest.mark.parametrize("module", HUBS, ids=lambda module: module.__name__)
-def test_type_checkers_are_told_the_same(module: ModuleType) -> None:
-    told: dict[str | None, set[str]] = {}
-    for each in ast.parse(inspect.getsource(module)).body:
-        if isinstance(each, ast.If) and ast.unparse(each.test) == "_typing.TYPE_CHECKING":
-            for line in each.body:
-                assert isinstance(line, ast.ImportFrom)
-                told.setdefault(line.module, set()).update(name.name for name in line.names)
-    assert told == late(module)
+def test_type_checkers_read_the_same_names(module: ModuleType) -> None:
+    old = "python tests/support/stubs.py writes the stubs again"
+    assert stubs.path_of(module).read_text() == stubs.text_of(module), old
 
 
 @pytest.mark.parametrize("module", HUBS, ids=lambda module: module.__name__)
@@ -107,15 +96,6 @@ def report() -> dict[str, Any]:
 def test_an_import_loads_what_programs_need(report: dict[str, Any]) -> None:
     loaded = [name for name in report["imported"] if name.partition(".")[0] == "mirrored"]
     assert len(loaded) <= MODULES, "let what not every program needs be loaded later: see MODULES"
-
-
-@pytest.mark.parametrize("module", HUBS, ids=lambda module: module.__name__)
-def test_an_import_loads_nothing_that_is_late(module: ModuleType, report: dict[str, Any]) -> None:
-    for home, names in late(module).items():
-        if home == module.__name__:
-            assert {f"{home}.{name}" for name in names}.isdisjoint(report["imported"])
-        elif home in report["imported"]:  # It has them late itself.
-            assert names <= set().union(*late(sys.modules[home]).values())
 
 
 def test_late_names_in_a_forked_child(report: dict[str, Any]) -> None:

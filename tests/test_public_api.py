@@ -8,7 +8,6 @@ import builtins
 import functools
 import importlib
 import inspect
-import itertools
 import pydoc
 import sys
 from types import ModuleType
@@ -17,6 +16,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops, training
+from mirrored._late import LISTS
 from mirrored.layers import policy
 
 
@@ -40,11 +40,8 @@ def tree_of(module: ModuleType) -> ast.Module:
 
 
 def statements_of(module: ModuleType) -> list[ast.stmt]:
-    """Return what a module's source says, also of names that are loaded when they are asked for."""
-    body = tree_of(module).body
-    late = [each.body for each in body if isinstance(each, ast.If)]
-    plain = [each for each in body if not isinstance(each, ast.If)]
-    return [*plain, *itertools.chain(*late)]
+    """Return the statements of a module's source."""
+    return tree_of(module).body
 
 
 PUBLIC = public_modules()
@@ -124,7 +121,7 @@ def test_alias_modules_have_no_logic(module: ModuleType) -> None:
 def test_public_functions_have_an_example(module: ModuleType) -> None:
     missing = [
         name
-        for name, value in vars(module).items()
+        for name, value in inspect.getmembers(module)
         if not name.startswith("_")
         and (inspect.isfunction(value) or inspect.isclass(value))
         and ">>>" not in (value.__doc__ or "")
@@ -145,7 +142,7 @@ def test_public_modules_are_those_that_users_know() -> None:
 @pytest.mark.parametrize("module", PUBLIC.values(), ids=PUBLIC)
 def test_a_public_module_lists_what_it_offers(module: ModuleType) -> None:
     """What it defines or names again, as its source says it, and nothing that it is made of."""
-    offered: set[str] = set()
+    offered = set(LISTS[module.__name__])
     for each in statements_of(module):
         if isinstance(each, ast.ImportFrom):
             offered |= {alias.asname for alias in each.names if alias.asname}
@@ -154,11 +151,7 @@ def test_a_public_module_lists_what_it_offers(module: ModuleType) -> None:
         elif isinstance(each, ast.Assign):
             offered |= {target.id for target in each.targets if isinstance(target, ast.Name)}
     offered = {name for name in offered if not name.startswith("_")}
-    if "_part_of" in vars(module):  # Its names are those of another one.
-        names = {name for name in vars(module) if hasattr(mr.keras.ops, name)}
-        # pytest adds names of its own to what it rewrites.
-        offered = {name for name in names if name.isidentifier() and not name.startswith("_")}
-        assert offered
+    assert offered or module in (mr.autodiff, mr.errors, mr.profiler)
     unlisted = {"autodiff"} if module is mr else set()  # All that it has is listed beside it.
     assert {name for name in dir(module) if not name.startswith("_")} == offered - unlisted
     assert set(module.__all__) == {name for name in offered if not hasattr(builtins, name)}

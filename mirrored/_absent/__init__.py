@@ -102,9 +102,9 @@ def public_module(
 ) -> None:
     """Let a module show what is public in it, and say of other names what to use instead.
 
-    What it shows is what its `__all__` lists, and names such as `abs`: `from mirrored import *`
-    leaves them out, since they would hide Python's own. A module that only names things again has
-    no list to be kept: what it imports under names of its own is public.
+    It shows what its `__all__` lists, and names such as `abs`: `from mirrored import *` leaves them
+    out, since they would hide Python's own. Where the module defines no `__all__`, all its late
+    names are public, and all that it defines or imports without a leading underscore.
 
     Args:
         tensorflow: The module's name in TensorFlow, as in "tf.keras.layers".
@@ -123,11 +123,12 @@ def public_module(
     """
     home = sys.modules[module]
     names = LateNames(module, late or {})
-    seen = [name for name in (*vars(home), *names) if name[0] != "_"]
-    own = [name for name in seen if not hasattr(builtins, name)]
+    # Modules are those that are inside a package: a list names the public ones.
+    there = [name for name, value in vars(home).items() if not isinstance(value, ModuleType)]
+    seen = {name for name in (*there, *names) if name[0] != "_" and not hasattr(builtins, name)}
     # pytest rewrites the modules of a package that comes with a plugin, and imports into them what
     # it needs under names such as "@pytest_ar", which no program can write.
-    vars(home).setdefault("__all__", sorted(filter(str.isidentifier, own)))
+    vars(home).setdefault("__all__", sorted(filter(str.isidentifier, seen)))
 
     def listed() -> list[str]:
         there = vars(home)
@@ -200,10 +201,9 @@ def part_of(whole: str, tensorflow: str, module: str) -> None:
         >>> mr.keras.ops.nn.relu is mr.keras.ops.relu
         True
     """
-    there = vars(sys.modules[whole])
+    there = dir(sys.modules[whole])
     names = [name for name in tables().modules[tensorflow] if name in there]
-    vars(sys.modules[module]).update({name: there[name] for name in names})
-    public_module(tensorflow, module)
+    public_module(tensorflow, module, {whole: " ".join(names)})
 
 
 def _said_of(tensorflow: str, module: str, name: str) -> str | None:

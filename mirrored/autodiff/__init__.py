@@ -4,8 +4,11 @@ Gradients are made of ops too, so they are placed, logged and can themselves be 
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.autodiff.tape import GradientTape as GradientTape
 
-__all__ = ["GradientTape"]
-
-_public_module("tf.autodiff", __name__)
+_public_module(
+    "tf.autodiff",
+    __name__,
+    {
+        "mirrored.autodiff.tape": "GradientTape",
+    },
+)

@@ -4,15 +4,18 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored._tracebacks import disable_traceback_filtering as disable_traceback_filtering
-from mirrored._tracebacks import enable_traceback_filtering as enable_traceback_filtering
-from mirrored._tracebacks import is_traceback_filtering_enabled as is_traceback_filtering_enabled
-from mirrored.keras_functions.backend_values import epsilon as epsilon
-from mirrored.keras_functions.settings import backend as backend
-from mirrored.keras_functions.settings import image_data_format as image_data_format
-from mirrored.layers.policy import dtype_policy as dtype_policy
-from mirrored.layers.policy import set_dtype_policy as set_dtype_policy
-from mirrored.ops import floatx as floatx
-from mirrored.ops import set_floatx as set_floatx
 
-_public_module("tf.keras.config", __name__)
+_public_module(
+    "tf.keras.config",
+    __name__,
+    {
+        "mirrored._tracebacks": """
+            disable_traceback_filtering enable_traceback_filtering
+            is_traceback_filtering_enabled
+        """,
+        "mirrored.keras_functions.backend_values": "epsilon",
+        "mirrored.keras_functions.settings": "backend image_data_format",
+        "mirrored.layers.policy": "dtype_policy set_dtype_policy",
+        "mirrored.ops": "floatx set_floatx",
+    },
+)

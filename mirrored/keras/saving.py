@@ -3,28 +3,19 @@
 An alias module without logic of its own.
 """
 
-import typing as _typing
-
 from mirrored._absent import public_module as _public_module
-from mirrored.serialization.reading import deserialize_keras_object as deserialize_keras_object
-from mirrored.serialization.registry import CustomObjectScope as CustomObjectScope
-from mirrored.serialization.registry import custom_object_scope as custom_object_scope
-from mirrored.serialization.registry import get_custom_objects as get_custom_objects
-from mirrored.serialization.registry import get_registered_name as get_registered_name
-from mirrored.serialization.registry import get_registered_object as get_registered_object
-from mirrored.serialization.registry import (
-    register_keras_serializable as register_keras_serializable,
+
+_public_module(
+    "tf.keras.saving",
+    __name__,
+    {
+        "mirrored.serialization.reading": "deserialize_keras_object",
+        "mirrored.serialization.registry": """
+            CustomObjectScope custom_object_scope get_custom_objects get_registered_name
+            get_registered_object register_keras_serializable
+        """,
+        "mirrored.serialization.writing": "serialize_keras_object",
+        "mirrored.training.files.model_files": "load_model save_model",
+        "mirrored.training.files.weights_files": "load_weights save_weights",
+    },
 )
-from mirrored.serialization.writing import serialize_keras_object as serialize_keras_object
-
-if _typing.TYPE_CHECKING:
-    from mirrored.training.files.model_files import load_model as load_model
-    from mirrored.training.files.model_files import save_model as save_model
-    from mirrored.training.files.weights_files import load_weights as load_weights
-    from mirrored.training.files.weights_files import save_weights as save_weights
-
-_LATE = {
-    "mirrored.training.files.model_files": "load_model save_model",
-    "mirrored.training.files.weights_files": "load_weights save_weights",
-}
-_public_module("tf.keras.saving", __name__, _LATE)

@@ -4,17 +4,15 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.keras_functions.trees import MAP_TO_NONE as MAP_TO_NONE
-from mirrored.keras_functions.trees import assert_same_paths as assert_same_paths
-from mirrored.keras_functions.trees import assert_same_structure as assert_same_structure
-from mirrored.keras_functions.trees import flatten as flatten
-from mirrored.keras_functions.trees import flatten_with_path as flatten_with_path
-from mirrored.keras_functions.trees import is_nested as is_nested
-from mirrored.keras_functions.trees import lists_to_tuples as lists_to_tuples
-from mirrored.keras_functions.trees import map_shape_structure as map_shape_structure
-from mirrored.keras_functions.trees import map_structure as map_structure
-from mirrored.keras_functions.trees import map_structure_up_to as map_structure_up_to
-from mirrored.keras_functions.trees import pack_sequence_as as pack_sequence_as
-from mirrored.keras_functions.trees import traverse as traverse
 
-_public_module("tf.keras.tree", __name__)
+_public_module(
+    "tf.keras.tree",
+    __name__,
+    {
+        "mirrored.keras_functions.trees": """
+            MAP_TO_NONE assert_same_paths assert_same_structure flatten
+            flatten_with_path is_nested lists_to_tuples map_shape_structure
+            map_structure map_structure_up_to pack_sequence_as traverse
+        """,
+    },
+)

@@ -4,33 +4,28 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.data.fetching import get_file as get_file
-from mirrored.data.py_dataset import PyDataset as PyDataset
-from mirrored.data.sequences import pad_sequences as pad_sequences
-from mirrored.data.splitting import split_dataset as split_dataset
-from mirrored.data.timeseries import (
-    timeseries_dataset_from_array as timeseries_dataset_from_array,
-)
-from mirrored.layers import reset_names as _reset_names
-from mirrored.serialization.reading import deserialize_keras_object as deserialize_keras_object
-from mirrored.serialization.registry import CustomObjectScope as CustomObjectScope
-from mirrored.serialization.registry import custom_object_scope as custom_object_scope
-from mirrored.serialization.registry import get_custom_objects as get_custom_objects
-from mirrored.serialization.registry import get_registered_name as get_registered_name
-from mirrored.serialization.registry import get_registered_object as get_registered_object
-from mirrored.serialization.registry import (
-    register_keras_serializable as register_keras_serializable,
-)
-from mirrored.serialization.writing import serialize_keras_object as serialize_keras_object
-from mirrored.training.diagrams import model_to_dot as model_to_dot
-from mirrored.training.diagrams import plot_model as plot_model
-from mirrored.training.progbar import Progbar as Progbar
-from mirrored.training.utilities import pack_x_y_sample_weight as pack_x_y_sample_weight
-from mirrored.training.utilities import set_random_seed as set_random_seed
-from mirrored.training.utilities import to_categorical as to_categorical
-from mirrored.training.utilities import unpack_x_y_sample_weight as unpack_x_y_sample_weight
 
-Sequence = PyDataset
-clear_session = _reset_names
-
-_public_module("tf.keras.utils", __name__)
+_public_module(
+    "tf.keras.utils",
+    __name__,
+    {
+        "mirrored.data.fetching": "get_file",
+        "mirrored.data.py_dataset": "PyDataset Sequence=PyDataset",
+        "mirrored.data.sequences": "pad_sequences",
+        "mirrored.data.splitting": "split_dataset",
+        "mirrored.data.timeseries": "timeseries_dataset_from_array",
+        "mirrored.layers": "clear_session=reset_names",
+        "mirrored.serialization.reading": "deserialize_keras_object",
+        "mirrored.serialization.registry": """
+            CustomObjectScope custom_object_scope get_custom_objects get_registered_name
+            get_registered_object register_keras_serializable
+        """,
+        "mirrored.serialization.writing": "serialize_keras_object",
+        "mirrored.training.diagrams": "model_to_dot plot_model",
+        "mirrored.training.progbar": "Progbar",
+        "mirrored.training.utilities": """
+            pack_x_y_sample_weight set_random_seed to_categorical
+            unpack_x_y_sample_weight
+        """,
+    },
+)

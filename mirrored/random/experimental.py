@@ -4,13 +4,15 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.ops.draw import Algorithm as Algorithm
-from mirrored.ops.stateless_random import stateless_fold_in as stateless_fold_in
-from mirrored.ops.stateless_random import stateless_shuffle as stateless_shuffle
-from mirrored.ops.stateless_random import stateless_split as stateless_split
-from mirrored.variables.generator import Generator as Generator
-from mirrored.variables.generator import create_rng_state as create_rng_state
-from mirrored.variables.generator import get_global_generator as get_global_generator
-from mirrored.variables.generator import set_global_generator as set_global_generator
 
-_public_module("tf.random.experimental", __name__)
+_public_module(
+    "tf.random.experimental",
+    __name__,
+    {
+        "mirrored.ops.draw": "Algorithm",
+        "mirrored.ops.stateless_random": "stateless_fold_in stateless_shuffle stateless_split",
+        "mirrored.variables.generator": """
+            Generator create_rng_state get_global_generator set_global_generator
+        """,
+    },
+)

@@ -4,15 +4,15 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.summary import experimental as experimental
-from mirrored.training.summaries.values import flush as flush
-from mirrored.training.summaries.values import histogram as histogram
-from mirrored.training.summaries.values import record_if as record_if
-from mirrored.training.summaries.values import scalar as scalar
-from mirrored.training.summaries.values import should_record_summaries as should_record_summaries
-from mirrored.training.summaries.values import text as text
-from mirrored.training.summaries.writer import SummaryWriter as SummaryWriter
-from mirrored.training.summaries.writer import create_file_writer as create_file_writer
-from mirrored.training.summaries.writer import create_noop_writer as create_noop_writer
 
-_public_module("tf.summary", __name__)
+_public_module(
+    "tf.summary",
+    __name__,
+    {
+        "mirrored.summary": "experimental",
+        "mirrored.training.summaries.values": """
+            flush histogram record_if scalar should_record_summaries text
+        """,
+        "mirrored.training.summaries.writer": "SummaryWriter create_file_writer create_noop_writer",
+    },
+)

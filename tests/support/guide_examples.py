@@ -1,7 +1,10 @@
 """Adds CONTRIBUTING's examples to a copy of the repository, in the places that the guide names."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +77,7 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
                 '    "MeanQuarticError": [Row(loss=mr.losses.MeanQuarticError)],\n',
             ),
             (
-                "mirrored/training/losses/__init__.py",
+                "mirrored/training/losses/loss_registry.py",
                 r"\n_LOSSES.*\n",
                 '    "MeanQuarticError": (),\n',
             ),
@@ -143,6 +146,12 @@ def _insert(file: Path, pattern: str, text: str) -> None:
     file.write_text(before[: found.end()] + text + before[found.end() :])
 
 
+def _run_stubs(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "tests/support/stubs.py"]
+    subprocess.run(command, cwd=folder, env=environment, check=True)
+
+
 def added_to_copy(folder: Path) -> tuple[list[str], dict[str, set[str]]]:
     """Copy the repository and add the guide's examples.
 
@@ -164,26 +173,18 @@ def added_to_copy(folder: Path) -> tuple[list[str], dict[str, set[str]]]:
     for kind, (file, package, keras, names, lines) in ADDED.items():
         opening = '"""An example of the guide.\n\nIt is as the guide has it.\n"""\n\n'
         (folder / file).write_text(opening + sections[kind])
-        for home, module, late in (
-            (package, _module(file), ""),
-            (keras, _module(package or file), rf'"{re.escape(_module(package))}": \(?\s*"+'),
-        ):
-            if not home:
-                continue
-            imports = "".join(f"    from {module} import {name} as {name}\n" for name in names)
-            _insert(folder / home, r"\nif _typing\.TYPE_CHECKING:\n", imports)
-            if late and package:
-                _insert(folder / home, late, " ".join((*names, "")))
-            else:
-                _insert(folder / home, r"\n_LATE = {\n", f'    "{module}": "{" ".join(names)}",\n')
-            if home == package and package != "mirrored/ops/__init__.py":
-                _insert(folder / home, r"\n__all__ = \[\n", "".join(f'    "{n}",\n' for n in names))
+        row = f'        "{_module(file)}": "{" ".join(names)}",\n'
+        _insert(folder / (package or keras), r"__name__,\n    {\n", row)
+        if package:
+            known = rf'"{re.escape(_module(package))}": "+\s*'
+            _insert(folder / keras, known, " ".join((*names, "")))
         for where, pattern, text in lines:
             _insert(folder / where, pattern, text)
         section = guide.partition(f"## How to add a{'n' * (kind[0] == 'o')} {kind}\n")[2]
         said = set(_NAMED.findall(section.partition("\n## ")[0]))
         said |= {f"mirrored/{path}" for path in said if path == "ops/__init__.py"}
         unnamed[kind] = {package, keras, *(where for where, *_ in lines)} - {""} - said
+    _run_stubs(folder)
     tests = sorted(
         {path for path in _NAMED.findall(guide) if "/test_" in path and path[:5] == "tests"}
     )

@@ -3,222 +3,62 @@
 An alias module without logic of its own.
 """
 
-from numpy import bool_ as bool_
-from numpy import e as e
-from numpy import float16 as float16
-from numpy import float32 as float32
-from numpy import float64 as float64
-from numpy import iinfo as iinfo
-from numpy import inexact as inexact
-from numpy import inf as inf
-from numpy import int8 as int8
-from numpy import int16 as int16
-from numpy import int32 as int32
-from numpy import int64 as int64
-from numpy import int_ as int_
-from numpy import issubdtype as issubdtype
-from numpy import newaxis as newaxis
-from numpy import pi as pi
-from numpy import uint8 as uint8
-from numpy import uint16 as uint16
-from numpy import uint32 as uint32
-from numpy import uint64 as uint64
-
 from mirrored._absent import public_module as _public_module
-from mirrored.experimental.numpy import random as random
-from mirrored.numpy_functions.averages import average as average
-from mirrored.numpy_functions.averages import diff as diff
-from mirrored.numpy_functions.averages import nanmean as nanmean
-from mirrored.numpy_functions.averages import nanprod as nanprod
-from mirrored.numpy_functions.averages import nansum as nansum
-from mirrored.numpy_functions.averages import trace as trace
-from mirrored.numpy_functions.choosing import compress as compress
-from mirrored.numpy_functions.choosing import ix_ as ix_
-from mirrored.numpy_functions.choosing import nonzero as nonzero
-from mirrored.numpy_functions.choosing import select as select
-from mirrored.numpy_functions.choosing import take as take
-from mirrored.numpy_functions.choosing import take_along_axis as take_along_axis
-from mirrored.numpy_functions.choosing import where as where
-from mirrored.numpy_functions.creation import arange as arange
-from mirrored.numpy_functions.creation import empty as empty
-from mirrored.numpy_functions.creation import empty_like as empty_like
-from mirrored.numpy_functions.creation import full as full
-from mirrored.numpy_functions.creation import full_like as full_like
-from mirrored.numpy_functions.creation import geomspace as geomspace
-from mirrored.numpy_functions.creation import linspace as linspace
-from mirrored.numpy_functions.creation import logspace as logspace
-from mirrored.numpy_functions.creation import ones as ones
-from mirrored.numpy_functions.creation import ones_like as ones_like
-from mirrored.numpy_functions.creation import zeros as zeros
-from mirrored.numpy_functions.creation import zeros_like as zeros_like
-from mirrored.numpy_functions.elements import abs as abs
-from mirrored.numpy_functions.elements import absolute as absolute
-from mirrored.numpy_functions.elements import angle as angle
-from mirrored.numpy_functions.elements import arccos as arccos
-from mirrored.numpy_functions.elements import arccosh as arccosh
-from mirrored.numpy_functions.elements import arcsin as arcsin
-from mirrored.numpy_functions.elements import arcsinh as arcsinh
-from mirrored.numpy_functions.elements import arctan as arctan
-from mirrored.numpy_functions.elements import arctanh as arctanh
-from mirrored.numpy_functions.elements import around as around
-from mirrored.numpy_functions.elements import cbrt as cbrt
-from mirrored.numpy_functions.elements import ceil as ceil
-from mirrored.numpy_functions.elements import conj as conj
-from mirrored.numpy_functions.elements import conjugate as conjugate
-from mirrored.numpy_functions.elements import cos as cos
-from mirrored.numpy_functions.elements import cosh as cosh
-from mirrored.numpy_functions.elements import deg2rad as deg2rad
-from mirrored.numpy_functions.elements import exp as exp
-from mirrored.numpy_functions.elements import exp2 as exp2
-from mirrored.numpy_functions.elements import expm1 as expm1
-from mirrored.numpy_functions.elements import fabs as fabs
-from mirrored.numpy_functions.elements import fix as fix
-from mirrored.numpy_functions.elements import floor as floor
-from mirrored.numpy_functions.elements import iscomplexobj as iscomplexobj
-from mirrored.numpy_functions.elements import isfinite as isfinite
-from mirrored.numpy_functions.elements import isinf as isinf
-from mirrored.numpy_functions.elements import isnan as isnan
-from mirrored.numpy_functions.elements import isneginf as isneginf
-from mirrored.numpy_functions.elements import isposinf as isposinf
-from mirrored.numpy_functions.elements import isrealobj as isrealobj
-from mirrored.numpy_functions.elements import log as log
-from mirrored.numpy_functions.elements import log1p as log1p
-from mirrored.numpy_functions.elements import log2 as log2
-from mirrored.numpy_functions.elements import log10 as log10
-from mirrored.numpy_functions.elements import logical_not as logical_not
-from mirrored.numpy_functions.elements import negative as negative
-from mirrored.numpy_functions.elements import positive as positive
-from mirrored.numpy_functions.elements import rad2deg as rad2deg
-from mirrored.numpy_functions.elements import real as real
-from mirrored.numpy_functions.elements import reciprocal as reciprocal
-from mirrored.numpy_functions.elements import round as round
-from mirrored.numpy_functions.elements import sign as sign
-from mirrored.numpy_functions.elements import signbit as signbit
-from mirrored.numpy_functions.elements import sin as sin
-from mirrored.numpy_functions.elements import sinc as sinc
-from mirrored.numpy_functions.elements import sinh as sinh
-from mirrored.numpy_functions.elements import sqrt as sqrt
-from mirrored.numpy_functions.elements import square as square
-from mirrored.numpy_functions.elements import tan as tan
-from mirrored.numpy_functions.elements import tanh as tanh
-from mirrored.numpy_functions.matrices import diag as diag
-from mirrored.numpy_functions.matrices import diag_indices as diag_indices
-from mirrored.numpy_functions.matrices import diagflat as diagflat
-from mirrored.numpy_functions.matrices import diagonal as diagonal
-from mirrored.numpy_functions.matrices import eye as eye
-from mirrored.numpy_functions.matrices import identity as identity
-from mirrored.numpy_functions.matrices import meshgrid as meshgrid
-from mirrored.numpy_functions.matrices import tri as tri
-from mirrored.numpy_functions.matrices import tril as tril
-from mirrored.numpy_functions.matrices import triu as triu
-from mirrored.numpy_functions.matrices import vander as vander
-from mirrored.numpy_functions.orders import argsort as argsort
-from mirrored.numpy_functions.orders import dsplit as dsplit
-from mirrored.numpy_functions.orders import flip as flip
-from mirrored.numpy_functions.orders import fliplr as fliplr
-from mirrored.numpy_functions.orders import flipud as flipud
-from mirrored.numpy_functions.orders import hsplit as hsplit
-from mirrored.numpy_functions.orders import pad as pad
-from mirrored.numpy_functions.orders import repeat as repeat
-from mirrored.numpy_functions.orders import roll as roll
-from mirrored.numpy_functions.orders import rot90 as rot90
-from mirrored.numpy_functions.orders import sort as sort
-from mirrored.numpy_functions.orders import split as split
-from mirrored.numpy_functions.orders import tile as tile
-from mirrored.numpy_functions.orders import vsplit as vsplit
-from mirrored.numpy_functions.pairs import add as add
-from mirrored.numpy_functions.pairs import allclose as allclose
-from mirrored.numpy_functions.pairs import arctan2 as arctan2
-from mirrored.numpy_functions.pairs import array_equal as array_equal
-from mirrored.numpy_functions.pairs import clip as clip
-from mirrored.numpy_functions.pairs import divide as divide
-from mirrored.numpy_functions.pairs import divmod as divmod
-from mirrored.numpy_functions.pairs import equal as equal
-from mirrored.numpy_functions.pairs import float_power as float_power
-from mirrored.numpy_functions.pairs import floor_divide as floor_divide
-from mirrored.numpy_functions.pairs import greater as greater
-from mirrored.numpy_functions.pairs import greater_equal as greater_equal
-from mirrored.numpy_functions.pairs import heaviside as heaviside
-from mirrored.numpy_functions.pairs import hypot as hypot
-from mirrored.numpy_functions.pairs import isclose as isclose
-from mirrored.numpy_functions.pairs import less as less
-from mirrored.numpy_functions.pairs import less_equal as less_equal
-from mirrored.numpy_functions.pairs import logaddexp as logaddexp
-from mirrored.numpy_functions.pairs import logaddexp2 as logaddexp2
-from mirrored.numpy_functions.pairs import logical_and as logical_and
-from mirrored.numpy_functions.pairs import logical_or as logical_or
-from mirrored.numpy_functions.pairs import logical_xor as logical_xor
-from mirrored.numpy_functions.pairs import maximum as maximum
-from mirrored.numpy_functions.pairs import minimum as minimum
-from mirrored.numpy_functions.pairs import mod as mod
-from mirrored.numpy_functions.pairs import multiply as multiply
-from mirrored.numpy_functions.pairs import nextafter as nextafter
-from mirrored.numpy_functions.pairs import not_equal as not_equal
-from mirrored.numpy_functions.pairs import polyval as polyval
-from mirrored.numpy_functions.pairs import power as power
-from mirrored.numpy_functions.pairs import remainder as remainder
-from mirrored.numpy_functions.pairs import subtract as subtract
-from mirrored.numpy_functions.pairs import true_divide as true_divide
-from mirrored.numpy_functions.products import cross as cross
-from mirrored.numpy_functions.products import dot as dot
-from mirrored.numpy_functions.products import einsum as einsum
-from mirrored.numpy_functions.products import inner as inner
-from mirrored.numpy_functions.products import kron as kron
-from mirrored.numpy_functions.products import matmul as matmul
-from mirrored.numpy_functions.products import outer as outer
-from mirrored.numpy_functions.products import tensordot as tensordot
-from mirrored.numpy_functions.products import vdot as vdot
-from mirrored.numpy_functions.promotion import array as array
-from mirrored.numpy_functions.promotion import asanyarray as asanyarray
-from mirrored.numpy_functions.promotion import asarray as asarray
-from mirrored.numpy_functions.promotion import ascontiguousarray as ascontiguousarray
-from mirrored.numpy_functions.promotion import copy as copy
-from mirrored.numpy_functions.promotion import finfo as finfo
-from mirrored.numpy_functions.promotion import promote_types as promote_types
-from mirrored.numpy_functions.promotion import result_type as result_type
-from mirrored.numpy_functions.reductions import all as all
-from mirrored.numpy_functions.reductions import amax as amax
-from mirrored.numpy_functions.reductions import amin as amin
-from mirrored.numpy_functions.reductions import any as any
-from mirrored.numpy_functions.reductions import argmax as argmax
-from mirrored.numpy_functions.reductions import argmin as argmin
-from mirrored.numpy_functions.reductions import count_nonzero as count_nonzero
-from mirrored.numpy_functions.reductions import cumprod as cumprod
-from mirrored.numpy_functions.reductions import cumsum as cumsum
-from mirrored.numpy_functions.reductions import max as max
-from mirrored.numpy_functions.reductions import mean as mean
-from mirrored.numpy_functions.reductions import min as min
-from mirrored.numpy_functions.reductions import prod as prod
-from mirrored.numpy_functions.reductions import ptp as ptp
-from mirrored.numpy_functions.reductions import std as std
-from mirrored.numpy_functions.reductions import sum as sum
-from mirrored.numpy_functions.reductions import var as var
-from mirrored.numpy_functions.shapes import append as append
-from mirrored.numpy_functions.shapes import atleast_1d as atleast_1d
-from mirrored.numpy_functions.shapes import atleast_2d as atleast_2d
-from mirrored.numpy_functions.shapes import atleast_3d as atleast_3d
-from mirrored.numpy_functions.shapes import broadcast_arrays as broadcast_arrays
-from mirrored.numpy_functions.shapes import broadcast_to as broadcast_to
-from mirrored.numpy_functions.shapes import concatenate as concatenate
-from mirrored.numpy_functions.shapes import dstack as dstack
-from mirrored.numpy_functions.shapes import expand_dims as expand_dims
-from mirrored.numpy_functions.shapes import flatten as flatten
-from mirrored.numpy_functions.shapes import hstack as hstack
-from mirrored.numpy_functions.shapes import isscalar as isscalar
-from mirrored.numpy_functions.shapes import moveaxis as moveaxis
-from mirrored.numpy_functions.shapes import ndim as ndim
-from mirrored.numpy_functions.shapes import ravel as ravel
-from mirrored.numpy_functions.shapes import reshape as reshape
-from mirrored.numpy_functions.shapes import shape as shape
-from mirrored.numpy_functions.shapes import size as size
-from mirrored.numpy_functions.shapes import squeeze as squeeze
-from mirrored.numpy_functions.shapes import stack as stack
-from mirrored.numpy_functions.shapes import swapaxes as swapaxes
-from mirrored.numpy_functions.shapes import transpose as transpose
-from mirrored.numpy_functions.shapes import vstack as vstack
-from mirrored.ops import Tensor as _Tensor
 
-float_ = float64
-ndarray = _Tensor
-
-_public_module("tf.experimental.numpy", __name__)
+_public_module(
+    "tf.experimental.numpy",
+    __name__,
+    {
+        "mirrored.experimental.numpy": "random",
+        "mirrored.numpy_functions.averages": "average diff nanmean nanprod nansum trace",
+        "mirrored.numpy_functions.choosing": """
+            compress ix_ nonzero select take take_along_axis where
+        """,
+        "mirrored.numpy_functions.creation": """
+            arange empty empty_like full full_like geomspace linspace logspace ones
+            ones_like zeros zeros_like
+        """,
+        "mirrored.numpy_functions.elements": """
+            abs absolute angle arccos arccosh arcsin arcsinh arctan arctanh around cbrt
+            ceil conj conjugate cos cosh deg2rad exp exp2 expm1 fabs fix floor
+            iscomplexobj isfinite isinf isnan isneginf isposinf isrealobj log log10
+            log1p log2 logical_not negative positive rad2deg real reciprocal round sign
+            signbit sin sinc sinh sqrt square tan tanh
+        """,
+        "mirrored.numpy_functions.matrices": """
+            diag diag_indices diagflat diagonal eye identity meshgrid tri tril triu
+            vander
+        """,
+        "mirrored.numpy_functions.orders": """
+            argsort dsplit flip fliplr flipud hsplit pad repeat roll rot90 sort split
+            tile vsplit
+        """,
+        "mirrored.numpy_functions.pairs": """
+            add allclose arctan2 array_equal clip divide divmod equal float_power
+            floor_divide greater greater_equal heaviside hypot isclose less less_equal
+            logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum mod
+            multiply nextafter not_equal polyval power remainder subtract true_divide
+        """,
+        "mirrored.numpy_functions.products": """
+            cross dot einsum inner kron matmul outer tensordot vdot
+        """,
+        "mirrored.numpy_functions.promotion": """
+            array asanyarray asarray ascontiguousarray copy finfo promote_types
+            result_type
+        """,
+        "mirrored.numpy_functions.reductions": """
+            all amax amin any argmax argmin count_nonzero cumprod cumsum max mean min
+            prod ptp std sum var
+        """,
+        "mirrored.numpy_functions.shapes": """
+            append atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to
+            concatenate dstack expand_dims flatten hstack isscalar moveaxis ndim ravel
+            reshape shape size squeeze stack swapaxes transpose vstack
+        """,
+        "mirrored.ops": "ndarray=Tensor",
+        "numpy": """
+            bool_ e float16 float32 float64 float_=float64 iinfo inexact inf int16 int32
+            int64 int8 int_ issubdtype newaxis pi uint16 uint32 uint64 uint8
+        """,
+    },
+)

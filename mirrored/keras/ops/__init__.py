@@ -3,314 +3,94 @@
 An alias module without logic of its own.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from mirrored._absent import public_module as _public_module
-from mirrored.keras_functions.arithmetic import allclose as allclose
-from mirrored.keras_functions.arithmetic import arctan2 as arctan2
-from mirrored.keras_functions.arithmetic import divide_no_nan as divide_no_nan
-from mirrored.keras_functions.arithmetic import fmax as fmax
-from mirrored.keras_functions.arithmetic import fmin as fmin
-from mirrored.keras_functions.arithmetic import fmod as fmod
-from mirrored.keras_functions.arithmetic import heaviside as heaviside
-from mirrored.keras_functions.arithmetic import hypot as hypot
-from mirrored.keras_functions.arithmetic import isclose as isclose
-from mirrored.keras_functions.arithmetic import ldexp as ldexp
-from mirrored.keras_functions.arithmetic import logaddexp as logaddexp
-from mirrored.keras_functions.arithmetic import logaddexp2 as logaddexp2
-from mirrored.keras_functions.arithmetic import nan_to_num as nan_to_num
-from mirrored.keras_functions.arithmetic import nextafter as nextafter
-from mirrored.keras_functions.arithmetic import psnr as psnr
-from mirrored.keras_functions.arithmetic import saturate_cast as saturate_cast
-from mirrored.keras_functions.attention import dot_product_attention as dot_product_attention
-from mirrored.keras_functions.control import associative_scan as associative_scan
-from mirrored.keras_functions.control import cond as cond
-from mirrored.keras_functions.control import custom_gradient as custom_gradient
-from mirrored.keras_functions.control import dtype as dtype
-from mirrored.keras_functions.control import fori_loop as fori_loop
-from mirrored.keras_functions.control import jvp as jvp
-from mirrored.keras_functions.control import map as map
-from mirrored.keras_functions.control import scan as scan
-from mirrored.keras_functions.control import switch as switch
-from mirrored.keras_functions.control import vectorized_map as vectorized_map
-from mirrored.keras_functions.control import while_loop as while_loop
-from mirrored.keras_functions.counting import bincount as bincount
-from mirrored.keras_functions.counting import count_nonzero as count_nonzero
-from mirrored.keras_functions.counting import histogram as histogram
-from mirrored.keras_functions.counting import segment_max as segment_max
-from mirrored.keras_functions.counting import segment_min as segment_min
-from mirrored.keras_functions.counting import segment_prod as segment_prod
-from mirrored.keras_functions.counting import segment_sum as segment_sum
-from mirrored.keras_functions.counting import unique as unique
-from mirrored.keras_functions.elements import abs as abs
-from mirrored.keras_functions.elements import absolute as absolute
-from mirrored.keras_functions.elements import clip as clip
-from mirrored.keras_functions.elements import gelu as gelu
-from mirrored.keras_functions.elements import is_tensor as is_tensor
-from mirrored.keras_functions.elements import isfinite as isfinite
-from mirrored.keras_functions.elements import isinf as isinf
-from mirrored.keras_functions.elements import isnan as isnan
-from mirrored.keras_functions.elements import log_softmax as log_softmax
-from mirrored.keras_functions.elements import logical_not as logical_not
-from mirrored.keras_functions.elements import negative as negative
-from mirrored.keras_functions.elements import one_hot as one_hot
-from mirrored.keras_functions.elements import reciprocal as reciprocal
-from mirrored.keras_functions.elements import relu as relu
-from mirrored.keras_functions.elements import round as round
-from mirrored.keras_functions.elements import rsqrt as rsqrt
-from mirrored.keras_functions.elements import sign as sign
-from mirrored.keras_functions.elements import softmax as softmax
-from mirrored.keras_functions.elements import softplus as softplus
-from mirrored.keras_functions.elements import square as square
-from mirrored.keras_functions.elements import stop_gradient as stop_gradient
-from mirrored.keras_functions.indexing import get_item as get_item
-from mirrored.keras_functions.indexing import isin as isin
-from mirrored.keras_functions.indexing import multi_hot as multi_hot
-from mirrored.keras_functions.indexing import nonzero as nonzero
-from mirrored.keras_functions.indexing import scatter as scatter
-from mirrored.keras_functions.indexing import scatter_update as scatter_update
-from mirrored.keras_functions.indexing import select as select
-from mirrored.keras_functions.indexing import slice as slice
-from mirrored.keras_functions.indexing import slice_update as slice_update
-from mirrored.keras_functions.indexing import take as take
-from mirrored.keras_functions.indexing import take_along_axis as take_along_axis
-from mirrored.keras_functions.indexing import unravel_index as unravel_index
-from mirrored.keras_functions.making import array as array
-from mirrored.keras_functions.making import diag as diag
-from mirrored.keras_functions.making import diagflat as diagflat
-from mirrored.keras_functions.making import diagonal as diagonal
-from mirrored.keras_functions.making import empty as empty
-from mirrored.keras_functions.making import empty_like as empty_like
-from mirrored.keras_functions.making import eye as eye
-from mirrored.keras_functions.making import full_like as full_like
-from mirrored.keras_functions.making import identity as identity
-from mirrored.keras_functions.making import trace as trace
-from mirrored.keras_functions.making import tri as tri
-from mirrored.keras_functions.making import tril as tril
-from mirrored.keras_functions.making import triu as triu
-from mirrored.keras_functions.making import vander as vander
-from mirrored.keras_functions.matrices import cholesky as cholesky
-from mirrored.keras_functions.matrices import cholesky_inverse as cholesky_inverse
-from mirrored.keras_functions.matrices import det as det
-from mirrored.keras_functions.matrices import eigh as eigh
-from mirrored.keras_functions.matrices import inv as inv
-from mirrored.keras_functions.matrices import logdet as logdet
-from mirrored.keras_functions.matrices import lstsq as lstsq
-from mirrored.keras_functions.matrices import matrix_rank as matrix_rank
-from mirrored.keras_functions.matrices import norm as norm
-from mirrored.keras_functions.matrices import pinv as pinv
-from mirrored.keras_functions.matrices import qr as qr
-from mirrored.keras_functions.matrices import slogdet as slogdet
-from mirrored.keras_functions.matrices import solve as solve
-from mirrored.keras_functions.matrices import solve_triangular as solve_triangular
-from mirrored.keras_functions.matrices import svd as svd
-from mirrored.keras_functions.moving import append as append
-from mirrored.keras_functions.moving import array_split as array_split
-from mirrored.keras_functions.moving import broadcast_to as broadcast_to
-from mirrored.keras_functions.moving import dsplit as dsplit
-from mirrored.keras_functions.moving import dstack as dstack
-from mirrored.keras_functions.moving import extract_sequences as extract_sequences
-from mirrored.keras_functions.moving import flip as flip
-from mirrored.keras_functions.moving import fliplr as fliplr
-from mirrored.keras_functions.moving import flipud as flipud
-from mirrored.keras_functions.moving import hsplit as hsplit
-from mirrored.keras_functions.moving import hstack as hstack
-from mirrored.keras_functions.moving import moveaxis as moveaxis
-from mirrored.keras_functions.moving import pad as pad
-from mirrored.keras_functions.moving import repeat as repeat
-from mirrored.keras_functions.moving import roll as roll
-from mirrored.keras_functions.moving import rot90 as rot90
-from mirrored.keras_functions.moving import split as split
-from mirrored.keras_functions.moving import tile as tile
-from mirrored.keras_functions.moving import unstack as unstack
-from mirrored.keras_functions.moving import vsplit as vsplit
-from mirrored.keras_functions.moving import vstack as vstack
-from mirrored.keras_functions.normalizing import batch_normalization as batch_normalization
-from mirrored.keras_functions.normalizing import binary_crossentropy as binary_crossentropy
-from mirrored.keras_functions.normalizing import (
-    categorical_crossentropy as categorical_crossentropy,
-)
-from mirrored.keras_functions.normalizing import layer_normalization as layer_normalization
-from mirrored.keras_functions.normalizing import moments as moments
-from mirrored.keras_functions.normalizing import normalize as normalize
-from mirrored.keras_functions.normalizing import rms_normalization as rms_normalization
-from mirrored.keras_functions.normalizing import (
-    sparse_categorical_crossentropy as sparse_categorical_crossentropy,
-)
-from mirrored.keras_functions.ordering import argpartition as argpartition
-from mirrored.keras_functions.ordering import argsort as argsort
-from mirrored.keras_functions.ordering import digitize as digitize
-from mirrored.keras_functions.ordering import in_top_k as in_top_k
-from mirrored.keras_functions.ordering import median as median
-from mirrored.keras_functions.ordering import nanmedian as nanmedian
-from mirrored.keras_functions.ordering import nanpercentile as nanpercentile
-from mirrored.keras_functions.ordering import nanquantile as nanquantile
-from mirrored.keras_functions.ordering import percentile as percentile
-from mirrored.keras_functions.ordering import quantile as quantile
-from mirrored.keras_functions.ordering import searchsorted as searchsorted
-from mirrored.keras_functions.ordering import sort as sort
-from mirrored.keras_functions.ordering import top_k as top_k
-from mirrored.keras_functions.pairs import add as add
-from mirrored.keras_functions.pairs import divide as divide
-from mirrored.keras_functions.pairs import equal as equal
-from mirrored.keras_functions.pairs import floor_divide as floor_divide
-from mirrored.keras_functions.pairs import greater as greater
-from mirrored.keras_functions.pairs import greater_equal as greater_equal
-from mirrored.keras_functions.pairs import less as less
-from mirrored.keras_functions.pairs import less_equal as less_equal
-from mirrored.keras_functions.pairs import logical_and as logical_and
-from mirrored.keras_functions.pairs import logical_or as logical_or
-from mirrored.keras_functions.pairs import logical_xor as logical_xor
-from mirrored.keras_functions.pairs import matmul as matmul
-from mirrored.keras_functions.pairs import maximum as maximum
-from mirrored.keras_functions.pairs import minimum as minimum
-from mirrored.keras_functions.pairs import mod as mod
-from mirrored.keras_functions.pairs import multiply as multiply
-from mirrored.keras_functions.pairs import not_equal as not_equal
-from mirrored.keras_functions.pairs import power as power
-from mirrored.keras_functions.pairs import subtract as subtract
-from mirrored.keras_functions.pairs import true_divide as true_divide
-from mirrored.keras_functions.pairs import where as where
-from mirrored.keras_functions.products import cdist as cdist
-from mirrored.keras_functions.products import correlate as correlate
-from mirrored.keras_functions.products import cross as cross
-from mirrored.keras_functions.products import dot as dot
-from mirrored.keras_functions.products import einsum as einsum
-from mirrored.keras_functions.products import inner as inner
-from mirrored.keras_functions.products import kron as kron
-from mirrored.keras_functions.products import outer as outer
-from mirrored.keras_functions.products import tensordot as tensordot
-from mirrored.keras_functions.products import vdot as vdot
-from mirrored.keras_functions.rearranging import rearrange as rearrange
-from mirrored.keras_functions.reductions import all as all
-from mirrored.keras_functions.reductions import amax as amax
-from mirrored.keras_functions.reductions import amin as amin
-from mirrored.keras_functions.reductions import any as any
-from mirrored.keras_functions.reductions import argmax as argmax
-from mirrored.keras_functions.reductions import argmin as argmin
-from mirrored.keras_functions.reductions import logsumexp as logsumexp
-from mirrored.keras_functions.reductions import max as max
-from mirrored.keras_functions.reductions import mean as mean
-from mirrored.keras_functions.reductions import min as min
-from mirrored.keras_functions.reductions import prod as prod
-from mirrored.keras_functions.reductions import std as std
-from mirrored.keras_functions.reductions import sum as sum
-from mirrored.keras_functions.reductions import var as var
-from mirrored.keras_functions.shapes import arange as arange
-from mirrored.keras_functions.shapes import cast as cast
-from mirrored.keras_functions.shapes import concatenate as concatenate
-from mirrored.keras_functions.shapes import convert_to_numpy as convert_to_numpy
-from mirrored.keras_functions.shapes import convert_to_tensor as convert_to_tensor
-from mirrored.keras_functions.shapes import expand_dims as expand_dims
-from mirrored.keras_functions.shapes import full as full
-from mirrored.keras_functions.shapes import ndim as ndim
-from mirrored.keras_functions.shapes import ones as ones
-from mirrored.keras_functions.shapes import ones_like as ones_like
-from mirrored.keras_functions.shapes import ravel as ravel
-from mirrored.keras_functions.shapes import reshape as reshape
-from mirrored.keras_functions.shapes import shape as shape
-from mirrored.keras_functions.shapes import size as size
-from mirrored.keras_functions.shapes import squeeze as squeeze
-from mirrored.keras_functions.shapes import stack as stack
-from mirrored.keras_functions.shapes import swapaxes as swapaxes
-from mirrored.keras_functions.shapes import transpose as transpose
-from mirrored.keras_functions.shapes import zeros as zeros
-from mirrored.keras_functions.shapes import zeros_like as zeros_like
-from mirrored.keras_functions.spacing import geomspace as geomspace
-from mirrored.keras_functions.spacing import linspace as linspace
-from mirrored.keras_functions.spacing import logspace as logspace
-from mirrored.keras_functions.spacing import meshgrid as meshgrid
-from mirrored.keras_functions.statistics import average as average
-from mirrored.keras_functions.statistics import corrcoef as corrcoef
-from mirrored.keras_functions.statistics import cumprod as cumprod
-from mirrored.keras_functions.statistics import cumsum as cumsum
-from mirrored.keras_functions.statistics import diff as diff
-from mirrored.keras_functions.statistics import nanargmax as nanargmax
-from mirrored.keras_functions.statistics import nanargmin as nanargmin
-from mirrored.keras_functions.statistics import nancumprod as nancumprod
-from mirrored.keras_functions.statistics import nancumsum as nancumsum
-from mirrored.keras_functions.statistics import nanmax as nanmax
-from mirrored.keras_functions.statistics import nanmean as nanmean
-from mirrored.keras_functions.statistics import nanmin as nanmin
-from mirrored.keras_functions.statistics import nanprod as nanprod
-from mirrored.keras_functions.statistics import nanstd as nanstd
-from mirrored.keras_functions.statistics import nansum as nansum
-from mirrored.keras_functions.statistics import nanvar as nanvar
-from mirrored.keras_functions.statistics import ptp as ptp
-from mirrored.keras_functions.statistics import trapezoid as trapezoid
-from mirrored.keras_functions.units import angle as angle
-from mirrored.keras_functions.units import arccos as arccos
-from mirrored.keras_functions.units import arccosh as arccosh
-from mirrored.keras_functions.units import arcsin as arcsin
-from mirrored.keras_functions.units import arcsinh as arcsinh
-from mirrored.keras_functions.units import arctan as arctan
-from mirrored.keras_functions.units import arctanh as arctanh
-from mirrored.keras_functions.units import cbrt as cbrt
-from mirrored.keras_functions.units import ceil as ceil
-from mirrored.keras_functions.units import conj as conj
-from mirrored.keras_functions.units import conjugate as conjugate
-from mirrored.keras_functions.units import copy as copy
-from mirrored.keras_functions.units import cos as cos
-from mirrored.keras_functions.units import cosh as cosh
-from mirrored.keras_functions.units import deg2rad as deg2rad
-from mirrored.keras_functions.units import erf as erf
-from mirrored.keras_functions.units import erfc as erfc
-from mirrored.keras_functions.units import erfinv as erfinv
-from mirrored.keras_functions.units import exp as exp
-from mirrored.keras_functions.units import exp2 as exp2
-from mirrored.keras_functions.units import expm1 as expm1
-from mirrored.keras_functions.units import fabs as fabs
-from mirrored.keras_functions.units import floor as floor
-from mirrored.keras_functions.units import imag as imag
-from mirrored.keras_functions.units import isneginf as isneginf
-from mirrored.keras_functions.units import isposinf as isposinf
-from mirrored.keras_functions.units import isreal as isreal
-from mirrored.keras_functions.units import log as log
-from mirrored.keras_functions.units import log1p as log1p
-from mirrored.keras_functions.units import log2 as log2
-from mirrored.keras_functions.units import log10 as log10
-from mirrored.keras_functions.units import rad2deg as rad2deg
-from mirrored.keras_functions.units import real as real
-from mirrored.keras_functions.units import signbit as signbit
-from mirrored.keras_functions.units import sin as sin
-from mirrored.keras_functions.units import sinc as sinc
-from mirrored.keras_functions.units import sinh as sinh
-from mirrored.keras_functions.units import sqrt as sqrt
-from mirrored.keras_functions.units import tan as tan
-from mirrored.keras_functions.units import tanh as tanh
-from mirrored.keras_functions.units import trunc as trunc
-from mirrored.keras_functions.windows import bartlett as bartlett
-from mirrored.keras_functions.windows import blackman as blackman
-from mirrored.keras_functions.windows import hamming as hamming
-from mirrored.keras_functions.windows import hanning as hanning
-from mirrored.keras_functions.windows import kaiser as kaiser
-from mirrored.layers.activations import sigmoid as sigmoid
-from mirrored.layers.nonlinearities import celu as celu
-from mirrored.layers.nonlinearities import elu as elu
-from mirrored.layers.nonlinearities import hard_sigmoid as hard_sigmoid
-from mirrored.layers.nonlinearities import hard_silu as hard_silu
-from mirrored.layers.nonlinearities import hard_swish as hard_swish
-from mirrored.layers.nonlinearities import hard_tanh as hard_tanh
-from mirrored.layers.nonlinearities import leaky_relu as leaky_relu
-from mirrored.layers.nonlinearities import log_sigmoid as log_sigmoid
-from mirrored.layers.nonlinearities import relu6 as relu6
-from mirrored.layers.nonlinearities import selu as selu
-from mirrored.layers.nonlinearities import silu as silu
-from mirrored.layers.nonlinearities import softsign as softsign
-from mirrored.layers.nonlinearities import swish as swish
-from mirrored.layers.sparse_nonlinearities import glu as glu
-from mirrored.layers.sparse_nonlinearities import hard_shrink as hard_shrink
-from mirrored.layers.sparse_nonlinearities import soft_shrink as soft_shrink
-from mirrored.layers.sparse_nonlinearities import sparse_plus as sparse_plus
-from mirrored.layers.sparse_nonlinearities import sparse_sigmoid as sparse_sigmoid
-from mirrored.layers.sparse_nonlinearities import sparsemax as sparsemax
-from mirrored.layers.sparse_nonlinearities import squareplus as squareplus
-from mirrored.layers.sparse_nonlinearities import tanh_shrink as tanh_shrink
-from mirrored.layers.sparse_nonlinearities import threshold as threshold
 
-if _TYPE_CHECKING:
-    from mirrored.keras.ops import linalg as linalg
-    from mirrored.keras.ops import nn as nn
-    from mirrored.keras.ops import numpy as numpy
-
-_public_module("tf.keras.ops", __name__, {"mirrored.keras.ops": "linalg nn numpy"})
+_public_module(
+    "tf.keras.ops",
+    __name__,
+    {
+        "mirrored.keras.ops": "linalg nn numpy",
+        "mirrored.keras_functions.arithmetic": """
+            allclose arctan2 divide_no_nan fmax fmin fmod heaviside hypot isclose ldexp
+            logaddexp logaddexp2 nan_to_num nextafter psnr saturate_cast
+        """,
+        "mirrored.keras_functions.attention": "dot_product_attention",
+        "mirrored.keras_functions.control": """
+            associative_scan cond custom_gradient dtype fori_loop jvp map scan switch
+            vectorized_map while_loop
+        """,
+        "mirrored.keras_functions.counting": """
+            bincount count_nonzero histogram segment_max segment_min segment_prod
+            segment_sum unique
+        """,
+        "mirrored.keras_functions.elements": """
+            abs absolute clip gelu is_tensor isfinite isinf isnan log_softmax
+            logical_not negative one_hot reciprocal relu round rsqrt sign softmax
+            softplus square stop_gradient
+        """,
+        "mirrored.keras_functions.indexing": """
+            get_item isin multi_hot nonzero scatter scatter_update select slice
+            slice_update take take_along_axis unravel_index
+        """,
+        "mirrored.keras_functions.making": """
+            array diag diagflat diagonal empty empty_like eye full_like identity trace
+            tri tril triu vander
+        """,
+        "mirrored.keras_functions.matrices": """
+            cholesky cholesky_inverse det eigh inv logdet lstsq matrix_rank norm pinv qr
+            slogdet solve solve_triangular svd
+        """,
+        "mirrored.keras_functions.moving": """
+            append array_split broadcast_to dsplit dstack extract_sequences flip fliplr
+            flipud hsplit hstack moveaxis pad repeat roll rot90 split tile unstack
+            vsplit vstack
+        """,
+        "mirrored.keras_functions.normalizing": """
+            batch_normalization binary_crossentropy categorical_crossentropy
+            layer_normalization moments normalize rms_normalization
+            sparse_categorical_crossentropy
+        """,
+        "mirrored.keras_functions.ordering": """
+            argpartition argsort digitize in_top_k median nanmedian nanpercentile
+            nanquantile percentile quantile searchsorted sort top_k
+        """,
+        "mirrored.keras_functions.pairs": """
+            add divide equal floor_divide greater greater_equal less less_equal
+            logical_and logical_or logical_xor matmul maximum minimum mod multiply
+            not_equal power subtract true_divide where
+        """,
+        "mirrored.keras_functions.products": """
+            cdist correlate cross dot einsum inner kron outer tensordot vdot
+        """,
+        "mirrored.keras_functions.rearranging": "rearrange",
+        "mirrored.keras_functions.reductions": """
+            all amax amin any argmax argmin logsumexp max mean min prod std sum var
+        """,
+        "mirrored.keras_functions.shapes": """
+            arange cast concatenate convert_to_numpy convert_to_tensor expand_dims full
+            ndim ones ones_like ravel reshape shape size squeeze stack swapaxes
+            transpose zeros zeros_like
+        """,
+        "mirrored.keras_functions.spacing": "geomspace linspace logspace meshgrid",
+        "mirrored.keras_functions.statistics": """
+            average corrcoef cumprod cumsum diff nanargmax nanargmin nancumprod
+            nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp trapezoid
+        """,
+        "mirrored.keras_functions.units": """
+            angle arccos arccosh arcsin arcsinh arctan arctanh cbrt ceil conj conjugate
+            copy cos cosh deg2rad erf erfc erfinv exp exp2 expm1 fabs floor imag
+            isneginf isposinf isreal log log10 log1p log2 rad2deg real signbit sin sinc
+            sinh sqrt tan tanh trunc
+        """,
+        "mirrored.keras_functions.windows": "bartlett blackman hamming hanning kaiser",
+        "mirrored.layers.activations": "sigmoid",
+        "mirrored.layers.nonlinearities": """
+            celu elu hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu log_sigmoid
+            relu6 selu silu softsign swish
+        """,
+        "mirrored.layers.sparse_nonlinearities": """
+            glu hard_shrink soft_shrink sparse_plus sparse_sigmoid sparsemax squareplus
+            tanh_shrink threshold
+        """,
+    },
+)

@@ -3,7 +3,13 @@
 Here is what every `fit` has; `mirrored.keras.callbacks` has them all.
 """
 
-from mirrored.training.callbacks.callback import Callback as Callback
-from mirrored.training.callbacks.callback import Logs as Logs
-from mirrored.training.callbacks.callback_list import CallbackList as CallbackList
-from mirrored.training.callbacks.history import History as History
+from mirrored._late import late_module as _late_module
+
+_late_module(
+    __name__,
+    {
+        "mirrored.training.callbacks.callback": "Callback Logs",
+        "mirrored.training.callbacks.callback_list": "CallbackList",
+        "mirrored.training.callbacks.history": "History",
+    },
+)

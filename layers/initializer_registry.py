@@ -1,0 +1,104 @@
+"""Initializers by name: `get`, `serialize` and `deserialize`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.layers.identifiers import resolve, spelt
+from mirrored.ops import Tensor
+from mirrored.ops.conversion import is_tensor
+from mirrored.ops.spec import Shape
+from mirrored.serialization.configured import LateClasses, deserialized, serialized
+
+Filling = Callable[..., Tensor]  # What an initializer is to a layer.
+
+# Each with its names beside its own and that in snake case.
+_INITIALIZERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Initializer", "Constant", "TruncatedNormal", "VarianceScaling"), ()),
+    **dict.fromkeys(("GlorotNormal", "GlorotUniform", "HeNormal", "HeUniform"), ()),
+    **dict.fromkeys(("LecunNormal", "LecunUniform"), ()),
+    "Identity": ("IdentityInitializer",),
+    "Ones": ("one",),
+    "Orthogonal": ("OrthogonalInitializer",),
+    "RandomNormal": ("normal",),
+    "RandomUniform": ("uniform",),
+    "Zeros": ("zero",),
+}
+_NAMES = LateClasses("mirrored.layers.initializers", spelt(_INITIALIZERS))
+
+
+@explained
+def get(identifier: object) -> Filling | None:
+    """Return the initializer that ``identifier`` stands for, None for None.
+
+    Args:
+        identifier: A name, such as ``"glorot_uniform"`` or ``"GlorotUniform"``, a class, a
+            callable ``initializer(shape, dtype=None)``, the values themselves as a tensor or a
+            NumPy array, or a name and arguments: ``{"class_name": ..., "config": ...}``.
+
+    Raises:
+        ValueError: There is no initializer of that name.
+        TypeError: It does not take these arguments.
+
+    Example:
+        >>> type(get("he_normal")).__name__
+        'HeNormal'
+        >>> get({"class_name": "Constant", "config": {"value": 2.0}})((2,)).numpy().tolist()
+        [2.0, 2.0]
+    """
+    if identifier is None:
+        return None
+    if is_tensor(identifier) or isinstance(identifier, np.ndarray | np.generic):
+        return _values(identifier)
+    if isinstance(identifier, str):  # One of the user's own too, where a scope says so.
+        found = deserialized({"class_name": identifier, "config": {}}, _NAMES)
+        identifier = identifier if isinstance(found, str) else found
+    filling: Filling = resolve("initializer", identifier, _NAMES)
+    return filling
+
+
+def serialize(initializer: Any) -> Any:
+    """Return the configuration of an initializer.
+
+    Args:
+        initializer: The initializer.
+
+    Example:
+        >>> from mirrored.layers.initializers import Constant
+        >>> serialize(Constant(2.0))["config"]
+        {'value': 2.0}
+    """
+    return serialized(initializer)
+
+
+@explained
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the initializer that a configuration describes.
+
+    Args:
+        config: What `serialize` returned, or a name.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Example:
+        >>> from mirrored.layers.initializers import Constant
+        >>> deserialize(serialize(Constant(2.0)))((2,)).numpy().tolist()
+        [2.0, 2.0]
+    """
+    return deserialized(config, _NAMES, custom_objects)
+
+
+def _values(values: Any) -> Filling:
+    """Return the initializer of a weight whose values are given."""
+
+    def fill(shape: Shape, dtype: Any = None) -> Tensor:
+        if tuple(shape) != tuple(values.shape):
+            raise ValueError(
+                f"Expected `shape` to be {tuple(values.shape)} for direct tensor as initializer. "
+                f"Received shape={shape}"
+            )
+        return ops.cast(values, ops.floatx() if dtype is None else dtype)
+
+    return fill

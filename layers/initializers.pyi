@@ -1,0 +1,22 @@
+# Written by tests/support/stubs.py from the table in initializers.py; do not edit it.
+from mirrored._absent import public_module as _public_module
+from mirrored.layers.starting_values import Constant as Constant
+from mirrored.layers.initializer_registry import Filling as Filling
+from mirrored.layers.variance_scaling import GlorotNormal as GlorotNormal
+from mirrored.layers.variance_scaling import GlorotUniform as GlorotUniform
+from mirrored.layers.variance_scaling import HeNormal as HeNormal
+from mirrored.layers.variance_scaling import HeUniform as HeUniform
+from mirrored.layers.starting_values import Identity as Identity
+from mirrored.layers.starting_values import Initializer as Initializer
+from mirrored.layers.variance_scaling import LecunNormal as LecunNormal
+from mirrored.layers.variance_scaling import LecunUniform as LecunUniform
+from mirrored.layers.starting_values import Ones as Ones
+from mirrored.layers.orthogonal import Orthogonal as Orthogonal
+from mirrored.layers.starting_values import RandomNormal as RandomNormal
+from mirrored.layers.starting_values import RandomUniform as RandomUniform
+from mirrored.layers.starting_values import TruncatedNormal as TruncatedNormal
+from mirrored.layers.variance_scaling import VarianceScaling as VarianceScaling
+from mirrored.layers.starting_values import Zeros as Zeros
+from mirrored.layers.initializer_registry import deserialize as deserialize
+from mirrored.layers.initializer_registry import get as get
+from mirrored.layers.initializer_registry import serialize as serialize

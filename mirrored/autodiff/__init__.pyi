@@ -1,0 +1,3 @@
+# Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
+from mirrored._absent import public_module as _public_module
+from mirrored.autodiff.tape import GradientTape as GradientTape

@@ -1,0 +1,20 @@
+# Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
+from mirrored._absent import public_module as _public_module
+from mirrored.devices import LogicalDevice as LogicalDevice
+from mirrored.devices import LogicalDeviceConfiguration as LogicalDeviceConfiguration
+from mirrored.devices import PhysicalDevice as PhysicalDevice
+from mirrored.config import experimental as experimental
+from mirrored.program import functions_run_eagerly as _functions_run_eagerly
+experimental_functions_run_eagerly = _functions_run_eagerly
+from mirrored.program import run_functions_eagerly as _run_functions_eagerly
+experimental_run_functions_eagerly = _run_functions_eagerly
+from mirrored.program import functions_run_eagerly as functions_run_eagerly
+from mirrored.devices import get_logical_device_configuration as get_logical_device_configuration
+from mirrored.devices import get_soft_device_placement as get_soft_device_placement
+from mirrored.devices import get_visible_devices as get_visible_devices
+from mirrored.devices import list_logical_devices as list_logical_devices
+from mirrored.devices import list_physical_devices as list_physical_devices
+from mirrored.program import run_functions_eagerly as run_functions_eagerly
+from mirrored.devices import set_logical_device_configuration as set_logical_device_configuration
+from mirrored.devices import set_soft_device_placement as set_soft_device_placement
+from mirrored.devices import set_visible_devices as set_visible_devices

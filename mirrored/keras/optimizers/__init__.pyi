@@ -1,0 +1,24 @@
+# Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
+from mirrored._absent import public_module as _public_module
+from mirrored.optim import Adadelta as Adadelta
+from mirrored.optim import Adafactor as Adafactor
+from mirrored.optim import Adagrad as Adagrad
+from mirrored.optim import Adam as Adam
+from mirrored.optim import AdamW as AdamW
+from mirrored.optim import Adamax as Adamax
+from mirrored.optim import Ftrl as Ftrl
+from mirrored.optim import Lamb as Lamb
+from mirrored.optim import Lion as Lion
+from mirrored.optim import LossScaleOptimizer as LossScaleOptimizer
+from mirrored.optim import MultiOptimizer as MultiOptimizer
+from mirrored.optim import Muon as Muon
+from mirrored.optim import Nadam as Nadam
+from mirrored.optim import Optimizer as Optimizer
+from mirrored.optim import OptimizerMap as OptimizerMap
+from mirrored.optim import RMSprop as RMSprop
+from mirrored.optim import SGD as SGD
+from mirrored.optim import ScheduleFreeAdamW as ScheduleFreeAdamW
+from mirrored.optim import deserialize as deserialize
+from mirrored.optim import get as get
+from mirrored.keras.optimizers import schedules as schedules
+from mirrored.optim import serialize as serialize
