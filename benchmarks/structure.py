@@ -1,54 +1,102 @@
-"""What a reader has to read: files, lines, and what a first and a second `fit` call.
+"""How much there is to read, and how much Python a `fit` runs: figures, and a limit for each.
 
-`python -m benchmarks.structure` prints the figures that docs/architecture.md has. They depend on
-the code, and hardly on the machine. That files make no circles, `lint-imports` holds.
+`python -m benchmarks.structure` prints them next to the limits in pyproject.toml, and ends with
+status 1 where one is exceeded. They depend on the code, and hardly on the machine.
 """
 
 import argparse
 import ast
+import functools
 import io
+import re
 import sys
 import threading
 import tokenize
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 _LIBRARY = ("mirrored", "layers", "optim")
 _TESTS = ("tests",)
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+# Words that hide what a name is of.
+PRIVATE_WORDS = frozenset(("each", "found", "given", "made", "told"))
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the figures next to their limits."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", type=int, default=4, help="simulated GPUs (default 4)")
     options = parser.parse_args()
-    for name, folders in (("library", _LIBRARY), ("tests", _TESTS)):
-        sources = list(_sources(folders))
-        code, docstrings = map(sum, zip(*(count_lines(each) for each in sources), strict=True))
-        print(f"{name}: {len(sources)} files, {code} lines of code, {docstrings} of docstrings")
-    for which, calls in zip(("first", "second"), fits(options.gpus), strict=True):
-        files = {file for file, _ in calls}
-        print(
-            f"{which} fit of a step, {options.gpus} GPUs: {sum(calls.values())} Python calls of "
-            f"{len(calls)} functions in {len(files)} files"
+    _print_packages()
+    figures = figures_of(options.gpus)
+    limits = limits_of(ROOT / "pyproject.toml")
+    print(f"\n{'figure':<28}{'now':>9}{'limit':>9}{'change':>9}")
+    for name, value in figures.items():
+        limit = limits[name]
+        print(f"{name:<28}{value:>9}{limit:>9}{value - limit:>+9}")
+    exceeded = [name for name, value in figures.items() if value > limits[name]]
+    if exceeded:
+        sys.exit(
+            f"{', '.join(exceeded)}: more than pyproject.toml allows. Make the change smaller, or "
+            "take something else away."
         )
 
 
-def _sources(folders: Iterable[str]) -> Iterable[Path]:
+def figures_of(gpus: int) -> dict[str, int]:
+    """Return all figures that have a limit, by name.
+
+    Args:
+        gpus: How many simulated GPUs the fits run on.
+    """
+    library, tests = list(sources(_LIBRARY)), list(sources(_TESTS))
+    first, second = fits(gpus)
+    return {
+        "library code lines": sum(count_lines(path)[0] for path in library),
+        "library files": len(library),
+        "test code lines": sum(count_lines(path)[0] for path in tests),
+        "private words": sum(len(private_words(path)) for path in library),
+        "calls of a first fit": first.calls.total(),
+        "calls of a second fit": second.calls.total(),
+        "calls upward in a first fit": first.upward,
+    }
+
+
+def limits_of(pyproject: Path) -> dict[str, int]:
+    """Return the limits of the figures, by their names."""
+    limits = tomllib.loads(pyproject.read_text())["tool"]["mirrored"]["limits"]
+    return {name.replace("-", " "): limit for name, limit in limits.items()}
+
+
+def sources(folders: Iterable[str]) -> Iterator[Path]:
+    """Yield the Python files in some folders of the repository, each once."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if not any(parent.is_symlink() for parent in path.parents):
                 yield path
 
 
-# ---------------------------------------------------------------------------- lines
+def _print_packages() -> None:
+    rows: dict[str, list[int]] = {}
+    for path in (*sources(_LIBRARY), *sources(_TESTS)):
+        parts = path.relative_to(ROOT).parts
+        package = "/".join(parts[: 2 if parts[0] == "mirrored" and len(parts) > 2 else 1])
+        row = rows.setdefault(package, [0, 0, 0])
+        for index, count in enumerate((*count_lines(path), 1)):
+            row[index] += count
+    print(f"{'package':<28}{'code':>9}{'docs':>9}{'files':>9}")
+    for package, row in rows.items():
+        print(f"{package:<28}" + "".join(f"{count:>9}" for count in row))
 
 
+# ---------------------------------------------------------------------------- lines and words
+
+
+@functools.cache
 def count_lines(path: Path) -> tuple[int, int]:
     """Return how many lines of a file have code, and how many are of docstrings."""
     text = path.read_text()
@@ -65,11 +113,39 @@ def count_lines(path: Path) -> tuple[int, int]:
     return len(lines - documented), len(documented)
 
 
+def private_words(path: Path) -> list[str]:
+    """Return the identifiers of a file, its own name included, that are one of `PRIVATE_WORDS`.
+
+    An identifier counts wherever it is bound: as a variable, an argument, a function or a class.
+    """
+    bound = [path.stem]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.append(node.id)
+        elif isinstance(node, ast.arg):
+            bound.append(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.append(node.name)
+    return [name for name in bound if name.strip("_") in PRIVATE_WORDS]
+
+
 # ---------------------------------------------------------------------------- calls
 
 
-def fits(gpus: int) -> list[Counter[tuple[str, str]]]:
-    """Return how often each function of the library is called by a first and by a second `fit`."""
+class Fit(NamedTuple):
+    """What a `fit` called.
+
+    Attributes:
+        calls: How often each function of the library was called, by its file and name.
+        upward: How often a package called one above it, up to the first product of matrices.
+    """
+
+    calls: Counter[tuple[str, str]]
+    upward: int
+
+
+def fits(gpus: int) -> list[Fit]:
+    """Return what a first and a second `fit` call, of a step of one layer."""
     import numpy as np
 
     import mirrored as mr
@@ -82,16 +158,40 @@ def fits(gpus: int) -> list[Counter[tuple[str, str]]]:
     return [_calls(lambda: model.fit(x, x, batch_size=64, verbose=0)) for _ in range(2)]
 
 
-def _calls(work: Callable[[], Any]) -> Counter[tuple[str, str]]:
+def packages() -> list[str]:
+    """Return the packages from the lowest to the highest, as docs/architecture.md has them."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \|", page.partition("\n## One batch")[0], re.MULTILINE)
+    names = [re.findall(r"`(?:mirrored/)?(\w+)(?:/|\.py)?`", row) for row in rows]
+    return [name for row in names for name in row]
+
+
+def _calls(work: Callable[[], Any]) -> Fit:
     import mirrored
+    from mirrored.ops.op import OPS
 
     calls: Counter[tuple[str, str]] = Counter()
     package = f"{Path(mirrored.__file__).parent}/"
+    heights = {name: height for height, name in enumerate(packages())}
+    product = getattr(OPS["MatMul"].kernel, "__code__", None)
+    upward, before_product = 0, True
+
+    def height(code: CodeType) -> int | None:
+        if not code.co_filename.startswith(package):
+            return None
+        top = code.co_filename.removeprefix(package).partition("/")[0].removesuffix(".py")
+        return heights.get(top)
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(package):
-            code = frame.f_code
-            calls[str(Path(code.co_filename)), code.co_qualname] += 1
+        nonlocal upward, before_product
+        if event != "call" or not frame.f_code.co_filename.startswith(package):
+            return
+        code = frame.f_code
+        calls[str(Path(code.co_filename)), code.co_qualname] += 1
+        before_product = before_product and code is not product
+        if before_product and frame.f_back is not None:
+            caller, called = height(frame.f_back.f_code), height(code)
+            upward += caller is not None and called is not None and called > caller
 
     threading.setprofile(note)  # Replicas have threads, which take turns.
     sys.setprofile(note)
@@ -100,7 +200,7 @@ def _calls(work: Callable[[], Any]) -> Counter[tuple[str, str]]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return calls
+    return Fit(calls, upward)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from benchmarks.structure import count_lines, fits
+import pytest
+
+from benchmarks import structure
+from benchmarks.structure import count_lines, fits, packages, private_words
 
 TEXT = '''"""A module,
 in two lines."""
@@ -29,5 +32,45 @@ def test_lines_of_code_and_of_docstrings(tmp_path: Path) -> None:
 
 def test_a_second_fit_is_a_fraction_of_the_first() -> None:
     first, second = fits(2)
-    assert 0 < second.total() < first.total() / 3
-    assert any(name == "fit" for _, name in second)
+    assert 0 < second.calls.total() < first.calls.total() / 3
+    assert any(name == "fit" for _, name in second.calls)
+    assert first.upward > 0
+    assert second.upward > 0
+
+
+def test_names_that_hide_their_noun(tmp_path: Path) -> None:
+    path = tmp_path / "made.py"
+    path.write_text(
+        "def told(_given): return [each for each in (found := _given)]\nlayer = each = 1\n"
+    )
+    assert sorted(private_words(path)) == ["_given", "each", "each", "found", "made", "told"]
+
+
+def test_packages_are_those_of_the_architecture() -> None:
+    names = packages()
+    assert names[0] == "errors"
+    assert names.index("ops") < names.index("layers") < names.index("training")
+
+
+@pytest.mark.parametrize(("lines", "status"), [(10, None), (11, "library code lines: more")])
+def test_more_than_the_limit_ends_with_an_error(
+    lines: int,
+    status: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["structure"])
+    monkeypatch.setattr(structure, "figures_of", lambda _: {"library code lines": lines})
+    monkeypatch.setattr(structure, "limits_of", lambda _: {"library code lines": 10})
+    if status is None:
+        structure.main()
+    else:
+        with pytest.raises(SystemExit, match=status):
+            structure.main()
+    assert f"{lines - 10:+}" in capsys.readouterr().out
+
+
+def test_every_figure_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = structure.limits_of(structure.ROOT / "pyproject.toml")
+    monkeypatch.setattr(structure, "sources", lambda _: iter(()))  # Counting takes long.
+    assert limits.keys() == structure.figures_of(1).keys()
