@@ -12,6 +12,7 @@ bfloat16: _DType
 compat: _typing.Any
 from mirrored.ops import Assert as Assert
 from mirrored.autodiff import GradientTape as GradientTape
+from mirrored.compat.v1.graph import Graph as Graph
 from mirrored.ops import IndexedSlices as IndexedSlices
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
 from mirrored.training import Model as Model
