@@ -1,7 +1,5 @@
 """TensorFlow 1's programs: `import mirrored.compat.v1 as tf`."""
 
-import typing as _typing
-
 from mirrored._late import late_module as _late_module
 
 _late_module(__name__, {"mirrored.compat": "v1"})

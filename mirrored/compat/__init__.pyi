@@ -1,4 +1,3 @@
 # Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
-import typing as _typing
 from mirrored._late import late_module as _late_module
 from mirrored.compat import v1 as v1
