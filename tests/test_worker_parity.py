@@ -73,8 +73,8 @@ def test_workers_equal_one_replica(two_workers: dict[str, list[Any]]) -> None:
     [
         ((4,), len(SIZES), ()),
         ((1, 2, 1), None, ()),
-        ((2, 2), None, WAYS),
-        ((1, 1, 1, 1), len(SIZES), WAYS),
+        ((2, 2), len(SIZES), WAYS),
+        ((1, 1, 1, 1), len(SIZES), SOME_WAYS),
     ],
     ids=["4", "1 2 1", "2 2", "1 1 1 1"],
 )
@@ -106,7 +106,7 @@ def check_layout(
 @needs_mpi
 @pytest.mark.slow
 def test_sums_beside_a_step_change_no_bits(tmp_path: Path) -> None:
-    given = cases(), ["own step", "loop"]
+    given = cases()[::3], ["own step", "loop"]  # With every optimizer, loss and way to clip.
     (found,) = launch([("meanwhile", given)], (1, 2, 1), tmp_path, hosts="a,b")
     for at_the_end, beside in found:
         for before, after in zip(at_the_end[0], beside[0], strict=True):

@@ -171,14 +171,14 @@ def test_replicas_and_recordings_agree(graph: Graph, simulate: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(200)
+@settings(100)
 @hypothesis.given(graph=graphs)
 def test_many_models_are_their_calls(graph: Graph) -> None:
     check_a_model_is_its_calls(graph)
 
 
 @pytest.mark.slow
-@settings(60)
+@settings(30)
 @hypothesis.given(graph=graphs)
 def test_many_agree_on_replicas(graph: Graph, simulate: Any) -> None:
     check_replicas(graph, simulate)
