@@ -105,11 +105,12 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
 
         Args:
             tensors: An array, or a tuple or dict of arrays of one first size. A list is an array.
+                Strings, as of names of files, become elements that functions are called with.
             name: Accepted for compatibility.
 
         Raises:
             ValueError: A part is a scalar, or first sizes differ.
-            TypeError: A part does not hold numbers.
+            TypeError: A part holds neither numbers nor strings.
 
         Example:
             >>> import mirrored as mr
@@ -128,7 +129,7 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
             name: Accepted for compatibility.
 
         Raises:
-            TypeError: A part does not hold numbers.
+            TypeError: A part holds neither numbers nor strings.
 
         Example:
             >>> import mirrored as mr

@@ -17,7 +17,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor, transfer
 from mirrored.ops.conversion import adopt, is_tensor, to_array
 from mirrored.ops.hooks import graph_scope, only, recorded_by
-from mirrored.ops.strings import StringTensor
+from mirrored.ops.strings import StringTensor, strings_in
 
 Element = Any  # An array, a dataset, or a tuple or dict of elements.
 Elements = Generator[Element, None, None]  # `close` ends what works for it, threads included.
@@ -61,7 +61,7 @@ def to_element(value: Any, what: str) -> Element:
         what: What errors call it.
 
     Raises:
-        TypeError: A part is none of numbers that tensors can have, or None.
+        TypeError: A part holds neither numbers that tensors can have nor strings, or is None.
         ValueError: It has no parts, or rows that differ in length.
     """
     if isinstance(value, dict):
@@ -76,6 +76,9 @@ def to_element(value: Any, what: str) -> Element:
     try:
         return to_leaf(value)
     except (TypeError, ValueError) as error:
+        strings = strings_in(value) if isinstance(error, TypeError) else None
+        if strings is not None:
+            return strings
         kinds = (InvalidArgumentError, TypeError, ValueError)
         kind = next(each for each in kinds if isinstance(error, each))
         raise kind(f"{what} is no array of numbers. {error}") from error

@@ -92,6 +92,16 @@ def _bytes_of(value: Any) -> NDArray[Any]:
     return made
 
 
+def strings_in(value: Any) -> NDArray[Any] | None:
+    """Return text and bytes as a read-only array of bytes objects; None where it is no strings."""
+    parts: NDArray[Any] = np.asarray(value, object)
+    if not parts.size or not all(isinstance(part, str | bytes) for part in parts.flat):
+        return None
+    strings = _bytes_of(parts)
+    strings.flags.writeable = False
+    return strings
+
+
 def as_strings(values: list[bytes]) -> NDArray[Any]:
     """Return bytes as a read-only array of objects."""
     made = np.empty(len(values), object)

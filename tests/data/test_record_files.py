@@ -98,6 +98,18 @@ def test_orders_of_files(tmp_path: Path) -> None:
     assert len({str(values(drawn)) for _ in range(9)}) == len(drawn) == 2
 
 
+def test_strings_of_users(tmp_path: Path) -> None:
+    paths = [write(tmp_path / "a", range(2)), write(tmp_path / "b", range(10, 12))]
+    slices = Dataset.from_tensor_slices
+    assert numbers(slices(paths).interleave(TFRecordDataset)) == [0, 10, 1, 11]
+    assert numbers(TFRecordDataset(slices(np.array(paths)))) == [0, 1, 10, 11]
+    labelled = slices((np.array(["1", "é"], object), [3, 4])).map(
+        lambda name, label: (mr.numpy_function(len, [name], mr.int64), label, "x")
+    )
+    assert values(labelled) == [(1, 3, b"x"), (2, 4, b"x")]
+    assert values(Dataset.from_tensors([["a"], [b"b"]])) == [[[b"a"], [b"b"]]]
+
+
 def test_strings_in_functions(tmp_path: Path) -> None:
     path = write(tmp_path / "a", range(1))
     files = Dataset.list_files(path)

@@ -201,7 +201,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"`tensors` should not be empty. Received: \(\)",
     ),
     "strings": (
-        lambda: Dataset.from_tensor_slices({"a": ["x"]}),
+        lambda: Dataset.from_tensor_slices({"a": [1, "x"]}),
         TypeError,
         r"`tensors`\['a'\] is no array of numbers",
     ),
@@ -289,7 +289,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], Any, type[Exception], str, int]] = {
         2,
     ),
     "it returns no iterable": (lambda: 5, None, TypeError, "'int' object is not iterable", 0),
-    "strings": (lambda: [1, "a"], None, TypeError, "is no array of numbers", 1),
+    "strings and numbers": (lambda: [[1], [1, "a"]], None, TypeError, "is no array of numbers", 1),
     "another structure": (
         lambda: [(1, 2), (1, 2, 3)],
         None,

@@ -55,7 +55,11 @@ def test_an_error_names_the_method_and_the_element(method: str, ahead: int) -> N
 
 RESULTS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "nothing": (lambda x: None, TypeError, "What `map_func` returned is no array of numbers"),
-    "a word": (lambda x: (x, "a"), TypeError, r"What `map_func` returned\[1\] is no array"),
+    "a word beside a number": (
+        lambda x: (x, ["a", 1]),
+        TypeError,
+        r"What `map_func` returned\[1\] is no array",
+    ),
     "no parts": (lambda x: (), ValueError, "What `map_func` returned should not be empty"),
     "another structure": (
         lambda x: x if int(x) == 0 else (x, x),
