@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from parts import one_of, others_of
 from replica_cases import Case, check_alike, train
 
-STEPS = 6  # An epoch at most: 18 updates, for float32 allows no more than 20.
+STEPS = 6  # An epoch at most: 12 updates, for float32 allows no more than 20.
 
 
 @st.composite
