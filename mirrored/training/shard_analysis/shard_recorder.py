@@ -165,7 +165,10 @@ class ShardRecorder(ShapeRecorder):
         ]
         shapes = tuple([tensor.shape for tensor in inputs])
         call = Call(operation, tuple(values), shapes, attrs, output.shape, self.sizes.examples)
-        self.declare(output, rule_of(op)(call))
+        value = rule_of(op)(call)
+        if value.kind is Kind.ROWS and len(example_axes(output.shape, call.examples)) > 1:
+            value = replace(value, mixing=value.mixing | {operation})  # Rows of a shard's length.
+        self.declare(output, value)
         self._makers[output._id] = operation
 
     def follows(self, tensor: Tensor) -> bool:

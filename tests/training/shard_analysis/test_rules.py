@@ -129,6 +129,14 @@ MIXING: dict[str, tuple[Expression, str]] = {
         lambda x: mr.matmul(x, mr.matmul(mr.reverse(x, [0]), x, transpose_a=True)),
         "StridedSlice",
     ),
+    "as often as there are examples": (
+        lambda x: mr.reduce_sum(mr.broadcast_to(x, (mr.shape(x)[0], *x.shape)), axis=0),
+        "BroadcastTo",
+    ),
+    "in a square": (
+        lambda x: mr.reduce_sum(x[:, :1] * mr.ones([mr.shape(x)[0]] * 2, "float64"), axis=1),
+        "Mul",
+    ),
     "places": (lambda x: x * mr.cast(mr.range(mr.shape(x)[0])[:, None], "float64"), "Mul"),
     "the first": (lambda x: mr.where(mr.range(mr.shape(x)[0])[:, None] < 2, x, 0.0), "SelectV2"),
     "by a changed place": (
