@@ -286,6 +286,29 @@ def test_steps_that_go_over_examples_one_by_one() -> None:
         same(first, other)
 
 
+def test_steps_that_gather_the_batch(caplog: pytest.LogCaptureFixture) -> None:
+    class Contrast(mr.Model):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            x, _ = data
+            with mr.GradientTape() as tape:
+                rows = self(x, training=True)
+                context = mr.distribute.get_replica_context()
+                everyone = context.all_gather(rows, axis=0)
+                likeness = mr.matmul(rows, everyone, transpose_b=True)
+                count = mr.shape(rows)[0]
+                labels = mr.range(count) + count * context.replica_id_in_sync_group
+                loss = mr.reduce_mean(
+                    mr.nn.sparse_softmax_cross_entropy_with_logits(labels, likeness)
+                )
+            weights = self.trainable_variables
+            self.optimizer.apply(tape.gradient(loss, weights), weights)
+            return {"loss": loss}
+
+    first, other = (trained(count, Contrast, 3, weights=None, epochs=1) for count in (1, 3))
+    same(first, other)
+    assert "could not be recorded" not in caplog.text
+
+
 def test_numbers_that_shards_do_not_add_up_to_are_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

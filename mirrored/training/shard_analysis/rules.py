@@ -147,6 +147,8 @@ def _step_after(call: Call) -> int | None:
     steps = [value.step for value in call.inputs]
     if not any(steps) or call.operation.name in _KEEP_PLACES:
         return steps[0]
+    if call.operation.name.startswith("Sparse"):  # They are labels: columns of the same example.
+        return 0
     # The index of an entry in a row of several.
     is_index = call.operation.name == "AddV2" and sorted(steps)[0] == 0 and max(steps) > 1
     return max(steps) if is_index else None

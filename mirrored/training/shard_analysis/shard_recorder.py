@@ -136,7 +136,10 @@ class ShardRecorder(ShapeRecorder):
             before = self._earlier._calls
             if number >= len(before) or before[number][0] != op.name:
                 raise NotAnalysed("The function computes otherwise for other sizes of a batch.")
-            constants = before[number][1]
+            if len(before[number][1]) == len(
+                inputs
+            ):  # Others are of as many as there are examples.
+                constants = before[number][1]
         self._note(op, inputs, constants, attrs, output)
         return output
 
@@ -166,10 +169,15 @@ class ShardRecorder(ShapeRecorder):
         shapes = tuple([tensor.shape for tensor in inputs])
         call = Call(operation, tuple(values), shapes, attrs, output.shape, self.sizes.examples)
         value = rule_of(op)(call)
-        if value.kind is Kind.ROWS and len(example_axes(output.shape, call.examples)) > 1:
+        if value.kind is Kind.ROWS and len(self._shard_axes(output.shape)) > 1:
             value = replace(value, mixing=value.mixing | {operation})  # Rows of a shard's length.
         self.declare(output, value)
         self._makers[output._id] = operation
+
+    def _shard_axes(self, shape: tuple[int, ...]) -> list[int]:
+        """Return the axes of a shard's examples, without those of all replicas' examples."""
+        whole = self.sizes.examples * self.sizes.replicas
+        return [axis for axis in example_axes(shape, self.sizes.examples) if shape[axis] % whole]
 
     def follows(self, tensor: Tensor) -> bool:
         """Return whether gradients are wanted: never."""
@@ -236,9 +244,11 @@ class ShardRecorder(ShapeRecorder):
             operation: The operation that uses it.
         """
         shape = getattr(tensor, "shape", ())
-        axes = example_axes(tuple(shape), self.sizes.examples)
+        axes = self._shard_axes(tuple(shape))
         if axes:
-            return _rows_of(tensor, axes[0], self.sizes.examples, operation)
+            is_of_batch = len(axes) < len(example_axes(tuple(shape), self.sizes.examples))
+            user = None if is_of_batch else operation
+            return _rows_of(tensor, axes[0], self.sizes.examples, user)
         number = _number(tensor)
         if number is None:
             return SAME

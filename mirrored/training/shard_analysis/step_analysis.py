@@ -358,7 +358,7 @@ class _Alone:
         if name == "_batch_all_gather":
             axis, values = args
             count = self._recorder.sizes.replicas
-            return [self._of_all(ops.concat([value] * count, axis)) for value in values], [
+            return [self._of_all(ops.repeat(value, count, axis)) for value in values], [
                 0 for _ in values
             ]
         if isinstance(owner, MirroredVariable):
