@@ -88,7 +88,9 @@ def test_a_backend_may_override_a_kernel(monkeypatch: pytest.MonkeyPatch) -> Non
         out.fill(7)
 
     monkeypatch.setattr(
-        type(backend), "kernels", {"Neg": SimpleNamespace(run=kernel, workspace=None)}
+        type(backend),
+        "kernels",
+        {"Neg": SimpleNamespace(run=kernel, workspace=None, asks=False, verdicts=0)},
     )
     assert float(ops.negative(1.0)) == 7.0
     assert float(ops.exp(0.0)) == 1.0
