@@ -273,7 +273,7 @@ def test_a_forked_child_starts_threads_of_its_own(run: Run) -> None:
 
 
 def test_the_interpreter_ends_with_threads_that_wait(run: Run) -> None:
-    code = "from mirrored.program import ThreadPool as T; p = T(3); p.run([print] * 3); print('end')"
+    code = "from mirrored.program import ThreadPool as P; p = P(3); p.run([list] * 3); print('end')"
     done = run(code)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("end\n")
