@@ -91,6 +91,17 @@ class GlobalBatch:
         self._uses[use, replica] += 1
         return [(self._uses[use, replica], i) for i in range(len(values))]
 
+    def draws_by_example(self, replica: int) -> bool:
+        """Return whether the next random numbers of a replica may be those of its examples.
+
+        Other numbers can be as many as the shard has examples, which its analysis knows.
+
+        Args:
+            replica: The replica's number.
+        """
+        self._uses["draw", replica] += 1
+        return ("draw", (self._uses["draw", replica],)) not in self._scales
+
     def note_means(self, values: Iterable[Tensor]) -> None:
         """Take values as means over a shard, whatever they were computed from.
 

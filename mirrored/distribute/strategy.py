@@ -23,6 +23,7 @@ from mirrored.distribute.context import (
 )
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.distributed_variables import DistributedVariable
+from mirrored.distribute.global_batch import global_batch
 from mirrored.distribute.input import (
     DistributedDataset,
     InputContext,
@@ -292,8 +293,12 @@ class Strategy(StrategyBase, _overrides.Subclassable):
                 starts = leaf.first_examples
                 sizes = [len(part) for part in leaf.values]
                 batch = starts[-1] + sizes[-1] if leaf.examples is None else leaf.examples
+                step = global_batch()
                 return [
-                    ShardPosition(run, i, start, size, batch, count)
+                    ShardPosition(
+                        *(run, i, start, size, batch, count),
+                        None if step is None else functools.partial(step.draws_by_example, i),
+                    )
                     for i, (start, size) in enumerate(zip(starts, sizes, strict=True))
                 ]
         return [ShardPosition(run, i, replicas=count) for i in range(here)]

@@ -30,6 +30,8 @@ class ShardPosition(NamedTuple):
         examples: How many are its own; None where the step has no batch.
         batch: How many the global batch has.
         replicas: How many replicas there are.
+        draws_by_example: Returns whether the next random numbers may be those of the examples;
+            None: that follows from their shape alone.
     """
 
     run: object | None = None
@@ -38,9 +40,12 @@ class ShardPosition(NamedTuple):
     examples: int | None = None
     batch: int = 0
     replicas: int = 1
+    draws_by_example: Callable[[], bool] | None = None
 
     def leads(self, shape: Shape) -> bool:
         """Return whether the first axis of what is drawn is taken for the batch."""
+        if self.draws_by_example is not None and not self.draws_by_example():
+            return False
         return self.examples is not None and shape[:1] == (self.examples,)
 
     def whole(self, shape: Shape) -> Shape:

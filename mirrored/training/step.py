@@ -164,8 +164,8 @@ class Step:
             shards: The global batch; only its inputs are used.
             sizes: How many of its examples each replica has.
         """
-        self._scales("predict", shards)
-        with GlobalBatch(sizes).in_force():
+        scales = self._scales("predict", shards)
+        with GlobalBatch(sizes, scales=scales).in_force():
             outputs = self._run(self._outputs, (shards.x,), _as_it_is)
         return self._strategy.experimental_local_results(outputs)
 

@@ -86,6 +86,7 @@ class AnalysedBatch(GlobalBatch):
         self.mixing: dict[Operation, None] = {}
         self.uneven_logs: dict[str, tuple[Operation, ...]] = {}
         self.uneven_variables: dict[str, str] = {}
+        self._draws = 0
 
     @property
     def examples(self) -> int:
@@ -96,6 +97,16 @@ class AnalysedBatch(GlobalBatch):
     def is_analysed(self) -> bool:
         """True: that is what is found out."""
         return True
+
+    def note_draw(self, *, is_by_example: bool) -> None:
+        """Note whether the next random numbers are those of examples; see `GlobalBatch`.
+
+        Args:
+            is_by_example: Whether they are.
+        """
+        self._draws += 1
+        if not is_by_example:
+            self.scales["draw", (self._draws,)] = UNIT
 
     def look_at(self, results: Any, *, rows: bool) -> None:
         """Note which operations mixed the rows of results, or summed what should be rows."""
@@ -318,7 +329,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
     generators = find([vars(layer) for layer in layers], SeedGenerator)
     marks = [current_rng_state().mark(), *(generator.mark() for generator in generators)]
     context = ReplicaContext(strategy, 0, _Alone(strategy, recorder, batch).merge)
-    position = ShardPosition(
+    position = _NotingPosition(
         object(), 0, sizes.examples, sizes.examples, sizes.examples * sizes.replicas, sizes.replicas
     )
     try:
@@ -332,7 +343,7 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
             assuming_replicas(sizes.replicas),
             enter(strategy, context),
             strategy.replica_device_scope(0),
-            shard_position(position),
+            shard_position(position.noted_by(batch)),
             _named_calls([*layers, *_losses_of(model)], recorder.owners),
         ):
             yield
@@ -340,6 +351,23 @@ def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -
         forget(layers, of_all=True)
         for back in marks:
             back()
+
+
+class _NotingPosition(ShardPosition):
+    """A position that notes which random numbers are those of examples."""
+
+    _batch: AnalysedBatch
+
+    def noted_by(self, batch: AnalysedBatch) -> "_NotingPosition":
+        """Return it, with a batch that notes them."""
+        self._batch = batch
+        return self
+
+    def leads(self, shape: Sequence[int]) -> bool:
+        """Return whether the first axis of what is drawn is taken for the batch."""
+        is_led = super().leads(tuple(shape))
+        self._batch.note_draw(is_by_example=is_led)
+        return is_led
 
 
 class _Alone:

@@ -145,3 +145,20 @@ def test_hinges_on_replicas_are_not_reported(
         model.compile("sgd", "hinge")
     model.fit(X, np.sign(X[:, :1]), batch_size=4, verbose=0)
     assert "depends on the number" not in caplog.text
+
+
+def test_random_numbers_that_are_as_many_as_the_examples_of_a_shard(
+    simulate: Callable[..., Any],
+) -> None:
+    simulate(2)
+    found = []
+    for count in (1, 2):
+        mr.random.set_seed(1)
+        with mr.MirroredStrategy([f"GPU:{i}" for i in range(count)]).scope():
+            noise = mr.layers.Lambda(lambda x: x + mr.random.normal((2, 1))[1])
+            model = mr.Sequential([mr.layers.Input((3,)), noise, mr.layers.Dense(1)])
+            model.compile("sgd", "mse")
+            model.set_weights([np.ones((3, 1)), np.zeros(1)])
+        losses = model.fit(X, X[:, :1], batch_size=4, shuffle=False, verbose=0).history["loss"]
+        found.append([*losses, *model.predict(X, batch_size=4, verbose=0).ravel()])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
