@@ -38,11 +38,6 @@ class CompiledMetrics(Metric):
         return list(self.named.values())
 
     @property
-    def names(self) -> list[str]:
-        """What logs call them."""
-        return list(self.named)
-
-    @property
     def variables(self) -> list[Variable]:
         """The variables of all of them."""
         return [variable for metric in self.metrics for variable in metric.variables]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.compiled_metrics import CompiledMetrics
 from mirrored.training.metrics import kind_of
 from mirrored.training.metrics.quotient import Quotient
 
@@ -153,7 +154,10 @@ def _defined(kind: type[Any], name: str) -> Any:
 
 
 def in_order(model: Any, logs: dict[str, float]) -> Any:
-    """Return the values of logs without their names, in the order of the model's metrics.
+    """Return the values of logs without their names, in Keras' order.
+
+    That is the order of the model's metrics, and then of the other names. The metrics that
+    `compile` has for one of several outputs are among these.
 
     Args:
         model: The model.
@@ -162,7 +166,10 @@ def in_order(model: Any, logs: dict[str, float]) -> Any:
     Returns:
         A list; where there is one value, that.
     """
-    names = [name for metric in model.metrics for name in getattr(metric, "names", [metric.name])]
+    names: list[str] = []  # Without those of outputs, under which Keras does not look for them.
+    for metric in model.metrics:
+        parts = metric.metrics if isinstance(metric, CompiledMetrics) else [metric]
+        names += [part.name for part in parts]
     values = [logs[name] for name in names if name in logs]
     values += [logs[name] for name in sorted(logs.keys() - set(names))]
     return values[0] if len(values) == 1 else values

@@ -120,7 +120,7 @@ def test_metrics_wait_for_the_shape_of_the_output(strategy: mr.MirroredStrategy)
     assert compiled.metrics == []
     model.fit(X, [0, 1, 2, 1], verbose=0)
     assert [type(metric) for metric in compiled.metrics] == [mr.metrics.SparseCategoricalAccuracy]
-    assert compiled.names == ["accuracy"]
+    assert [*compiled.named] == ["accuracy"]
 
 
 def test_objects_are_used_as_they_are(strategy: mr.MirroredStrategy) -> None:

@@ -62,6 +62,20 @@ def test_what_is_shown(form: str, replicas: int) -> None:
     np.testing.assert_allclose(predicted[1 if form == "list" else "b"], A)
 
 
+def test_order_of_values_without_names() -> None:
+    metrics = {"b": ["mse"], "a": ["mae"]}
+    model = made(1, "list", loss={"a": "mse", "b": "mae"}, metrics=metrics)
+    logs = model.evaluate(X, [A + 2.0, B], verbose=0, return_dict=True)
+    assert len({*logs.values()}) == 5
+    ordered = ["loss", "a_loss", "b_loss", "a_mae", "b_mse"]  # As in Keras 3.15.
+    assert model.evaluate(X, [A + 2.0, B], verbose=0) == [logs[name] for name in ordered]
+    single = mr.Sequential([mr.layers.Dense(1)])
+    single.compile("sgd", "mse", metrics=["mse", "mae"], weighted_metrics=["mae"])
+    logs = single.evaluate(X, B, verbose=0, return_dict=True)
+    ordered = ["loss", "mse", "mae", "mae", "weighted_mae"]
+    assert single.test_on_batch(X, B) == [logs[name] for name in ordered]
+
+
 @pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
 def test_replicas_train_as_one(eager: bool) -> None:
     results = []
