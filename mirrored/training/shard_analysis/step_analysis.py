@@ -132,7 +132,12 @@ class AnalysedBatch(GlobalBatch):
             value = self._recorder.result_known(tensor)
             self.mixing.update(dict.fromkeys(sorted(value.mixing)))
             scale = _scale_of_sum(value)
-            own = frozenset(filter(_computes_across, value.mixing))
+            adding = {operation.owner for operation in value.sources}
+            own = frozenset(
+                operation
+                for operation in value.mixing
+                if _computes_across(operation, adding if use == "added loss" else set())
+            )
             if use in _LOSSES and own:  # As the squared differences from the shard's mean do.
                 scale, value = None, ShardValue(Kind.OTHER, sources=own)
             if scale is not None:
@@ -195,10 +200,15 @@ _WHAT = {
 }
 
 
-def _computes_across(operation: Operation) -> bool:
-    """Return whether a loss computes with several examples, beside what layers do."""
+def _computes_across(operation: Operation, adding: set[str]) -> bool:
+    """Return whether a loss computes with several examples, beside what layers do.
+
+    Args:
+        operation: An operation that it was computed by.
+        adding: The names of the layers that added the loss.
+    """
     op = OPS.get(operation.name)
-    by_loss = operation.kind in ("loss", "step")
+    by_loss = operation.kind in ("loss", "step") or operation.owner in adding
     is_known = operation.name in RULES or (op is not None and op.elementwise)
     return by_loss and is_known and operation.name not in _MOVES
 

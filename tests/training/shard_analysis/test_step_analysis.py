@@ -162,3 +162,32 @@ def test_random_numbers_that_are_as_many_as_the_examples_of_a_shard(
         losses = model.fit(X, X[:, :1], batch_size=4, shuffle=False, verbose=0).history["loss"]
         found.append([*losses, *model.predict(X, batch_size=4, verbose=0).ravel()])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+class Spreading(mr.layers.Layer):
+    """Adds the variance over the batch to the loss."""
+
+    def call(self, inputs: Any) -> Any:
+        self.add_loss(mr.math.reduce_variance(inputs))
+        return inputs
+
+
+@pytest.mark.parametrize("before", [Spreading, mr.layers.BatchNormalization])
+def test_losses_that_layers_add_across_examples(
+    simulate: Callable[..., Any], caplog: pytest.LogCaptureFixture, before: Callable[..., Any]
+) -> None:
+    """They are refused; a mean of what another layer mixed is reported."""
+    simulate(2)
+    with mr.MirroredStrategy().scope():
+        layers = [Spreading(), mr.layers.Dense(1)]
+        if before is not Spreading:
+            dense = mr.layers.Dense(1, activity_regularizer="l2")
+            layers = [before(synchronized=False), dense]
+        model = mr.Sequential([mr.layers.Input((3,)), *layers])
+        model.compile("sgd", "mse")
+    if before is Spreading:
+        with pytest.raises(ValueError, match="`add_loss` was given is neither a mean nor a sum"):
+            model.fit(X, X[:, :1], batch_size=4, verbose=0)
+        return
+    model.fit(X, X[:, :1], batch_size=4, verbose=0)
+    assert "Give the layer `synchronized=True`" in caplog.text
