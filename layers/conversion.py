@@ -10,7 +10,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.graph import SymbolicTensor
 from mirrored.ops import Tensor
-from mirrored.ops.conversion import as_array, is_tensor
+from mirrored.ops.conversion import advice_on_numbers, as_array, is_tensor
 from mirrored.ops.spec import FLOATS, holds_numbers, is_bfloat16
 
 
@@ -91,7 +91,6 @@ def _as_numbers(inputs: Any, owner: str) -> np.ndarray[Any, Any]:
     if not holds_numbers(array.dtype):
         raise TypeError(
             f'Layer "{owner}" computes with real numbers only. Received: an input of dtype '
-            f"{array.dtype} and shape {array.shape}. Convert it to numbers first, as "
-            "`array.astype('float32')` does."
+            f"{array.dtype} and shape {array.shape}. {advice_on_numbers(array, inputs)}"
         )
     return array

@@ -246,13 +246,26 @@ def _holds_numpy(value: Any) -> bool:
     return hasattr(_first(value), "dtype")
 
 
-def _unsupported(array: NDArray[Any], value: Any) -> str:
-    advice = "Convert it first, as with .astype('float32')"
+def advice_on_numbers(array: NDArray[Any], value: Any) -> str:
+    """Return how `value`, of which `array` is made, becomes numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirrored.ops.conversion import advice_on_numbers
+        >>> advice_on_numbers(np.array(["a"]), ["a"])
+        'Map the strings to numbers.'
+    """
     if array.dtype.kind in "SU":
-        advice = "Map the strings to numbers"
+        return "Map the strings to numbers."
+    if hasattr(value, "toarray"):
+        return "Make it dense first, as with .toarray()."
+    return "Convert it first, as with .astype('float32')."
+
+
+def _unsupported(array: NDArray[Any], value: Any) -> str:
     return (
         f"Cannot make a tensor of dtype {array.dtype}: tensors are {DTYPE_NAMES}. Received: "
-        f"{value!r:.80}. {advice}."
+        f"{value!r:.80}. {advice_on_numbers(array, value)}"
     )
 
 

@@ -70,6 +70,13 @@ def test_other_values_are_refused_by_the_layers_name(values: Any) -> None:
         Activation("relu", name="act")(values)
 
 
+def test_sparse_matrices_are_made_dense_by_the_caller() -> None:
+    matrix = pytest.importorskip("scipy.sparse").csr_matrix([[1.0, 0.0]])
+    for function in (Activation("relu", name="act"), ops.convert_to_tensor):
+        with pytest.raises(TypeError, match=r"Make it dense first, as with \.toarray\(\)"):
+            function(matrix)
+
+
 def test_ragged_rows_are_refused() -> None:
     with pytest.raises(ValueError, match='Layer "act" cannot make an array of its input'):
         Activation("relu", name="act")([[1.0], [1.0, 2.0]])
