@@ -14,7 +14,7 @@ _public_module(
         "mirrored.data.dataset_arguments": "AUTOTUNE",
         "mirrored.data.leaf_specs": "DatasetSpec",
         "mirrored.data.options": "Options ThreadingOptions",
-        "mirrored.data.pipeline": "Iterator=DatasetIterator NumpyIterator",
+        "mirrored.data.dataset_iterators": "Iterator=DatasetIterator NumpyIterator",
         "mirrored.data.record_files": "TFRecordDataset",
         "mirrored.data.sources": "INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
     },

@@ -4,9 +4,9 @@ from mirrored.data.dataset_arguments import AUTOTUNE as AUTOTUNE
 from mirrored.data.dataset import Dataset as Dataset
 from mirrored.data.leaf_specs import DatasetSpec as DatasetSpec
 from mirrored.data.sources import INFINITE_CARDINALITY as INFINITE_CARDINALITY
-from mirrored.data.pipeline import DatasetIterator as _DatasetIterator
+from mirrored.data.dataset_iterators import DatasetIterator as _DatasetIterator
 Iterator = _DatasetIterator
-from mirrored.data.pipeline import NumpyIterator as NumpyIterator
+from mirrored.data.dataset_iterators import NumpyIterator as NumpyIterator
 from mirrored.data.options import Options as Options
 from mirrored.data.record_files import TFRecordDataset as TFRecordDataset
 from mirrored.data.options import ThreadingOptions as ThreadingOptions

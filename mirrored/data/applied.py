@@ -9,9 +9,9 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.data.dataset import Dataset
 from mirrored.data.dataset_arguments import as_whole
+from mirrored.data.dataset_iterators import DatasetIterator
 from mirrored.data.nested_transforms import Listed
 from mirrored.data.optional import Optional
-from mirrored.data.pipeline import DatasetIterator, Pipeline
 from mirrored.data.spec import Form, to_element
 from mirrored.data.transforms import Asserted
 from mirrored.ops import Tensor, int64
@@ -35,7 +35,7 @@ def assert_cardinality(expected_cardinality: int) -> Applied:
         2
     """
     number = as_whole("expected_cardinality", expected_cardinality)
-    return lambda dataset: dataset._of(Asserted(dataset._transform, number))
+    return lambda dataset: Dataset(Asserted(dataset._transform, number))
 
 
 def cardinality(dataset: Dataset[Any]) -> Tensor:
@@ -159,7 +159,7 @@ def get_structure(dataset_or_iterator: Any) -> Any:
         >>> mr.data.experimental.get_structure(mr.data.Dataset.range(3)).shape
         ()
     """
-    if not isinstance(dataset_or_iterator, Pipeline | DatasetIterator):
+    if not isinstance(dataset_or_iterator, Dataset | DatasetIterator):
         raise TypeError(
             "Invalid `dataset_or_iterator`. It is a dataset, or an iterator over one. Received: a "
             f"{type(dataset_or_iterator).__name__}."

@@ -17,14 +17,12 @@ from mirrored._arguments import explained
 from mirrored.data.dataset import Dataset
 from mirrored.data.dataset_arguments import as_count
 from mirrored.data.failures import attempt
-from mirrored.data.files import matching, names_of
+from mirrored.data.files import matching, names_of, rows_of_names
 from mirrored.data.leaf_specs import LeafSpec
-from mirrored.data.pipeline import Pipeline
-from mirrored.data.record_files import named_files
 from mirrored.data.records import compression_of
 from mirrored.data.rng import Iteration
 from mirrored.data.sources import Transform
-from mirrored.data.spec import Element, Elements
+from mirrored.data.spec import DatasetBase, Element, Elements
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import as_dtype, float32, float64, int32, int64
 from mirrored.ops.conversion import is_tensor, to_array
@@ -246,7 +244,7 @@ class CsvDataset(Dataset[Any]):
             use_quote_delim,
             na_value,
         )
-        if not isinstance(filenames, Pipeline):
+        if not isinstance(filenames, DatasetBase):
             super().__init__(CsvRows(names_of(filenames, "filenames"), *options))
             return
 
@@ -357,7 +355,7 @@ def make_csv_dataset(
             select_cols=places,
         )
 
-    dataset = named_files(files)
+    dataset = Dataset(rows_of_names(files))
     if shuffle:
         dataset = dataset.shuffle(len(files), shuffle_seed)
     cycle = (

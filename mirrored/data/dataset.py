@@ -1,12 +1,13 @@
-"""Datasets with TensorFlow's names: where they come from, and what their methods make of them.
+"""Datasets: where their elements come from, what methods make of them, and iteration.
 
-A dataset describes a pipeline; each iteration over it runs the pipeline anew. The file is one
-class, and most of it what that says to users: the work is in the transforms that it puts together.
-Methods whose elements are of the same kind as before stand in the classes that it derives from.
+A dataset describes a pipeline; each iteration runs the pipeline from the start. Most lines of the
+file are documentation for users. The work is done in the transforms that the methods put together.
 """
 
-import os
-from collections.abc import Callable
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, Self, TypeVar, cast, overload
 
 import numpy as np
@@ -14,42 +15,83 @@ import numpy as np
 from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
+from mirrored._files import PathName
 from mirrored._tracebacks import shortened_methods
-from mirrored.data import transforms
+from mirrored.data.buckets import Buckets
 from mirrored.data.dataset_arguments import (
+    AUTOTUNE,
     as_count,
     as_whole,
     check_parallel_calls,
     counted_from,
     element_of,
     generated_by,
+    mixed_by_choices,
+    mixed_by_weights,
+    parts_of_classes,
     range_of,
+    sizes_of,
     slices_of,
     transforms_of,
 )
-from mirrored.data.files import matching
-from mirrored.data.mixing_methods import MixingMethods
+from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator
+from mirrored.data.files import matching, rows_of_names
+from mirrored.data.leaf_specs import public_specs
 from mirrored.data.mixtures import Drawn
-from mirrored.data.nested_transforms import Windowed
-from mirrored.data.pipeline import ElementT
+from mirrored.data.nested_transforms import FlatMapped, Grouped, Interleaved, Windowed
+from mirrored.data.options import Optioned, Options, merged_options
+from mirrored.data.padded_batches import PaddedBatched
+from mirrored.data.positions import elements_of
+from mirrored.data.prefetching import Prefetched
+from mirrored.data.resampling import Resampled
 from mirrored.data.rng import Rng
-from mirrored.data.sources import Counted, Slices, Transform, zipped
-from mirrored.data.spec import check_callable
-from mirrored.data.states import Scanned, States
-from mirrored.ops import Tensor, as_dtype, int64
-from mirrored.ops.strings import StringTensor, as_strings
+from mirrored.data.row_transforms import Batched, Repeated, Shuffled
+from mirrored.data.sources import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Counted,
+    Transform,
+    zipped,
+)
+from mirrored.data.spec import DatasetBase, ElementT, check_callable, to_tensors
+from mirrored.data.states import Scanned, States, reduced
+from mirrored.data.transforms import (
+    Cached,
+    Chosen,
+    Concatenated,
+    Enumerated,
+    Filtered,
+    Ignored,
+    Mapped,
+    TakenWhile,
+    Unique,
+    chosen,
+)
+from mirrored.data.unbatching import Rebatched, Unbatched
+from mirrored.devices import get_device
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from mirrored.ops import Tensor, as_dtype, int64, transfer
+from mirrored.ops.hooks import active_recorder
+from mirrored.ops.strings import StringTensor
 from mirrored.ops.tensor import Operators
+
+# How many datasets `interleave` takes turns between where nobody says: in TensorFlow as many as the
+# machine has cores, but an order is not to depend on the machine.
+_CYCLE = 8
+_AHEAD = 2  # What AUTOTUNE means for `prefetch`: one element is made while another one waits.
 
 _Array = np.ndarray[Any, Any] | Operators | list[Any]
 
 # What a mapping may return that is an element as it is; numbers and arrays become tensors.
 MappedT = TypeVar("MappedT", bound=Tensor | tuple[Tensor, ...] | dict[str, Tensor])
+DatasetT = TypeVar("DatasetT", bound="Dataset[Any]")
+AppliedT = TypeVar("AppliedT")
 
 
 @shortened_methods
 @explained
 @absent_members("tf.data.Dataset")
-class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
+class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
     """Elements, each a tensor or a tuple or dict of such, made while they are iterated over.
 
     Datasets come from `from_tensor_slices` and the other static methods, and each method returns
@@ -70,14 +112,14 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
         [[0, 2], [4, 6], [8]]
     """
 
-    _part_of = "Dataset"
     _never_called = _overrides.DATASET
     _elsewhere = "TensorFlow"
+    _transform: Transform
 
-    def _of(self, transform: Transform) -> Self:
-        return cast(Self, Dataset(transform))
+    def __init__(self, transform: Transform) -> None:
+        self._transform = transform
 
-    # ------------------------------------------------------------------ where they come from
+    # -------------------------------------------------------------------- where elements come from
 
     @overload
     @classmethod
@@ -166,7 +208,7 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
         Example:
             >>> import mirrored as mr
             >>> dataset = mr.data.Dataset.from_generator(lambda: iter([1, 2, 3]))
-            >>> [int(each) for each in dataset]
+            >>> [int(x) for x in dataset]
             [1, 2, 3]
         """
         return cls(generated_by(generator, args, output_signature, output_types, output_shapes))
@@ -188,11 +230,10 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
 
         Example:
             >>> import mirrored as mr
-            >>> [int(each) for each in mr.data.Dataset.range(1, 8, 3)]
+            >>> [int(x) for x in mr.data.Dataset.range(1, 8, 3)]
             [1, 4, 7]
         """
-        made = cls(Counted(range_of(args), as_dtype(output_type)))
-        return cast("Dataset[Tensor]", made)
+        return cast("Dataset[Tensor]", cls(Counted(range_of(args), as_dtype(output_type))))
 
     @classmethod
     def list_files(
@@ -220,34 +261,14 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
             >>> import mirrored as mr
             >>> folder = pathlib.Path(tempfile.mkdtemp())
             >>> (folder / "a.csv").touch()
-            >>> [each.numpy()[-5:] for each in mr.data.Dataset.list_files(folder / "*.csv")]
+            >>> [x.numpy()[-5:] for x in mr.data.Dataset.list_files(folder / "*.csv")]
             [b'a.csv']
         """
         names = matching(file_pattern)
-        files: Any = cls(Slices(as_strings([os.fsencode(each) for each in names]), len(names)))
+        files: Any = cls(rows_of_names(names))
         if shuffle is None or shuffle:
             files = files.shuffle(len(names), seed)
         return cast("Dataset[StringTensor]", files)
-
-    @classmethod
-    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:
-        """Return elements of datasets side by side; the shortest dataset ends it.
-
-        Args:
-            *args: Datasets, whose elements make tuples; or one tuple or dict of datasets.
-            datasets: That tuple or dict, by name.
-            name: Accepted for compatibility.
-
-        Raises:
-            TypeError: Something is not a dataset.
-
-        Example:
-            >>> import mirrored as mr
-            >>> Dataset = mr.data.Dataset
-            >>> list(Dataset.zip(Dataset.range(2), Dataset.range(5, 9)).as_numpy_iterator())
-            [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
-        """
-        return cls(zipped(transforms_of(args, datasets)))
 
     @classmethod
     def random(
@@ -270,11 +291,11 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
         Example:
             >>> import mirrored as mr
             >>> numbers = mr.data.Dataset.random(seed=4).take(3)
-            >>> [int(each) for each in numbers] == [int(each) for each in numbers]
+            >>> [int(x) for x in numbers] == [int(x) for x in numbers]
             True
         """
-        drawn: Any = cls(Drawn(Rng(seed), bool(rerandomize_each_iteration)))
-        return cast("Dataset[Tensor]", drawn)
+        numbers = Drawn(Rng(seed), bool(rerandomize_each_iteration))
+        return cast("Dataset[Tensor]", cls(numbers))
 
     @classmethod
     def counter(
@@ -293,12 +314,118 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
 
         Example:
             >>> import mirrored as mr
-            >>> [int(each) for each in mr.data.Dataset.counter(2, 5).take(3)]
+            >>> [int(x) for x in mr.data.Dataset.counter(2, 5).take(3)]
             [2, 7, 12]
         """
         return cast("Dataset[Tensor]", cls(counted_from(start, step, dtype)))
 
-    # ------------------------------------------------------------------ users' functions
+    # ---------------------------------------------------------------- elements of several datasets
+
+    @classmethod
+    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:
+        """Return elements of datasets side by side; the shortest dataset ends it.
+
+        Args:
+            *args: Datasets, whose elements make tuples; or one tuple or dict of datasets.
+            datasets: That tuple or dict, by name.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: Something is not a dataset.
+
+        Example:
+            >>> import mirrored as mr
+            >>> Dataset = mr.data.Dataset
+            >>> list(Dataset.zip(Dataset.range(2), Dataset.range(5, 9)).as_numpy_iterator())
+            [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
+        """
+        return cls(zipped(transforms_of(args, datasets)))
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Sequence[DatasetT],
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> DatasetT:
+        """Return elements of datasets, each time of one that is drawn by its weight.
+
+        Args:
+            datasets: A list of datasets whose elements are of one kind.
+            weights: A number for each, relative to the others, or a dataset of such lists; None:
+                they are alike.
+            seed: An integer; None takes one from the global seed. What is drawn is not what
+                TensorFlow draws from it.
+            stop_on_empty_dataset: Whether to end where one is drawn that has no more elements;
+                else it is passed over.
+            rerandomize_each_iteration: Whether each iteration draws anew.
+
+        Raises:
+            ValueError: There is no dataset, or not a weight for each.
+            TypeError: Weights are not floating-point, or elements are of different kinds.
+
+        Example:
+            >>> import mirrored as mr
+            >>> ones, twos = (mr.data.Dataset.from_tensors(x).repeat(2) for x in (1, 2))
+            >>> mixed = mr.data.Dataset.sample_from_datasets([ones, twos], [0.25, 0.75], seed=1)
+            >>> sorted(int(x) for x in mixed)
+            [1, 1, 2, 2]
+        """
+        anew = bool(rerandomize_each_iteration)
+        mixed = mixed_by_weights(datasets, weights, seed, stop_on_empty_dataset, anew)
+        return cast(DatasetT, Dataset(mixed))
+
+    @staticmethod
+    def choose_from_datasets(
+        datasets: Sequence[DatasetT],
+        choice_dataset: "Dataset[Tensor]",
+        stop_on_empty_dataset: bool = True,
+    ) -> DatasetT:
+        """Return elements of datasets, each time of the one whose number another dataset gives.
+
+        Args:
+            datasets: A list of datasets whose elements are of one kind.
+            choice_dataset: Their numbers, as int64 scalars.
+            stop_on_empty_dataset: Whether to end where one is chosen that has no more elements;
+                else it is passed over.
+
+        Raises:
+            ValueError: There is no dataset.
+            TypeError: `choice_dataset` is none of such numbers, or elements are of different kinds.
+            InvalidArgumentError: In the iteration: there is no dataset of a number.
+
+        Example:
+            >>> import mirrored as mr
+            >>> Dataset = mr.data.Dataset
+            >>> both = [Dataset.range(3), Dataset.range(10, 13)]
+            >>> chosen = Dataset.choose_from_datasets(both, Dataset.range(2).repeat(2))
+            >>> [int(x) for x in chosen]
+            [0, 10, 1, 11]
+        """
+        chosen = mixed_by_choices(datasets, choice_dataset, stop_on_empty_dataset)
+        return cast(DatasetT, Dataset(chosen))
+
+    def concatenate(self, dataset: "Dataset[Any]", name: str | None = None) -> "Dataset[ElementT]":
+        """Return the elements of this dataset and then those of another.
+
+        Args:
+            dataset: The other one.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: It is no dataset, or its elements have another structure or other dtypes.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(2).concatenate(mr.data.Dataset.range(3)))
+            5
+        """
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"`dataset` is a Dataset. Received: a {type(dataset).__name__}.")
+        return Dataset(Concatenated(self._transform, dataset._transform))
+
+    # ---------------------------------------------------------------------------- users' functions
 
     @overload
     def map(
@@ -353,31 +480,50 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
         Example:
             >>> import mirrored as mr
             >>> dataset = mr.data.Dataset.from_tensor_slices(([1, 2], [3, 4]))
-            >>> [int(each) for each in dataset.map(lambda x, y: x + y)]
+            >>> [int(x) for x in dataset.map(lambda x, y: x + y)]
             [4, 6]
         """
         check_callable("map_func", map_func)
         check_parallel_calls(num_parallel_calls, synchronous)
-        return Dataset(transforms.Mapped(self._transform, map_func))
+        return Dataset(Mapped(self._transform, map_func))
 
-    def enumerate(
-        self, start: int = 0, name: str | None = None
-    ) -> "Dataset[tuple[Tensor, ElementT]]":
-        """Return pairs of a number and an element.
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> "Dataset[ElementT]":
+        """Return the elements of which a predicate is true.
 
         Args:
-            start: The first number.
+            predicate: Called as `map`'s function is; returns a bool.
             name: Accepted for compatibility.
 
         Raises:
-            TypeError: It is no integer.
+            ValueError: It is not callable.
 
         Example:
             >>> import mirrored as mr
-            >>> list(mr.data.Dataset.range(5, 7).enumerate().as_numpy_iterator())
-            [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
+            >>> [int(x) for x in mr.data.Dataset.range(5).filter(lambda x: x > 2)]
+            [3, 4]
         """
-        return Dataset(transforms.Enumerated(self._transform, as_whole("start", start)))
+        check_callable("predicate", predicate)
+        return Dataset(Filtered(self._transform, predicate))
+
+    def take_while(
+        self, predicate: Callable[..., Any], name: str | None = None
+    ) -> "Dataset[ElementT]":
+        """Return the elements before the first one of which a predicate is not true.
+
+        Args:
+            predicate: Called as `map`'s function is; returns a bool.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is not callable.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(x) for x in mr.data.Dataset.range(5).take_while(lambda x: x < 2)]
+            [0, 1]
+        """
+        check_callable("predicate", predicate)
+        return Dataset(TakenWhile(self._transform, predicate))
 
     def scan(
         self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None
@@ -399,11 +545,525 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
             >>> sums = mr.data.Dataset.range(1, 5).scan(
             ...     mr.constant(0, mr.int64), lambda total, x: (total + x, total + x)
             ... )
-            >>> [int(each) for each in sums]
+            >>> [int(x) for x in sums]
             [1, 3, 6, 10]
         """
         states = States(initial_state, "scan_func", scan_func)
         return Dataset(Scanned(self._transform, states))
+
+    def flat_map(self, map_func: Callable[..., DatasetT], name: str | None = None) -> DatasetT:
+        """Return the elements of the datasets that a function makes, one dataset after another.
+
+        What those datasets draw follows from this one's iteration, as for `map`.
+
+        Args:
+            map_func: Called as `map`'s function is; returns a dataset.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is not callable.
+            TypeError: In the iteration: it does not return a dataset.
+
+        Example:
+            >>> import mirrored as mr
+            >>> Dataset = mr.data.Dataset
+            >>> [int(x) for x in Dataset.range(4).flat_map(lambda x: Dataset.range(x))]
+            [0, 0, 1, 0, 1, 2]
+        """
+        check_callable("map_func", map_func)
+        return cast(DatasetT, Dataset(FlatMapped(self._transform, map_func)))
+
+    def interleave(
+        self,
+        map_func: Callable[..., DatasetT],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> DatasetT:
+        """Return the elements of the datasets that a function makes, some of each by turns.
+
+        Args:
+            map_func: As for `flat_map`.
+            cycle_length: How many datasets take turns. None and AUTOTUNE: 8, where TensorFlow
+                takes the number of the machine's cores.
+            block_length: How many elements each gives at a time; None: 1.
+            num_parallel_calls: Accepted and checked; the order is that of one call at a time.
+            deterministic: Accepted; the order is always the same.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `map_func` is not callable, a number is not positive, or there are more
+                parallel calls than datasets that take turns.
+            TypeError: In the iteration: it does not return a dataset.
+
+        Example:
+            >>> import mirrored as mr
+            >>> Dataset = mr.data.Dataset
+            >>> dataset = Dataset.range(2).interleave(lambda x: Dataset.range(10 * x, 10 * x + 3))
+            >>> [int(x) for x in dataset]
+            [0, 10, 1, 11, 2, 12]
+        """
+        check_callable("map_func", map_func)
+        check_parallel_calls(num_parallel_calls)
+        cycle = _CYCLE
+        if cycle_length is not None and cycle_length != AUTOTUNE:
+            cycle = as_count("cycle_length", cycle_length, least=1)
+            if num_parallel_calls is not None and num_parallel_calls > cycle:
+                raise InvalidArgumentError(
+                    "If `cycle_length` is set to a fixed value, `num_parallel_calls` must not be "
+                    f"greater than it. Received: cycle_length={cycle}, "
+                    f"num_parallel_calls={num_parallel_calls}."
+                )
+        block = as_count("block_length", 1 if block_length is None else block_length, least=1)
+        return cast(DatasetT, Dataset(Interleaved(self._transform, map_func, cycle, block)))
+
+    def group_by_window(
+        self,
+        key_func: Callable[..., Any],
+        reduce_func: Callable[[Tensor, "Dataset[ElementT]"], DatasetT],
+        window_size: int | None = None,
+        window_size_func: Callable[[Tensor], Any] | None = None,
+        name: str | None = None,
+    ) -> DatasetT:
+        """Return what a function makes of elements with one key, so many at a time.
+
+        What is left at the end comes in the order of the keys.
+
+        Args:
+            key_func: Called as `map`'s function is; returns an int64 scalar, the key.
+            reduce_func: From a key and a dataset of elements that have it to a dataset, such as
+                one of a single batch.
+            window_size: How many elements are given to it at a time.
+            window_size_func: From a key to that number, where it is not the same for all keys.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: Both sizes are given, or none, or something is not callable. In the
+                iteration: a key or a size is no int64 scalar.
+            InvalidArgumentError: In the iteration: a size is not positive.
+            TypeError: In the iteration: `reduce_func` does not return a dataset.
+
+        Example:
+            >>> import mirrored as mr
+            >>> pairs = mr.data.Dataset.range(7).group_by_window(
+            ...     lambda x: x % 2, lambda key, window: window.batch(2), window_size=2
+            ... )
+            >>> [x.numpy().tolist() for x in pairs]
+            [[0, 2], [1, 3], [4, 6], [5]]
+        """
+        if (window_size is None) == (window_size_func is None):
+            raise ValueError(
+                "Either the `window_size` argument or the `window_size_func` argument must be "
+                f"specified. Received: window_size={window_size!r}, "
+                f"window_size_func={window_size_func!r}."
+            )
+        size = window_size_func or (lambda key: window_size)
+        for argument, function in (
+            ("key_func", key_func),
+            ("reduce_func", reduce_func),
+            ("window_size_func", size),
+        ):
+            check_callable(argument, function)
+        return cast(
+            DatasetT, Dataset(Grouped(self._transform, key_func, reduce_func, size, Dataset))
+        )
+
+    def apply(self, transformation_func: Callable[[Self], AppliedT]) -> AppliedT:
+        """Return what a function makes of the dataset.
+
+        Args:
+            transformation_func: From a dataset to a dataset.
+
+        Raises:
+            TypeError: It does not return a dataset.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(5).apply(lambda dataset: dataset.batch(2)))
+            3
+        """
+        dataset = transformation_func(self)
+        if not isinstance(dataset, Dataset):
+            raise TypeError(
+                "`transformation_func` must return a `mr.data.Dataset` object. Got "
+                f"{type(dataset)!r}."
+            )
+        return dataset
+
+    # -------------------------------------------------------------- which elements, in which order
+
+    def take(self, count: int, name: str | None = None) -> "Dataset[ElementT]":
+        """Return at most the first `count` elements.
+
+        Args:
+            count: How many; -1: all.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is less than -1.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(5).take(2))
+            2
+        """
+        number = as_count("count", count, least=-1)
+        return self if number == -1 else Dataset(chosen(self._transform, 0, number))
+
+    def skip(self, count: int, name: str | None = None) -> "Dataset[ElementT]":
+        """Return the elements after the first `count`.
+
+        Args:
+            count: How many to leave out; -1: all.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is less than -1.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(x) for x in mr.data.Dataset.range(5).skip(3)]
+            [3, 4]
+        """
+        number = as_count("count", count, least=-1)
+        begin, end = (0, 0) if number == -1 else (number, None)
+        return Dataset(chosen(self._transform, begin, end))
+
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> "Dataset[ElementT]":
+        """Return every `num_shards`-th element, from number `index` on.
+
+        Args:
+            num_shards: How many shards there are.
+            index: Which one this is, counted from 0.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `num_shards` is not positive, or there is no such shard.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(x) for x in mr.data.Dataset.range(5).shard(2, 1)]
+            [1, 3]
+        """
+        shards = as_count("num_shards", num_shards, least=1)
+        number = as_count("index", index, least=0)
+        if number >= shards:
+            raise InvalidArgumentError(
+                f"Index must be between 0 and {shards - 1} (currently index = {number})."
+            )
+        return Dataset(Chosen(self._transform, number, None, shards))
+
+    def unique(self, name: str | None = None) -> "Dataset[ElementT]":
+        """Return the elements that differ from all before them.
+
+        Args:
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: They are not of int32 or int64.
+            InvalidArgumentError: They have several parts.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.from_tensor_slices([1, 2, 1, 3])
+            >>> [int(x) for x in dataset.unique()]
+            [1, 2, 3]
+        """
+        return Dataset(Unique(self._transform))
+
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """Return pairs of a class and an element, of which some are left out.
+
+        Those that are left have classes in the wanted proportions, in the long run. Which are left
+        is not what TensorFlow draws.
+
+        Args:
+            class_func: Called as `map`'s function is; returns an integer, from 0 on.
+            target_dist: The part that each class is to have.
+            initial_dist: The part that it has; None: it is estimated from the elements so far.
+            seed: An integer; None takes one from the global seed.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `class_func` is not callable, or parts are none.
+            InvalidArgumentError: In the iteration: there is no part for a class.
+            TypeError: In the iteration: a class is no integer.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.range(100).rejection_resample(
+            ...     lambda x: mr.cast(x < 20, mr.int32), [0.0, 1.0], [0.8, 0.2]
+            ... )
+            >>> [(int(label), int(x)) for label, x in dataset.take(2)]
+            [(1, 0), (1, 1)]
+        """
+        check_callable("class_func", class_func)
+        target = parts_of_classes("target_dist", target_dist)
+        initial = None
+        if initial_dist is not None:
+            initial = parts_of_classes("initial_dist", initial_dist, len(target))
+        return Dataset(Resampled(self._transform, class_func, target, initial, Rng(seed)))
+
+    def ignore_errors(
+        self, log_warning: bool = False, name: str | None = None
+    ) -> "Dataset[ElementT]":
+        """Return the elements for which the functions of `map` right before it raise no error.
+
+        Args:
+            log_warning: Whether each error is a warning of the log.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: `log_warning` is no bool.
+
+        Example:
+            >>> import mirrored as mr
+            >>> def inverse(x):
+            ...     return mr.debugging.check_numerics(1.0 / x, "an inverse")
+            >>> dataset = mr.data.Dataset.from_tensor_slices([1.0, 0.0, 4.0])
+            >>> [float(x) for x in dataset.map(inverse).ignore_errors()]
+            [1.0, 0.25]
+        """
+        if not isinstance(log_warning, bool):
+            raise TypeError(f"Expected bool for argument 'log_warning' not {log_warning!r}.")
+        return Dataset(Ignored(self._transform, logs=log_warning))
+
+    def shuffle(
+        self,
+        buffer_size: int,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = True,
+        name: str | None = None,
+    ) -> "Dataset[ElementT]":
+        """Return the elements in random order.
+
+        A buffer is filled with the first elements; then one of those in it is picked each time,
+        and the next element takes its place. So only a buffer for all elements gives all orders.
+
+        Args:
+            buffer_size: How many elements the buffer holds; UNKNOWN_CARDINALITY: all.
+            seed: An integer; None takes one from the global seed. Datasets of one size and one
+                seed are in the same order.
+            reshuffle_each_iteration: Whether each iteration, and each pass of `repeat`, has an
+                order of its own.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `buffer_size` is not positive.
+
+        Example:
+            >>> import mirrored as mr
+            >>> sorted(int(x) for x in mr.data.Dataset.range(4).shuffle(4))
+            [0, 1, 2, 3]
+        """
+        size = sys.maxsize
+        is_endless = self._transform.cardinality == INFINITE_CARDINALITY
+        if buffer_size != UNKNOWN_CARDINALITY or is_endless:
+            size = as_count("buffer_size", buffer_size, least=1)
+        anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
+        return Dataset(Shuffled(self._transform, size, Rng(seed), anew))
+
+    def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset[ElementT]":
+        """Return the elements so many times over; a shuffled dataset is in another order each time.
+
+        Args:
+            count: How many times; None and -1: for ever.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is less than -1.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(x) for x in mr.data.Dataset.range(2).repeat(2)]
+            [0, 1, 0, 1]
+        """
+        times = -1 if count is None else as_count("count", count, least=-1)
+        return Dataset(Repeated(self._transform, None if times == -1 else times))
+
+    def enumerate(
+        self, start: int = 0, name: str | None = None
+    ) -> "Dataset[tuple[Tensor, ElementT]]":
+        """Return pairs of a number and an element.
+
+        Args:
+            start: The first number.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: It is no integer.
+
+        Example:
+            >>> import mirrored as mr
+            >>> list(mr.data.Dataset.range(5, 7).enumerate().as_numpy_iterator())
+            [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
+        """
+        return Dataset(Enumerated(self._transform, as_whole("start", start)))
+
+    # ------------------------------------------------------------------------- batches and windows
+
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> "Dataset[ElementT]":
+        """Return elements joined, so many at a time, along a new first axis.
+
+        Args:
+            batch_size: How many; with a strategy, over all replicas together.
+            drop_remainder: Whether to leave out a last batch that has fewer.
+            num_parallel_calls: Accepted and checked; batches are made one after another.
+            deterministic: Accepted; the order is always that of the elements.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `batch_size` is not positive. Elements of different shapes are an error
+                of the iteration.
+
+        Example:
+            >>> import mirrored as mr
+            >>> list(mr.data.Dataset.range(3).batch(2).as_numpy_iterator())
+            [array([0, 1]), array([2])]
+        """
+        size = as_count("batch_size", batch_size, least=1)
+        check_parallel_calls(num_parallel_calls)
+        return Dataset(Batched(self._transform, size, bool(drop_remainder)))
+
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> "Dataset[ElementT]":
+        """Return elements of several shapes joined, so many at a time; smaller ones are padded.
+
+        Args:
+            batch_size: How many; with a strategy, over all replicas together.
+            padded_shapes: The shape to pad to, in the elements' structure of tuples and dicts:
+                a list of sizes, and of None or -1 for those that are the largest of a batch.
+                None: all are.
+            padding_values: What to pad with, of the elements' dtype: in their structure, or one
+                for all. None: zeros, and False.
+            drop_remainder: Whether to leave out a last batch that has fewer.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `batch_size` is not positive, or a shape does not fit the elements; where
+                that is not known before, it is an error of the iteration.
+            TypeError: What is given has another structure, or a value another dtype.
+            InvalidArgumentError: In the iteration: an element is larger than it is padded to.
+
+        Example:
+            >>> import mirrored as mr
+            >>> rows = mr.data.Dataset.from_generator(lambda: [[1], [2, 3], [4]])
+            >>> [batch.numpy().tolist() for batch in rows.padded_batch(2)]
+            [[[1, 0], [2, 3]], [[4]]]
+        """
+        size = as_count("batch_size", batch_size, least=1)
+        return Dataset(
+            PaddedBatched(
+                self._transform, size, padded_shapes, padding_values, bool(drop_remainder)
+            )
+        )
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable[..., Any],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> "Dataset[ElementT]":
+        """Return batches of elements of about one length, padded; each length has its bucket.
+
+        Args:
+            element_length_func: Called as `map`'s function is; returns an element's length.
+            bucket_boundaries: The least length of each bucket but the first, in order.
+            bucket_batch_sizes: The batch size of each bucket, one more than there are boundaries.
+            padded_shapes: As for `padded_batch`.
+            padding_values: As for `padded_batch`.
+            pad_to_bucket_boundary: Whether sizes that are not known are padded to the greatest
+                length of the bucket; all elements are then shorter than the last boundary.
+            no_padding: Whether to join them as `batch` does.
+            drop_remainder: Whether to leave out batches that have fewer elements.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: There are not as many sizes as buckets. The rest as for `padded_batch`.
+            InvalidArgumentError: In the iteration: an element is too long for its bucket.
+
+        Example:
+            >>> import mirrored as mr
+            >>> rows = mr.data.Dataset.from_generator(lambda: [[1], [2, 3, 4], [5, 6], [7, 8, 9]])
+            >>> batches = rows.bucket_by_sequence_length(lambda row: len(row), [3], [2, 2])
+            >>> [batch.numpy().tolist() for batch in batches]
+            [[[1, 0], [5, 6]], [[2, 3, 4], [7, 8, 9]]]
+        """
+        check_callable("element_length_func", element_length_func)
+        buckets = Buckets(element_length_func, [*bucket_boundaries], [*bucket_batch_sizes])
+
+        def batched(bucket: Tensor, group: "Dataset[ElementT]") -> Any:
+            size, shapes = buckets.size(bucket), padded_shapes
+            if no_padding:
+                return group.batch(size, drop_remainder)
+            if pad_to_bucket_boundary:
+                shapes = buckets.bounded(int(bucket), group._transform, shapes)
+            return group.padded_batch(size, shapes, padding_values, drop_remainder)
+
+        return Dataset(Grouped(self._transform, buckets.number, batched, buckets.size, Dataset))
+
+    def rebatch(
+        self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
+    ) -> "Dataset[ElementT]":
+        """Return batches of another size, of the same rows in the same order.
+
+        Args:
+            batch_size: How many rows each has, or a list of such numbers, which take turns.
+            drop_remainder: Whether to leave out a last batch that has fewer.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: A number is not positive, or elements are no batches.
+
+        Example:
+            >>> import mirrored as mr
+            >>> batches = mr.data.Dataset.range(6).batch(4).rebatch(3)
+            >>> [batch.numpy().tolist() for batch in batches]
+            [[0, 1, 2], [3, 4, 5]]
+        """
+        sizes = sizes_of(batch_size)
+        return Dataset(Rebatched(self._transform, sizes, bool(drop_remainder)))
+
+    def unbatch(self, name: str | None = None) -> "Dataset[ElementT]":
+        """Return the rows of each element, one after another.
+
+        Args:
+            name: Accepted for compatibility.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(x) for x in mr.data.Dataset.range(3).batch(2).unbatch()]
+            [0, 1, 2]
+        """
+        return Dataset(Unbatched(self._transform))
 
     def window(
         self,
@@ -430,11 +1090,221 @@ class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=Member
         Example:
             >>> import mirrored as mr
             >>> windows = mr.data.Dataset.range(5).window(3, shift=1, drop_remainder=True)
-            >>> [each.numpy().tolist() for each in windows.flat_map(lambda window: window.batch(3))]
+            >>> [x.numpy().tolist() for x in windows.flat_map(lambda window: window.batch(3))]
             [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
         """
         length = as_count("size", size, least=1)
         further = as_count("shift", length if shift is None else shift, least=1)
         step = as_count("stride", stride, least=1)
-        windows = Windowed(self._transform, length, further, step, drop_remainder, self._of)
+        windows = Windowed(self._transform, length, further, step, drop_remainder, Dataset)
         return Dataset(windows)
+
+    # ---------------------------------------------------------------------- when elements are made
+
+    def cache(self, filename: PathName = "", name: str | None = None) -> "Dataset[ElementT]":
+        """Return the same elements, kept in memory or in a file from the first whole iteration on.
+
+        In memory, iterations before it, which did not come to the end, are in the same order and
+        draw the same random numbers.
+
+        Args:
+            filename: The file, which later programs read too, whatever their dataset is: delete
+                it where that changes. "": memory.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: The filename is no path, or elements have datasets as parts.
+            FileNotFoundError: There is no such folder.
+            ValueError: There is something else than a file; in an iteration: it is damaged.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(3).cache())
+            3
+        """
+        if filename == "":
+            return Dataset(Cached(self._transform))
+        from mirrored.data.cached_files import CachedInFile  # Few programs need it.
+
+        return Dataset(CachedInFile(self._transform, filename))
+
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> "Dataset[ElementT]":
+        """Return the same elements, made ahead of their use by a thread in the background.
+
+        The thread ends with the iterator: when the elements end, with an exception, when the
+        iterator is closed or deleted, or the loop over it is left. That waits for the element
+        that is being made.
+
+        Args:
+            buffer_size: How many elements wait at most; AUTOTUNE and None: 2; 0: made when they
+                are used.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is less than -1.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.range(3).prefetch(mr.data.AUTOTUNE)
+            >>> [int(x) for x in dataset]
+            [0, 1, 2]
+        """
+        wanted = AUTOTUNE if buffer_size is None else buffer_size
+        size = as_count("buffer_size", wanted, least=-1)
+        if size == 0:
+            return self
+        return Dataset(Prefetched(self._transform, _AHEAD if size == AUTOTUNE else size))
+
+    def with_options(self, options: Options, name: str | None = None) -> "Dataset[ElementT]":
+        """Return the same elements, with options for what follows.
+
+        They are TensorFlow's, and none of them changes an element here; see `Options`.
+
+        Args:
+            options: They count where they are set; the rest is as it was before.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: They are no `Options`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> options = mr.data.Options()
+            >>> options.threading.private_threadpool_size = 2
+            >>> [int(x) for x in mr.data.Dataset.range(3).with_options(options)]
+            [0, 1, 2]
+        """
+        merged = Options().merge(options)  # A copy: theirs may change.
+        return Dataset(Optioned(self._transform, merged))
+
+    def options(self) -> "Options":
+        """Return what `with_options` has set, here and where the elements come from.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.data.Dataset.range(3).options().deterministic is None
+            True
+        """
+        options = merged_options(self._transform)
+        options._freeze()
+        return options
+
+    # -------------------------------------------------------------------------- iteration and size
+
+    def __iter__(self) -> "DatasetIterator[ElementT]":
+        """Return an iterator of tensors; its `close` ends the threads that work for it."""
+        return DatasetIterator(self)
+
+    def as_numpy_iterator(self) -> "NumpyIterator":
+        """Return an iterator of NumPy arrays, and NumPy's scalars, that may be written to.
+
+        Raises:
+            TypeError: Elements have datasets as parts; where that is not known before, it is an
+                error of the iteration.
+
+        Example:
+            >>> import mirrored as mr
+            >>> list(mr.data.Dataset.range(2).as_numpy_iterator())
+            [np.int64(0), np.int64(1)]
+        """
+        return NumpyIterator(self)
+
+    def reduce(
+        self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None
+    ) -> Any:
+        """Return the last of the states that a function makes, one of another and an element.
+
+        Gradients do not go through it.
+
+        Args:
+            initial_state: The first state: arrays or numbers, or a tuple or dict of such.
+            reduce_func: From a state and an element to the next state, of the same structure and
+                dtypes. A tuple is one argument.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `reduce_func` is not callable.
+            TypeError: A new state has other dtypes.
+            InvalidArgumentError: A new state has another number of parts.
+            OperatorNotAllowedInGraphError: A function is being recorded.
+
+        Example:
+            >>> import mirrored as mr
+            >>> zero = mr.constant(0, mr.int64)
+            >>> int(mr.data.Dataset.range(5).reduce(zero, lambda total, x: total + x))
+            10
+        """
+        if active_recorder() is not None:
+            raise OperatorNotAllowedInGraphError(
+                "`Dataset.reduce` is run by Python, which a recorded function does not run again. "
+                "Received: a call while a function was being recorded. Call it outside, and give "
+                "the function the result; or loop over the dataset in the function."
+            )
+        states = States(initial_state, "reduce_func", reduce_func)
+        return to_tensors(reduced(elements_of(self._transform), states))
+
+    def get_single_element(self, name: str | None = None) -> ElementT:
+        """Return the one element of the dataset.
+
+        Args:
+            name: Accepted for compatibility.
+
+        Raises:
+            InvalidArgumentError: There is none, or more than one.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.data.Dataset.range(3).batch(5).get_single_element().numpy().tolist()
+            [0, 1, 2]
+        """
+        with closing(iter(self)) as elements:
+            firsts = list(itertools.islice(elements, 2))
+        if len(firsts) != 1:
+            wrong = "had more than one element" if firsts else "was empty"
+            raise InvalidArgumentError(
+                f"Dataset {wrong}. Received: {self!r}. `get_single_element` is for datasets of "
+                "one element; others are iterated over."
+            )
+        return firsts[0]
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of an element, with a `TensorSpec` for each tensor.
+
+        A size that differs between elements is None, as the first one of batches is. After `map`,
+        and after `from_generator` without a signature, it is that of the first element, which is
+        made to find out.
+        """
+        return public_specs(self._transform.specs())
+
+    def cardinality(self) -> Tensor:
+        """Return the number of elements as an int64 scalar, or one of the constants.
+
+        They are INFINITE_CARDINALITY and UNKNOWN_CARDINALITY.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.range(5)
+            >>> int(dataset.cardinality()), int(dataset.repeat().cardinality())
+            (5, -1)
+        """
+        return transfer(np.array(self._transform.cardinality, np.int64), get_device("CPU:0"))
+
+    def __len__(self) -> int:
+        """Return the number of elements; TypeError where there is none."""
+        size = self._transform.cardinality
+        if size == INFINITE_CARDINALITY:
+            raise TypeError("The dataset is infinite.")
+        if size == UNKNOWN_CARDINALITY:
+            raise TypeError("The dataset length is unknown.")
+        return size
+
+    def __bool__(self) -> bool:
+        """Return True, as TensorFlow does, whether or not there is a length."""
+        return True
+
+    def __repr__(self) -> str:
+        size = self._transform.cardinality
+        words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
+        text = words.get(size, f"{size} elements")
+        return f"<mr.data.Dataset: {type(self._transform).__name__}, {text}>"

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._numbers import as_integer
-from mirrored.data.leaf_specs import as_signature, signature_of, unsliced
+from mirrored.data.leaf_specs import as_signature, public_specs, signature_of, unsliced
 from mirrored.data.mixtures import Directed, Drawn, Endless, Picked
 from mirrored.data.nested_transforms import Listed
-from mirrored.data.pipeline import Pipeline
 from mirrored.data.rng import Rng
 from mirrored.data.row_transforms import Repeated
 from mirrored.data.sources import Generated, Slices, Transform
-from mirrored.data.spec import Nested, to_element, to_leaf
+from mirrored.data.spec import DatasetBase, to_element, to_leaf
 from mirrored.data.transforms import Chosen
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import TensorSpec, as_dtype, int64
@@ -30,7 +29,7 @@ AUTOTUNE = -1
 def element_of(tensors: Any) -> Transform:
     """Return the one element that `from_tensors` is given."""
     element = to_element(tensors, "`tensors`")
-    if any(isinstance(leaf, Nested) for leaf in _nest.flatten(element)):
+    if any(isinstance(leaf, DatasetBase) for leaf in _nest.flatten(element)):
         return Listed([element])
     return Slices(_nest.map_structure(lambda leaf: leaf[None], element), 1)
 
@@ -38,7 +37,7 @@ def element_of(tensors: Any) -> Transform:
 def slices_of(tensors: Any) -> Slices:
     """Return the rows of the arrays that `from_tensor_slices` is given."""
     element = to_element(tensors, "`tensors`")
-    if any(isinstance(leaf, Nested) for leaf in _nest.flatten(element)):
+    if any(isinstance(leaf, DatasetBase) for leaf in _nest.flatten(element)):
         raise unsliced()
     shapes = [leaf.shape for leaf in _nest.flatten(element)]
     if () in shapes:
@@ -117,7 +116,7 @@ def range_of(args: tuple[Any, ...]) -> range:
 def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, anew: bool) -> Transform:
     """Return elements of the datasets that `sample_from_datasets` is given, drawn by weights."""
     transforms = _transforms_in(datasets)
-    if isinstance(weights, Pipeline):
+    if isinstance(weights, DatasetBase):
         return Directed(Picked(Drawn(Rng(seed), anew), weights._transform), transforms, stops)
     if weights is None:
         weights = np.ones(len(transforms), np.float32)
@@ -143,12 +142,12 @@ def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, anew: 
 def mixed_by_choices(datasets: Any, choices: Any, stops: bool) -> Transform:
     """Return elements of the datasets that `choose_from_datasets` is given."""
     transforms = _transforms_in(datasets)
-    if not isinstance(choices, Pipeline):
+    if not isinstance(choices, DatasetBase):
         raise TypeError(
             "Invalid `choice_dataset`. `choice_dataset` should be a `mr.data.Dataset` but is "
             f"{type(choices)}."
         )
-    spec = choices.element_spec
+    spec = public_specs(choices._transform.specs())
     if spec != TensorSpec((), int64):
         raise TypeError(
             "Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `mr.int64` "
@@ -161,7 +160,7 @@ def _transforms_in(datasets: Any) -> list[Transform]:
     if not datasets:
         raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
     for each in datasets:
-        if not isinstance(each, Pipeline):
+        if not isinstance(each, DatasetBase):
             raise TypeError(
                 f"Invalid `datasets`. They are `mr.data.Dataset` objects. Received: {each!r:.200}."
             )
@@ -213,7 +212,7 @@ def transforms_of(args: tuple[Any, ...], datasets: Any) -> Any:
     if not leaves:
         raise TypeError("Must pass at least one dataset to `zip`.")
     for leaf in leaves:
-        if not isinstance(leaf, Pipeline):
+        if not isinstance(leaf, DatasetBase):
             raise TypeError(
                 "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
                 f"`mr.data.Dataset` objects but encountered object of type {type(leaf)}."

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from mirrored._files import as_path
+from mirrored.data.sources import Slices
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.strings import StringTensor
+from mirrored.ops.strings import StringTensor, as_strings
 
 
 def names_of(given: Any, what: str) -> list[str]:
@@ -43,3 +44,8 @@ def matching(patterns: Any) -> list[str]:
     if not found:
         raise InvalidArgumentError(f"No files matched pattern: {', '.join(wanted)}")
     return found
+
+
+def rows_of_names(names: list[str]) -> Slices:
+    """Return the names of files as strings, one per element."""
+    return Slices(as_strings([os.fsencode(name) for name in names]), len(names))

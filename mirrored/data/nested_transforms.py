@@ -23,12 +23,12 @@ from mirrored.data.sources import (
     results_of,
     size_of_first,
 )
-from mirrored.data.spec import Element, Elements, Form, Nested, call_with, specs_of, to_leaf
+from mirrored.data.spec import DatasetBase, Element, Elements, Form, call_with, specs_of, to_leaf
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.rng_state import drawing_from
 
-AsDataset = Callable[[Transform], Nested]
+AsDataset = Callable[[Transform], DatasetBase[Any]]
 
 
 class Listed(Transform):
@@ -167,7 +167,7 @@ class FlatMapped(Following):
     def made_of(self, element: Element) -> Transform:
         """Return what the function makes of an element."""
         made = call_with(self._function, element)
-        if not isinstance(made, Nested):
+        if not isinstance(made, DatasetBase):
             raise TypeError(
                 f"The `{self._argument}` argument must return a `Dataset` object. Got "
                 f"{type(made)!r}. Make one of it, as with `Dataset.from_tensors`."

@@ -12,7 +12,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored._arguments import explained
 from mirrored.data.leaf_specs import DatasetSpec, public_specs
-from mirrored.data.spec import Nested
+from mirrored.data.spec import DatasetBase
 from mirrored.devices import get_device
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops import Tensor, TensorSpec, convert_to_tensor, transfer
@@ -126,11 +126,11 @@ def _tensors(value: Any) -> Any:
         return _nest.rebuild_dict(value, {key: _tensors(each) for key, each in value.items()})
     if isinstance(value, tuple):
         return _nest.rebuild(value, [_tensors(each) for each in value])
-    return value if isinstance(value, Nested) else convert_to_tensor(value)
+    return value if isinstance(value, DatasetBase) else convert_to_tensor(value)
 
 
 def _spec_of(leaf: Any) -> Any:
-    if isinstance(leaf, Nested):
+    if isinstance(leaf, DatasetBase):
         return DatasetSpec(public_specs(leaf._transform.specs()))
     # What replicas have is no tensor, and says itself what it is.
     return TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else leaf

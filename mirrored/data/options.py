@@ -9,6 +9,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from mirrored._arguments import explained
+from mirrored.data.arrays import Rows
+from mirrored.data.rng import Iteration
+from mirrored.data.sources import Derived, Slices, Transform
+from mirrored.data.spec import Elements
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -303,3 +307,33 @@ def as_options(options: Any) -> Options:
             "mr.data.Options()."
         )
     return options
+
+
+class Optioned(Derived):
+    """The elements of another transform, with options."""
+
+    def __init__(self, source: Transform, options: Options) -> None:
+        super().__init__(source)
+        self.options = options
+        self.batch_size = source.batch_size
+
+    @property
+    def slices(self) -> Slices | None:
+        """Those of the elements."""
+        return self._source.slices
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return the other transform's iterator."""
+        return self._source.open(iteration.source())
+
+    def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
+        """Return what gives the other transform's rows."""
+        return self._source.open_rows(iteration.source())
+
+
+def merged_options(transform: Transform) -> Options:
+    """Return the options of a transform and of all that it takes elements from."""
+    options = Options()
+    for source in transform.sources:
+        options = options.merge(merged_options(source))
+    return options.merge(transform.options) if isinstance(transform, Optioned) else options

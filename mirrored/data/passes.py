@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mirrored.data.arrays import Arrays, Check, Rows, adapt_batch, count_of
 from mirrored.data.batches import Chunk
 from mirrored.data.columns import Layout, described
-from mirrored.data.pipeline import Pipeline
+from mirrored.data.positions import elements_of
 from mirrored.data.py_dataset import PyDataset, batches_of
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
+from mirrored.data.spec import DatasetBase
 from mirrored.ops import SeedGenerator
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class PassesOfBatches:
         self, data: Iterable[Any], for_what: str, class_weight: Mapping[int, float] | None
     ) -> None:
         self._data, self._for_what, self._class_weight = data, for_what, class_weight
-        self.is_lent = not isinstance(data, Pipeline)
+        self.is_lent = not isinstance(data, DatasetBase)
         self.begins_anew = not isinstance(data, Iterator)
         self._iterator: Iterator[Any] | None = None
         self._checks: list[Check] = []
@@ -177,7 +178,9 @@ class PassesOfBatches:
         """Return the next batch; None at the end of a pass, after which another one begins."""
         if self._iterator is None:
             data = self._data
-            self._iterator = data._host_elements() if isinstance(data, Pipeline) else iter(data)
+            self._iterator = (
+                elements_of(data._transform) if isinstance(data, DatasetBase) else iter(data)
+            )
         element = self._element(self._iterator)
         if element is _OVER:
             self.close()
@@ -271,8 +274,8 @@ Passes: TypeAlias = "PassesOfRows | PassesOfBatches | PassesOfStored | PassesOfO
 
 def cardinality_of(data: Iterable[Any]) -> int:
     """Return how many batches a pass over data has, or one of the constants of datasets."""
-    if isinstance(data, Pipeline):
-        return data._transform.cardinality
+    if isinstance(data, DatasetBase):
+        return int(data._transform.cardinality)
     if isinstance(data, PyDataset):
         count = data.num_batches
         return INFINITE_CARDINALITY if count is None else count
@@ -308,7 +311,7 @@ def passes_of(
     def one_by_one() -> Passes:
         return PassesOfBatches(data, for_what, class_weight)
 
-    transform = data._transform if isinstance(data, Pipeline) else None
+    transform = data._transform if isinstance(data, DatasetBase) else None
     slices = None if transform is None else transform.batched_slices
     if transform is None or slices is None or not transform.cardinality:
         return one_by_one()

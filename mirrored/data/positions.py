@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from mirrored.data.failures import Succeeding
 from mirrored.data.rng import Iteration
 from mirrored.data.row_transforms import gathered
 from mirrored.data.sources import Transform, external_of
@@ -47,6 +48,11 @@ def elements_from(transform: Transform, position: Position) -> Elements:
         for _ in itertools.islice(elements, begin):
             pass
         yield from elements
+
+
+def elements_of(transform: Transform) -> Succeeding:
+    """Return an iterator of all elements as read-only arrays, for our own use; to be closed."""
+    return Succeeding(elements_from(transform, Position()))
 
 
 def words_of(transform: Transform, position: Position) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 A record is a string, whatever is in it; `mirrored.data.examples` parses examples.
 """
 
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
@@ -13,13 +12,12 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.data.dataset import Dataset
 from mirrored.data.dataset_arguments import as_count
-from mirrored.data.files import names_of
+from mirrored.data.files import names_of, rows_of_names
 from mirrored.data.leaf_specs import LeafSpec
-from mirrored.data.pipeline import Pipeline
 from mirrored.data.records import compression_of, records_in
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Slices, Transform
-from mirrored.data.spec import Elements
+from mirrored.data.sources import Transform
+from mirrored.data.spec import DatasetBase, Elements
 from mirrored.ops.strings import StringTensor, as_strings
 
 
@@ -79,12 +77,12 @@ class TFRecordDataset(Dataset[StringTensor]):
         name: str | None = None,
     ) -> None:
         compression = compression_of(compression_type)
-        if num_parallel_reads is None and not isinstance(filenames, Pipeline):
+        if num_parallel_reads is None and not isinstance(filenames, DatasetBase):
             super().__init__(Records(names_of(filenames, "filenames"), compression))
             return
         files: Any = filenames
-        if not isinstance(filenames, Pipeline):
-            files = named_files(names_of(filenames, "filenames"))
+        if not isinstance(filenames, DatasetBase):
+            files = Dataset(rows_of_names(names_of(filenames, "filenames")))
 
         def opened(file: StringTensor) -> Dataset[StringTensor]:
             return TFRecordDataset(file, compression)
@@ -94,8 +92,3 @@ class TFRecordDataset(Dataset[StringTensor]):
             return
         count = as_count("num_parallel_reads", num_parallel_reads, least=-1)
         super().__init__(files.interleave(opened, None if count < 1 else count)._transform)
-
-
-def named_files(names: list[str]) -> Dataset[Any]:
-    """Return a dataset of the names of files."""
-    return Dataset(Slices(as_strings([os.fsencode(each) for each in names]), len(names)))

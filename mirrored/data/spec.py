@@ -5,7 +5,7 @@ They become tensors where users see them, and what users return becomes arrays h
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,30 @@ from mirrored.ops.conversion import adopt, is_tensor, to_array
 from mirrored.ops.hooks import graph_scope, only, recorded_by
 from mirrored.ops.strings import StringTensor, strings_in
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # What elements are, where type checkers know it. (In Python itself defaults came with 3.13.)
+    ElementT = TypeVar("ElementT", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    ElementT = TypeVar("ElementT", covariant=True)
+
 Element = Any  # An array, a dataset, or a tuple or dict of elements.
 Elements = Generator[Element, None, None]  # `close` ends what works for it, threads included.
 _OWN = (bool, int, float, list)  # What NumPy makes arrays of that share no memory with them.
 
 
-class Nested:
-    """A dataset as part of an element of another one: what a `Dataset` is to this module."""
+class DatasetBase(Generic[ElementT]):
+    """A dataset to modules that do not know its methods, as part of an element of another one.
 
-    _transform: Any
+    Args:
+        transform: What makes its elements.
+    """
+
+    def __init__(self, transform: Any) -> None:
+        self._transform = transform
 
 
 # ---------------------------------------------------------------------------- from users
@@ -35,7 +50,7 @@ class Nested:
 
 def to_leaf(value: Any, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
     """Return a value as a read-only array that nobody else holds."""
-    if isinstance(value, Nested):
+    if isinstance(value, DatasetBase):
         raise TypeError(f"It is a dataset: {value!r}.")
     if isinstance(value, StringTensor):
         return value._array
@@ -71,7 +86,7 @@ def to_element(value: Any, what: str) -> Element:
     if isinstance(value, tuple):
         parts = [to_element(item, f"{what}[{i}]") for i, item in _filled(value, what)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    if isinstance(value, Nested):
+    if isinstance(value, DatasetBase):
         return value
     try:
         return to_leaf(value)
@@ -104,7 +119,7 @@ def to_tensors(element: Element) -> Any:
         )
 
     def tensor(leaf: Any) -> Any:
-        if isinstance(leaf, Nested):
+        if isinstance(leaf, DatasetBase):
             return leaf
         return StringTensor(leaf) if leaf.dtype.kind == "O" else transfer(leaf, cpu)
 
@@ -117,7 +132,7 @@ def to_numpy(element: Element) -> Any:
 
 
 def _numpy_leaf(leaf: Any) -> Any:
-    if isinstance(leaf, Nested):
+    if isinstance(leaf, DatasetBase):
         check_arrays(spec_of(leaf))
     return leaf.copy()[()]
 
@@ -221,7 +236,7 @@ def _check_dtype(
 
 
 def _dtype_of(leaf: Any) -> np.dtype[Any] | None:
-    return None if isinstance(leaf, Nested) else leaf.dtype
+    return None if isinstance(leaf, DatasetBase) else leaf.dtype
 
 
 def _is_flat(element: Element) -> bool:
@@ -236,7 +251,7 @@ def specs_of(element: Element) -> Any:
 
 def spec_of(leaf: Any) -> LeafSpec | NestedSpec:
     """Return what is known of an element's part."""
-    if isinstance(leaf, Nested):
+    if isinstance(leaf, DatasetBase):
         return NestedSpec(leaf._transform.specs())
     return LeafSpec(leaf.shape, leaf.dtype)
 

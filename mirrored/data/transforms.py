@@ -20,6 +20,7 @@ from mirrored.data.sources import (
     UNKNOWN_CARDINALITY,
     Derived,
     Following,
+    Slices,
     Transform,
     named,
     results_of,
@@ -150,6 +151,13 @@ class Chosen(Derived):
                     left = None if left is None else left - 1
                     if left == 0:
                         return
+
+
+def chosen(source: Transform, start: int, stop: int | None) -> Transform:
+    """Return the elements from one number to before another; rows of arrays stay rows of arrays."""
+    if isinstance(source, Slices):
+        return source.part(start, source.cardinality if stop is None else stop)
+    return Chosen(source, start, stop)
 
 
 class Ignored(Following):

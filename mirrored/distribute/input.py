@@ -14,9 +14,10 @@ import numpy as np
 from mirrored import _nest
 from mirrored.data.arrays import Rows, rows_from
 from mirrored.data.failures import Failure, attempt, succeeded
-from mirrored.data.pipeline import Pipeline
+from mirrored.data.leaf_specs import public_specs
+from mirrored.data.positions import elements_of
 from mirrored.data.row_transforms import open_batches
-from mirrored.data.spec import to_element
+from mirrored.data.spec import DatasetBase, to_element
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.sharding import (
@@ -136,7 +137,7 @@ class DistributedDataset:
     def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
         """Yield, in lists, what the next steps are given, of values that `join` makes."""
         dataset = self._dataset
-        transform = dataset._transform if isinstance(dataset, Pipeline) else None
+        transform = dataset._transform if isinstance(dataset, DatasetBase) else None
         slices = None if transform is None else transform.batched_slices
         if self._take is cut and transform is not None and slices is not None:
             form, size = slices.form, transform.batch_size or 1
@@ -218,8 +219,8 @@ class DistributedIterator(PeekingIterator):
 
 def host_elements(dataset: Any) -> Any:
     """Return an iterator, to be closed, over a dataset's elements as arrays."""
-    if isinstance(dataset, Pipeline):
-        return dataset._host_elements()
+    if isinstance(dataset, DatasetBase):
+        return elements_of(dataset._transform)
     return (_element(value) for value in dataset)
 
 
@@ -290,7 +291,8 @@ def _check_dataset(dataset: Any) -> None:
             f"A dataset is something to iterate over. Received: a {type(dataset).__name__}. Give "
             "a mr.data.Dataset, or a list of batches."
         )
-    shapes = list(_shapes(dataset._known_spec())) if isinstance(dataset, Pipeline) else []
+    is_known = isinstance(dataset, DatasetBase) and dataset._transform.known
+    shapes = list(_shapes(public_specs(dataset._transform.specs()))) if is_known else []
     if any(shape == () for shape in shapes):
         raise unbatched(shapes)
 

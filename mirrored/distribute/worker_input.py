@@ -15,11 +15,12 @@ import numpy as np
 from mirrored import _nest
 from mirrored.data.arrays import Rows, count_of
 from mirrored.data.batches import check_of
-from mirrored.data.options import AutoShardPolicy
+from mirrored.data.leaf_specs import public_specs
+from mirrored.data.options import AutoShardPolicy, merged_options
 from mirrored.data.own_passes import PassesOfOwn
 from mirrored.data.passes import cardinality_of
-from mirrored.data.pipeline import Pipeline
 from mirrored.data.sources import INFINITE_CARDINALITY
+from mirrored.data.spec import DatasetBase
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.input import DistributedDataset, host_elements
 from mirrored.distribute.sharding import (
@@ -159,7 +160,9 @@ class WorkerDataset(DistributedDataset):
     def _like_spec(self) -> Any:
         """Return an empty batch, for a worker that has never had another."""
         dataset = self._dataset
-        spec = dataset.element_spec if isinstance(dataset, Pipeline) else None
+        spec = (
+            public_specs(dataset._transform.specs()) if isinstance(dataset, DatasetBase) else None
+        )
         shapes = [getattr(leaf, "shape", None) for leaf in _nest.flatten(spec)]
         if spec is None or any(shape is None or None in tuple(shape)[1:] for shape in shapes):
             raise ValueError(
@@ -181,9 +184,10 @@ def check_policy(dataset: Any) -> AutoShardPolicy:
     Raises:
         ValueError: By files or by a hint.
     """
-    if not isinstance(dataset, Pipeline):
+    if not isinstance(dataset, DatasetBase):
         return AutoShardPolicy.AUTO
-    policy: AutoShardPolicy = dataset.options().experimental_distribute.auto_shard_policy
+    options = merged_options(dataset._transform)
+    policy: AutoShardPolicy = options.experimental_distribute.auto_shard_policy
     if policy in (AutoShardPolicy.FILE, AutoShardPolicy.HINT):
         raise ValueError(
             "Workers share datasets by rows, or each has its own. Received: "

@@ -342,3 +342,11 @@ def _outcome(run: Callable[[bool], list[Any]], separate: bool) -> Any:
         return run(separate)
     except mr.errors.InvalidArgumentError as error:
         return str(error)
+
+
+def test_the_class_is_whole() -> None:
+    """Every public method is defined in the class itself, and help shows it in one place."""
+    public = {name for name in dir(Dataset) if not name.startswith("_")}
+    assert "batch" in public
+    assert public <= vars(Dataset).keys()
+    assert Dataset.batch.__qualname__ == "Dataset.batch"

@@ -17,6 +17,7 @@ import pytest
 from forked_programs import run_program
 
 import mirrored as mr
+from mirrored.data.positions import elements_of
 
 Dataset = mr.data.Dataset
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -167,7 +168,7 @@ def test_nobody_writes_into_a_dataset() -> None:
     for dataset in (cached, cached, cached.batch(1), cached.batch(1)):
         for array in dataset.as_numpy_iterator():
             array += 7
-    for element in cached._host_elements():
+    for element in elements_of(cached._transform):
         spoils(element)
     assert [each.tolist() for each in cached.as_numpy_iterator()] == [[1, 2], [3, 4]]
 

@@ -23,6 +23,7 @@ from mirrored.compat.v1.sources import converted
 from mirrored.data import Dataset as Engine
 from mirrored.data.leaf_specs import LeafSpec, common_specs, public_specs
 from mirrored.data.nested_transforms import Listed
+from mirrored.data.positions import elements_of
 from mirrored.data.sources import Slices
 from mirrored.data.spec import check_callable
 from mirrored.graph import placeholders
@@ -132,7 +133,7 @@ class Dataset(Source, metaclass=_Members):
 
     def opened(self, values: Sequence[Any]) -> Any:
         """Return an iterator over the elements as arrays, for values of the inputs."""
-        return self.built(dict(zip(self.inputs, values, strict=True)))._host_elements()
+        return elements_of(self.built(dict(zip(self.inputs, values, strict=True)))._transform)
 
     def make_one_shot_iterator(self) -> SessionIterator:
         """Return an iterator that begins with the session.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.data.pipeline import DatasetIterator
+from mirrored.data.dataset_iterators import DatasetIterator
 from mirrored.errors import WeightsFileError
 from mirrored.ops.random import GlobalState, restore_global_state
 from mirrored.optim import Optimizer

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirrored.data.pipeline import DatasetIterator
+from mirrored.data.dataset_iterators import DatasetIterator
 from mirrored.layers import Layer
 from mirrored.layers.building import unbuilt
 from mirrored.layers.weights import find

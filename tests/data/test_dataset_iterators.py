@@ -10,6 +10,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.data.arrays import take
+from mirrored.data.positions import elements_of
 from mirrored.data.row_transforms import open_batches
 
 Dataset = mr.data.Dataset
@@ -144,7 +145,7 @@ def test_iterating_again_starts_anew_and_iterators_are_independent() -> None:
 def test_batches_of_rows_are_views() -> None:
     """Nothing is copied between the arrays of the dataset and who uses its batches inside."""
     dataset = Dataset.from_tensor_slices(np.zeros((10, 3)))
-    batches = list(dataset.batch(4)._host_elements())
+    batches = list(elements_of(dataset.batch(4)._transform))
     assert [batch.shape for batch in batches] == [(4, 3), (4, 3), (2, 3)]
     assert len({id(batch.base) for batch in batches}) == 1
     assert all(batch.base is not None and not batch.flags.writeable for batch in batches)
@@ -166,7 +167,7 @@ def test_batches_are_read_together_but_not_many(width: int, most: int) -> None:
     def batches() -> mr.data.Dataset:
         return Dataset.from_tensor_slices(x).shuffle(6, seed=1).repeat().batch(4)
 
-    with closing(batches()._host_elements()) as elements:
+    with closing(elements_of(batches()._transform)) as elements:
         expected = np.concatenate(list(itertools.islice(elements, 2 * most)))
     transform = batches()._transform
     slices = transform.batched_slices
