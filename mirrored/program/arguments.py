@@ -144,9 +144,9 @@ class Arguments:
         key, inputs, arrays = self._key, self.inputs, self.arrays
         for item, replica in zip(items, replicas, strict=False):
             if type(item) in _TENSORS:
-                given = item._spec, item._device, replica
-                key.append(given)
-                inputs.append(given)
+                input_ = item._spec, item._device, replica
+                key.append(input_)
+                inputs.append(input_)
                 arrays.append(item._feed)
             elif replica == SHARED:
                 self._add(item)
@@ -189,14 +189,14 @@ class Arguments:
             else:
                 self.known.append(leaf)
 
-    def _feed(self, array: Any, given: Input) -> None:
-        self._key.append(given)
+    def _feed(self, array: Any, input_: Input) -> None:
+        self._key.append(input_)
         self.arrays.append(array)
-        self.inputs.append(given)
+        self.inputs.append(input_)
 
     def copies(self) -> list[Any]:
         """Return the copies of all variables, each once."""
-        copies = (copy for each in self.variables for copy in _variables[type(each)](each))
+        copies = (copy for owner in self.variables for copy in _variables[type(owner)](owner))
         return list({id(copy): copy for copy in copies}.values())
 
     def alike(self) -> Any:
@@ -205,8 +205,8 @@ class Arguments:
         It says which of them are the same variable.
         """
         key, numbers = list(self._key), {id(copy): i for i, copy in enumerate(self.copies())}
-        for i, each in zip(self._places, self.variables, strict=True):
-            key[i] = kind_of(each), *(numbers[id(copy)] for copy in _variables[type(each)](each))
+        for i, owner in zip(self._places, self.variables, strict=True):
+            key[i] = kind_of(owner), *(numbers[id(copy)] for copy in _variables[type(owner)](owner))
         return tuple(key)
 
     def with_tensors(self, tensors: list[Tensor]) -> tuple[Any, ...]:
@@ -217,10 +217,10 @@ class Arguments:
             fed = isinstance(leaf, Tensor | np.ndarray | np.generic)
             return next(remaining) if fed else leaf
 
-        made: tuple[Any, ...] = _nest.map_structure(
+        structures: tuple[Any, ...] = _nest.map_structure(
             lambda leaf: with_parts(leaf, taken), self.structures
         )
-        return made
+        return structures
 
 
 def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:

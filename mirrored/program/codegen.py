@@ -62,7 +62,7 @@ def make_function(
     """
     names = _Names()
     lines = [names.line(call) for call in calls]
-    for count, check in sorted(stop_after, key=lambda each: -each[0]):
+    for count, check in sorted(stop_after, key=lambda pair: -pair[0]):
         lines.insert(count, f"if not {names.of(check)}(): return False")
     return _compiled([*lines, "return True"], names)
 

@@ -43,26 +43,26 @@ def find_starts(
         done: The nodes of those that are asked for before.
     """
     members = set(shared)
-    sums = {node for each in collectives for node in each.nodes}
+    sums = {node for collective in collectives for node in collective.nodes}
     # How much of its replica's comes before each node.
     place = {node: i for nodes in by_replica.values() for i, node in enumerate(nodes)}
-    found: list[tuple[int, Collective, set[Node]]] = []
+    starts: list[tuple[int, Collective, set[Node]]] = []
     starts_at: dict[Node, int] = {}
-    for each in collectives:
-        if not members.issuperset(each.nodes):
+    for all_reduce in collectives:
+        if not members.issuperset(all_reduce.nodes):
             continue
-        after = each.after
+        after = all_reduce.after
         if not (after is None or after in done or after in starts_at):
             continue
-        wanted = ancestors(each.sends(), members | place.keys())
+        wanted = ancestors(all_reduce.sends(), members | place.keys())
         if not wanted & sums and not wanted.isdisjoint(place):
             ready = _ready(place, wanted)
             if after in starts_at:
                 ready = max(ready, starts_at[after])
-            starts_at |= dict.fromkeys(each.nodes, ready)
-            found.append((ready, each, wanted))
-    found.sort(key=lambda start: start[0])  # Those that are ready at once keep their order.
-    return _cut(by_replica, shared, [(wanted, collective) for _, collective, wanted in found])
+            starts_at |= dict.fromkeys(all_reduce.nodes, ready)
+            starts.append((ready, all_reduce, wanted))
+    starts.sort(key=lambda start: start[0])  # Those that are ready at once keep their order.
+    return _cut(by_replica, shared, [(wanted, collective) for _, collective, wanted in starts])
 
 
 def find_early(by_replica: Mapping[int, Sequence[Node]], shared: Sequence[Node]) -> list[Start]:
@@ -77,7 +77,7 @@ def find_early(by_replica: Mapping[int, Sequence[Node]], shared: Sequence[Node])
     begun = [node for node in shared if node.op.early]
     wanted = [ancestors([node.output], within) for node in begun]
     # Each takes the one before, too.
-    return _cut(by_replica, shared, [(each, None) for each in wanted if each & place])
+    return _cut(by_replica, shared, [(nodes, None) for nodes in wanted if nodes & place])
 
 
 def _cut(
@@ -90,7 +90,7 @@ def _cut(
     for nodes, collective in wanted:
         new = nodes - done
         done |= new
-        own = {i: [each for each in members if each in new] for i, members in by_replica.items()}
+        own = {i: [node for node in members if node in new] for i, members in by_replica.items()}
         starts.append(Start(own, [node for node in shared if node in new], collective))
     return starts
 
@@ -110,7 +110,7 @@ def in_order(
     shared: Sequence[Node], collectives: Iterable[Collective]
 ) -> list[Collective | list[Node]]:
     """Return nodes of no replica, and all-reduces among them, in an order that they can have."""
-    group = {node: each for each in collectives for node in each.nodes}
+    group = {node: collective for collective in collectives for node in collective.nodes}
     left, parts = list(shared), list[Collective | list[Node]]()
     while left:
         behind = {node for node in left if node in group}
@@ -120,13 +120,13 @@ def in_order(
         plain = [node for node in left if node not in behind]
         if plain:
             parts.append(plain)
-        found = dict.fromkeys(group[node] for node in left if node in group)
+        waiting = dict.fromkeys(group[node] for node in left if node in group)
         ready = [
-            each
-            for each in found
-            if each.after not in behind and all(v.node not in behind for v in each.sends())
+            work
+            for work in waiting
+            if work.after not in behind and all(v.node not in behind for v in work.sends())
         ]
         parts += ready
-        done = {node for each in ready for node in each.nodes}
+        done = {node for collective in ready for node in collective.nodes}
         left = [node for node in left if node in behind - done]
     return parts

@@ -87,8 +87,8 @@ class ConcreteFunction:
     @property
     def structured_input_signature(self) -> Structure:
         """The positional and the keyword arguments, with a `TensorSpec` for each tensor."""
-        given: Structure = _nest.map_structure(_spec, self._like)
-        return given
+        signature: Structure = _nest.map_structure(_spec, self._like)
+        return signature
 
     @property
     def structured_outputs(self) -> Any:
@@ -121,7 +121,7 @@ class ConcreteFunction:
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
         """Those of `variables` that tapes watch."""
-        return tuple(each for each in self.variables if each.trainable)
+        return tuple(variable for variable in self.variables if variable.trainable)
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """Return a text that says what the function takes and returns.
@@ -175,7 +175,7 @@ class ConcreteFunction:
             if not kwargs and len(args) == len(specs) and all(isinstance(a, Tensor) for a in args):
                 self._check_dtypes(args)
                 pairs = zip(args, specs, strict=True)
-                fed = iter([conformed(self.name, each, Slot(spec)) for each, spec in pairs])
+                fed = iter([conformed(self.name, tensor, Slot(spec)) for tensor, spec in pairs])
                 filled: Structure = _nest.map_structure(
                     lambda leaf: next(fed) if isinstance(leaf, Slot) else leaf, self._like
                 )
@@ -190,10 +190,10 @@ class ConcreteFunction:
         """Raise InvalidArgumentError, as TensorFlow does, where one is of another dtype."""
         for i, (tensor, spec) in enumerate(zip(tensors, self.inputs, strict=True)):
             if tensor.dtype != spec.dtype:
-                expected, given = (TENSORFLOW_NAMES[each.dtype] for each in (spec, tensor))
+                expected, received = (TENSORFLOW_NAMES[value.dtype] for value in (spec, tensor))
                 raise InvalidArgumentError(
                     f"cannot compute {self.name} as input #{i}(zero-based) was expected to be a "
-                    f"{expected} tensor but is a {given} tensor [Op:{self.name}]"
+                    f"{expected} tensor but is a {received} tensor [Op:{self.name}]"
                 )
 
     def _by_structure(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Structure:
@@ -201,21 +201,21 @@ class ConcreteFunction:
         positional, options = self._like
         if len(args) > len(positional):
             raise TypeError("too many positional arguments")
-        given, values = dict(kwargs), []
+        named, values = dict(kwargs), []
         for i, (name, _, like) in enumerate(self._arguments()):
             if i < len(args):
                 value = args[i]
-            elif name in given:
-                value = given.pop(name)
-            elif i < len(positional) and isinstance(like, Slot) and like.spec.name in given:
-                value = given.pop(like.spec.name)
+            elif name in named:
+                value = named.pop(name)
+            elif i < len(positional) and isinstance(like, Slot) and like.spec.name in named:
+                value = named.pop(like.spec.name)
             elif _specs(like):
                 raise TypeError(f"missing a required argument: {name!r}")
             else:
                 value = like
             values.append(conformed(self.name, value, like))
-        if given:
-            raise TypeError(f"got an unexpected keyword argument {next(iter(given))!r}")
+        if named:
+            raise TypeError(f"got an unexpected keyword argument {next(iter(named))!r}")
         first = len(positional)
         return tuple(values[:first]), dict(zip(options, values[first:], strict=True))
 
@@ -267,10 +267,10 @@ def _spec(leaf: Any) -> Any:
 
 
 def _specs(like: Any) -> list[TensorSpec]:
-    return [each.spec for each in _nest.flatten(like) if isinstance(each, Slot)]
+    return [slot.spec for slot in _nest.flatten(like) if isinstance(slot, Slot)]
 
 
 def _is_whole(specs: list[TensorSpec]) -> bool:
     """Whether all sizes are known."""
-    shapes: list[Any] = [each.shape for each in specs]
+    shapes: list[Any] = [spec.shape for spec in specs]
     return all(shape is not None and None not in shape for shape in shapes)

@@ -32,7 +32,7 @@ class DatasetInputs:
     def __init__(self, iterators: list[PeekingIterator]) -> None:
         self._iterators = iterators
         # Iterators that the call itself makes, by their dataset and how many of it came before.
-        self._made: dict[tuple[int, int], PeekingIterator] = {}
+        self._created: dict[tuple[int, int], PeekingIterator] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -48,7 +48,7 @@ class DatasetInputs:
     def record(self, recorder: GraphRecorder) -> None:
         """Give a function that is being recorded what stands for the elements that it asks for."""
         self._begin()
-        sources: dict[PeekingIterator, Any] = {each: i for i, each in enumerate(self._iterators)}
+        sources: dict[PeekingIterator, Any] = {item: i for i, item in enumerate(self._iterators)}
         iterators: Counter[int] = Counter()
 
         def on_pull(asked: PeekingIterator) -> Any:
@@ -65,7 +65,7 @@ class DatasetInputs:
             self.demand = (*self.demand, (source, like))
             if element is None:
                 raise OutOfRangeError("End of sequence")
-            return element.with_tensors([recorder.input(*each) for each in element.inputs])[0]
+            return element.with_tensors([recorder.input(*input_) for input_ in element.inputs])[0]
 
         recorder.on_pull = on_pull
 
@@ -76,7 +76,7 @@ class DatasetInputs:
 
     def close(self) -> None:
         """End the iterators that the call itself made."""
-        for iterator in self._made.values():
+        for iterator in self._created.values():
             iterator.close()
 
     def _source_of(self, iterator: PeekingIterator, iterators: Counter[int]) -> Any:
@@ -85,7 +85,7 @@ class DatasetInputs:
             return iterator
         number = iterators[id(iterator.origin)]
         iterators[id(iterator.origin)] += 1
-        self._made.setdefault((id(iterator.origin), number), iterator)
+        self._created.setdefault((id(iterator.origin), number), iterator)
         return iterator.origin, number
 
     def _look(self, iterator: PeekingIterator) -> tuple[Any, Arguments | None]:
@@ -94,10 +94,10 @@ class DatasetInputs:
         element = iterator.peek(place)
         if element is END:
             return END, None
-        found = Arguments(element)
+        arguments = Arguments(element)
         self._taken[iterator] = place + 1
-        self.arrays += found.arrays
-        return found.key, found
+        self.arrays += arguments.arrays
+        return arguments.key, arguments
 
     def _iterator(self, source: Any) -> PeekingIterator:
         if isinstance(source, int):  # The place among the arguments.
@@ -105,6 +105,6 @@ class DatasetInputs:
         if isinstance(source, PeekingIterator):
             return source
         key = id(source[0]), source[1]
-        if key not in self._made:
-            self._made[key] = iter(source[0])
-        return self._made[key]
+        if key not in self._created:
+            self._created[key] = iter(source[0])
+        return self._created[key]

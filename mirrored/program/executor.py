@@ -64,17 +64,17 @@ def _side_by_side(schedule: Schedule) -> list[list[Node]]:
 
     Where a sum only begins they go on: on how many threads does not hang on when it does.
     """
-    found: list[list[Node]] = []
+    phases: list[list[Node]] = []
     goes_on = False
     for stage in schedule.stages:
-        nodes = [node for each in stage for node in each.nodes()]
+        nodes = [node for launch in stage for node in launch.nodes()]
         if stage[0].replica == SHARED:
             goes_on = bool(nodes) and nodes[-1].op.early
-        elif goes_on and found:
-            found[-1] += nodes
+        elif goes_on and phases:
+            phases[-1] += nodes
         else:
-            found.append(nodes)
-    return found
+            phases.append(nodes)
+    return phases
 
 
 def make_program(

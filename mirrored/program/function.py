@@ -95,11 +95,11 @@ class Function(Generic[_P, _R]):
         function = self.python_function
         if isinstance(function, types.MethodType):
             return Function, (function, self._signature)
-        found: Any = sys.modules.get(getattr(function, "__module__", ""))
+        value: Any = sys.modules.get(getattr(function, "__module__", ""))
         name = getattr(function, "__qualname__", "")
         for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is self:
+            value = getattr(value, part, None)
+        if value is self:
             return name  # By its name, as any function.
         raise TypeError(
             "A recorded function that no module has by its name is neither pickled nor copied: "
@@ -134,18 +134,18 @@ class Function(Generic[_P, _R]):
         try:
             if functions_run_eagerly():
                 return self.python_function(*args, **kwargs)
-            given: Structure = args, kwargs
+            structures: Structure = args, kwargs
             if self._signature is not None:
-                given = self._signature.converted(args, kwargs)
+                structures = self._signature.converted(args, kwargs)
             inside = active_recorder() is not None or current_position().run is not None
             if inside or active_listeners():
-                tensors, named = _nest.map_structure(_as_tensor, given)
+                tensors, named = _nest.map_structure(_as_tensor, structures)
                 result: _R = self._run_python(tensors, named)
                 return result
             if self._signature is None and (kwargs or len(args) != self.parameters.count):
-                given = self.parameters.completed(args, kwargs)
+                structures = self.parameters.completed(args, kwargs)
             with self._traces.lock:
-                arguments = Arguments(*given)
+                arguments = Arguments(*structures)
                 # The usual case, and the one that has to be quick.
                 if not self._demands or arguments.key not in self._demands:
                     with variable_writes:
@@ -219,7 +219,7 @@ class Function(Generic[_P, _R]):
             >>> double.experimental_get_tracing_count()
             1
         """
-        return self._traces.made + sum(each._traces.made for _, each in self._under.values())
+        return self._traces.count + sum(child._traces.count for _, child in self._under.values())
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """Return a text that says for which kinds of calls there are recordings.
@@ -228,27 +228,27 @@ class Function(Generic[_P, _R]):
             verbose: Whether each argument has a line of its own.
         """
         texts = []
-        for each in self._traces:
-            if each.given is None:
+        for recording in self._traces:
+            if recording.outline is None:
                 continue
-            arguments = list(self.parameters.named(*each.given))
-            returned = None if each.results is None else each.results.structure
+            arguments = list(self.parameters.named(*recording.outline))
+            returned = None if recording.results is None else recording.results.structure
             texts.append(described(arguments, returned, verbose=verbose))
         return ("\n\n" if verbose else "\n").join(texts)
 
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function as it is; where nobody else looks, it makes variables in one call."""
-        made: list[str] = []
+        created: list[str] = []
 
         def rule(name: str) -> None:
             objects = Arguments(args, kwargs).known
-            if any(_same(objects, each) for each in self._makers):
+            if any(_same(objects, maker) for maker in self._makers):
                 refuse(name)
-            made.append(name)
+            created.append(name)
 
         with name_scope(""), contextlib.nullcontext() if is_ruled() else ruled_by(rule):
             result = as_tensors(self.python_function(*args, **kwargs), self.python_function)
-        if made:
+        if created:
             self._makers = [Arguments(args, kwargs).known, *self._makers[: _MOST_MAKERS - 1]]
         return result
 
@@ -348,22 +348,22 @@ class Function(Generic[_P, _R]):
 
         templates = self._templates_for(arguments)
         # As TensorFlow has a function for each object that it is a method of.
-        is_first = not any(_same(arguments.known, each.kept) for each in self._traces)
-        made = trace(
+        is_first = not any(_same(arguments.known, known.kept) for known in self._traces)
+        recording = trace(
             self._name, arguments.inputs, function, dataset_inputs=dataset_inputs, may_make=is_first
         )
-        if not len(self._traces) and made.graph.strategy is not None:
-            made.graph.strategy.check_first(made.graph, self._name)
+        if not len(self._traces) and recording.graph.strategy is not None:
+            recording.graph.strategy.check_first(recording.graph, self._name)
         moves, demand = Moves.count, dataset_inputs.demand
-        made.kept, made.given = arguments.known, outlined(arguments.structures)
-        made.watch(arguments.variables)
+        recording.kept, recording.outline = arguments.known, outlined(arguments.structures)
+        recording.watch(arguments.variables)
         if templates is not None:
-            made.own = frozenset(map(id, arguments.copies()))
-            made = templates.add((arguments.alike(), demand), made, arguments)
+            recording.own = frozenset(map(id, arguments.copies()))
+            recording = templates.add((arguments.alike(), demand), recording, arguments)
             self._note(arguments.alike(), demand)
-        made.program(made.arenas)  # Where there is no room for it, it is not kept.
+        recording.program(recording.arenas)  # Where there is no room for it, it is not kept.
         self._note(arguments.key, demand)
-        return self._traces.keep((arguments.key, demand), made), moves
+        return self._traces.keep((arguments.key, demand), recording), moves
 
 
 class _Method(functools.partial[Any]):

@@ -45,13 +45,13 @@ def cut(nodes: Iterable[Node]) -> list[Kernels | FusedGroup]:
     return phases
 
 
-def _joins(size: int, made: set[Value], node: Node) -> bool:
-    """Whether a node joins a group, whose results so far are `made`, and if so note its own."""
+def _joins(size: int, written: set[Value], node: Node) -> bool:
+    """Whether a node joins a group, whose results so far are `written`, and if so note its own."""
     # A number out of a vector is known only when all of the vector is.
     scalars = (value.base for value in node.inputs if not value.spec.shape)
-    if not _in_pieces(node, size) or any(base in made for base in scalars):
+    if not _in_pieces(node, size) or any(base in written for base in scalars):
         return False
-    made.add(node.output)
+    written.add(node.output)
     return True
 
 
@@ -182,9 +182,9 @@ class _Groups:
         if node.device.backend.memory != fused.nodes[0].device.backend.memory:
             return False
         for value in node.inputs:
-            made = -1 if value.node is None else self._place.get(value.node, -1)
+            producer = -1 if value.node is None else self._place.get(value.node, -1)
             # What the group computes itself is there element by element, not as a whole.
-            if made > place or (made == place and not _is_full(value, fused.size)):
+            if producer > place or (producer == place and not _is_full(value, fused.size)):
                 return False
         return True
 

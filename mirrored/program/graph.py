@@ -145,7 +145,7 @@ class Node:
     def before(self) -> "list[Node]":
         """Return what is done before it: the nodes of its inputs, and `after`."""
         nodes = [value.node for value in self.inputs]
-        return [each for each in (*nodes, self.after) if each is not None]
+        return [node for node in (*nodes, self.after) if node is not None]
 
     @property
     def may_refuse(self) -> bool:
@@ -224,7 +224,7 @@ class Graph:
     @property
     def guard_device(self) -> Device | None:
         """The device that decides for all whether a step writes variables; None: it does."""
-        asked = [*self.guards, *(each.nodes[0].output for each in self.collectives)]
+        asked = [*self.guards, *(collective.nodes[0].output for collective in self.collectives)]
         return asked[0].device if asked else None
 
     def values(self) -> list[Value]:
@@ -260,12 +260,12 @@ def product_operations(node: Node) -> int:
 
 def ancestors(values: Iterable[Value], within: Container[Node] | None = None) -> set[Node]:
     """Return the nodes that values depend on, their own ones among them; of some nodes, or all."""
-    found: set[Node] = set()
+    visited: set[Node] = set()
     stack = [value.node for value in values]
     while stack:
         node = stack.pop()
-        if node is not None and node not in found and (within is None or node in within):
-            found.add(node)
+        if node is not None and node not in visited and (within is None or node in within):
+            visited.add(node)
             stack += [value.node for value in node.inputs]
             stack.append(node.after)
-    return found
+    return visited

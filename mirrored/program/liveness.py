@@ -69,7 +69,7 @@ class Liveness:
             nodes = list(nodes_of(phase))
             position += len(nodes)
             ends |= dict.fromkeys(nodes, position - 1)
-        first = max([first, *(self.position[each] + 1 for each in self._checks)])
+        first = max([first, *(self.position[check] + 1 for check in self._checks)])
         return ends, first
 
     def _running(self, schedule: Schedule) -> dict[Node, int]:
@@ -172,7 +172,7 @@ class Liveness:
 
 def may_overwrite(node: Node, value: Value) -> bool:
     """Whether a node's result may be written over one of its inputs, as far as the op goes."""
-    sharing = [each for each in node.inputs if each.base is value.base]
+    sharing = [operand for operand in node.inputs if operand.base is value.base]
     return (
         len(sharing) == 1
         and node.inputs.index(value) in node.op.may_alias

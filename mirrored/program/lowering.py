@@ -69,10 +69,10 @@ class _Lowering(ABC):
         if node.op.whole and backend.host_readable:
             run = functools.partial(kernel, backend.xp, out, *inputs, **attrs)
             return [*self._check_of(node, inputs), Call(run)]
-        numbers = node.op.elementwise and not any(each.ndim for each in (out, *inputs))
+        numbers = node.op.elementwise and not any(array.ndim for array in (out, *inputs))
         if numbers and backend.host_readable:
             # NumPy takes less time for one element in a row than for a number without an axis.
-            out, inputs = out.reshape(1), [each.reshape(1) for each in inputs]
+            out, inputs = out.reshape(1), [array.reshape(1) for array in inputs]
         return [
             *self._check_of(node, inputs),
             *kernel_calls(backend, kernel, out, *inputs, **attrs),
@@ -143,7 +143,7 @@ class HostLowering(_Lowering):
     def lower(self, schedule: Schedule) -> list[LoweredStage]:
         """Return what each stage does, and the writes that are left at the end."""
         stages = [self._stage(stage) for stage in schedule.stages]
-        commits = [call for each in self._plan.commits for call in self._commit(*each)]
+        commits = [call for commit in self._plan.commits for call in self._commit(*commit)]
         return [*stages, LoweredStage(calls=commits)] if commits else stages
 
     def _stage(self, stage: Stage) -> LoweredStage:
@@ -154,7 +154,7 @@ class HostLowering(_Lowering):
             return LoweredStage(shards=[self._shard(phase, i) for i in range(self._threads)])
         if stage[0].replica == SHARED:
             return LoweredStage(calls=self._nodes(phase.nodes))
-        return LoweredStage(replicas={each.replica: self._nodes(each.nodes()) for each in stage})
+        return LoweredStage(replicas={work.replica: self._nodes(work.nodes()) for work in stage})
 
     def _nodes(self, nodes: Iterable[Node]) -> list[Call]:
         calls = []
@@ -204,8 +204,8 @@ class HostLowering(_Lowering):
                 )
                 backend = node.device.backend
                 kernel: Any = implementation(node.op, backend).kernel
-                made = kernel_calls(backend, kernel, out, *inputs, **node.attrs)
-                calls += [call._replace(node=node) for call in made]
+                kernels = kernel_calls(backend, kernel, out, *inputs, **node.attrs)
+                calls += [call._replace(node=node) for call in kernels]
             shard.append(calls)
         return shard
 
@@ -338,12 +338,12 @@ class StreamLowering(_Lowering):
         if not is_streamed(backend):
             raise ValueError("Kernels of several ops are for devices that have streams.")
         inputs: dict[Any, Value] = {}
-        made = {node.output: i for i, node in enumerate(group.nodes)}
+        places = {node.output: i for i, node in enumerate(group.nodes)}
         read: list[list[Any]] = []
         for node in group.nodes:
             keys: list[Any] = []
             for value in node.inputs:
-                key: Any = made.get(value.base)
+                key: Any = places.get(value.base)
                 if key is None:
                     key = (value.base, value.offset, value.spec)
                     inputs.setdefault(key, value)
@@ -374,7 +374,7 @@ class StreamLowering(_Lowering):
 
 
 def _guard_on_host(flag: Any, arrays: Sequence[Any]) -> None:
-    if not all(np.isfinite(each).all() for each in arrays):
+    if not all(np.isfinite(array).all() for array in arrays):
         flag[...] = 0
 
 

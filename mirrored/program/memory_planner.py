@@ -166,8 +166,8 @@ class MemoryPlanner:
                 if node in liveness.together:
                     start, end = liveness.first_written(node), liveness.phase_end(node)
                 plan.scratch[node] = [
-                    (TensorSpec(*each), Block(out.device, replica, _nbytes(*each), start, end))
-                    for each in specs
+                    (TensorSpec(*spec), Block(out.device, replica, _nbytes(*spec), start, end))
+                    for spec in specs
                 ]
 
     def _constants(self) -> list[Value]:
@@ -267,7 +267,7 @@ class MemoryPlanner:
         parent = into.parent or block.parent
         if parent is not None:
             if block.replica != parent.replica:  # As where parts are placed.
-                makers = [each.node for each in self._values[block] if each.node is not None]
+                makers = [other.node for other in self._values[block] if other.node is not None]
                 beside = map(self._liveness.begin_beside, makers)
                 into.start = min([into.start, *beside])
             if into.parent is None:
@@ -336,10 +336,10 @@ class MemoryPlanner:
         """
         placed: list[Block] = []
         total = 0
-        for block in sorted(blocks, key=lambda each: (-each.nbytes, each.start)):
+        for block in sorted(blocks, key=lambda candidate: (-candidate.nbytes, candidate.start)):
             place = 0
             rivals = [e for e in placed if e.start <= block.end and block.start <= e.end]
-            for rival in sorted(rivals, key=lambda each: each.place):
+            for rival in sorted(rivals, key=lambda taken: taken.place):
                 if place + block.nbytes < rival.place + (not self.gap):
                     break
                 place = max(place, aligned(rival.place + rival.nbytes + self.gap, self.alignment))

@@ -67,7 +67,7 @@ class Streams:
                 yield from _branches(nodes, replica, self._readers)
                 return
         # A replica that goes to another device and back meets the others there.
-        sides = [_launches(by_replica[each], each, self._readers) for each in sorted(by_replica)]
+        sides = [_launches(by_replica[key], key, self._readers) for key in sorted(by_replica)]
         for side_by_side in zip_longest(*sides):
             yield [launch for launch in side_by_side if launch is not None]
 
@@ -81,9 +81,9 @@ class Streams:
             for node in level:
                 members.setdefault(_where(node), []).append(node)
             launches = [
-                each
+                work
                 for group in members.values()
-                for each in _launches(group, SHARED, self._readers)
+                for work in _launches(group, SHARED, self._readers)
             ]
             compute = [launch for launch in launches if not launch.between]
             if compute:
@@ -97,7 +97,7 @@ def _launches(nodes: Iterable[Node], replica: int, readers: "Readers") -> list[L
     """Return nodes as launches: a new one wherever the memory changes."""
     launches = []
     for (_, between), phases in groupby(
-        group(nodes, readers), key=lambda each: _where(each.nodes[0])
+        group(nodes, readers), key=lambda launch: _where(launch.nodes[0])
     ):
         members = list(phases)
         backend = members[0].nodes[0].device.backend

@@ -27,9 +27,9 @@ class Parameters:
         self._signature: inspect.Signature | None = None
         with contextlib.suppress(TypeError, ValueError):  # One that is not Python's.
             self._signature = inspect.signature(function)
-        given = [] if self._signature is None else [*self._signature.parameters.values()]
-        self._positional = [each for each in given if each.kind in _POSITIONAL]
-        self._named = {each.name: each.default for each in given if each.kind is each.KEYWORD_ONLY}
+        items = [] if self._signature is None else [*self._signature.parameters.values()]
+        self._positional = [item for item in items if item.kind in _POSITIONAL]
+        self._named = {item.name: item.default for item in items if item.kind is item.KEYWORD_ONLY}
         self.count = -1 if self._named else len(self._positional)
 
     def completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
@@ -42,11 +42,11 @@ class Parameters:
             kwargs: Its keyword arguments.
         """
         values, rest = list(args), dict(kwargs)
-        for each in self._positional[len(args) :]:
-            if each.name in rest and each.kind is each.POSITIONAL_OR_KEYWORD:
-                values.append(rest.pop(each.name))
-            elif each.default is not each.empty:
-                values.append(each.default)
+        for item in self._positional[len(args) :]:
+            if item.name in rest and item.kind is item.POSITIONAL_OR_KEYWORD:
+                values.append(rest.pop(item.name))
+            elif item.default is not item.empty:
+                values.append(item.default)
             else:
                 return args, kwargs
         for name, default in self._named.items():

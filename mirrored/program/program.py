@@ -90,11 +90,11 @@ class Program:
         self._draws = lowering.draws
         self.inputs: list[Any] = [arrays.of(value) for value in self.graph.inputs]
         self.outputs: list[Any] = [arrays.of(value) for value in self.graph.outputs]
-        self._replay = self._made(self.stages)
+        self._replay = self._make_replay(self.stages)
         # The same with clocks, made when somebody measures.
         self._timed: tuple[TimedStages, SerialReplay | ThreadedReplay] | None = None
 
-    def _made(
+    def _make_replay(
         self, stages: Sequence[LoweredStage], barrier: Callable[[int], Barrier] = Barrier
     ) -> SerialReplay | ThreadedReplay:
         if self.threads == 1:
@@ -184,11 +184,11 @@ class Program:
         """
         by_replica: dict[int, tuple[list[Any], list[Any]]] = {}
         for value, target, source in zip(self.graph.inputs, inputs, sources, strict=True):
-            targets, given = by_replica.setdefault(value.replica, ([], []))
+            targets, fed = by_replica.setdefault(value.replica, ([], []))
             targets.append(target)
-            given.append(source)
+            fed.append(source)
         fill(*by_replica.pop(SHARED, ((), ())))
-        return {replica: partial(_fill, *each) for replica, each in by_replica.items()}
+        return {replica: partial(_fill, *copies) for replica, copies in by_replica.items()}
 
     def forget_observer(self) -> None:
         """Let go of whoever measured the last run."""
@@ -206,7 +206,7 @@ class Program:
             from mirrored.program.timing import TimedStages  # Few runs are timed.
 
             stages = TimedStages(self.graph, self.stages, self.threads, observer)
-            self._timed = stages, self._made(stages.stages, stages.barrier)
+            self._timed = stages, self._make_replay(stages.stages, stages.barrier)
         return self._timed
 
 

@@ -29,23 +29,23 @@ def reaches(roots: Iterable[Any], wanted: Iterable[Any], beside: tuple[type, ...
         wanted: The objects.
         beside: Types of what is not looked into.
     """
-    stack, found, targets = list(roots), set[int](), {id(each) for each in wanted}
+    stack, seen, targets = list(roots), set[int](), {id(target) for target in wanted}
     closed = (ModuleType, type, str, bytes, int, float, np.ndarray, Tensor, Device, *beside)
     while stack:
-        each = stack.pop()
-        if id(each) in targets:
+        node = stack.pop()
+        if id(node) in targets:
             return True
-        if id(each) in found or issubclass(type(each), closed):  # A proxy says that it is another.
+        if id(node) in seen or issubclass(type(node), closed):  # A proxy says that it is another.
             continue
-        found.add(id(each))
-        if len(found) > _MOST:
+        seen.add(id(node))
+        if len(seen) > _MOST:
             return True
-        if not isinstance(each, FunctionType):
-            stack += gc.get_referents(each)
+        if not isinstance(node, FunctionType):
+            stack += gc.get_referents(node)
             continue
-        stack += (each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__)
-        if str(each.__module__).partition(".")[0] != _OWN:
-            names, module = set(_names(each.__code__)), each.__globals__
+        stack += (node.__closure__, node.__defaults__, node.__kwdefaults__, node.__dict__)
+        if str(node.__module__).partition(".")[0] != _OWN:
+            names, module = set(_names(node.__code__)), node.__globals__
             if not names.isdisjoint(_TELLING):
                 return True
             stack += [module[name] for name in names if name in module]
@@ -54,6 +54,6 @@ def reaches(roots: Iterable[Any], wanted: Iterable[Any], beside: tuple[type, ...
 
 def _names(code: CodeType) -> Iterator[str]:
     yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names(each)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

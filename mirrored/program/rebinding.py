@@ -81,7 +81,7 @@ def template_of(graph: Graph, copies: Sequence[Any]) -> Template | None:
     if any(id(variable) not in numbers for variable, _ in graph.writes):
         return None
     places: dict[Any, list[tuple[int, int, int]]] = {}
-    others = [each for each in graph.reads if id(each[0]) not in numbers]
+    others = [read for read in graph.reads if id(read[0]) not in numbers]
     for variable, storage, place in graph.reads:
         if id(variable) in numbers:
             where = (place, place + variable.size, numbers[id(variable)])
@@ -156,13 +156,13 @@ class _Binding(Rewriting):
             _looked_at=-1,
         )
 
-    def made(self, value: Value) -> Value:
+    def _replacement(self, value: Value) -> Value:
         """Return what stands in the place of a value: a part of a variable's memory, if it was."""
         spots = self._template.places.get(value.base)
-        found = None if spots is None else _number(value, spots)
-        if found is None:
-            return super().made(value)
-        number, offset = found
+        spot = None if spots is None else _number(value, spots)
+        if spot is None:
+            return super()._replacement(value)
+        number, offset = spot
         storage, place = self._pinned[number]
         return self.part(value, self._base(storage), place + offset)
 

@@ -68,7 +68,7 @@ class GraphRecorder:
         self._written: dict[int, tuple[Any, Value]] = {}
         self._bound: dict[tuple[int, int, int], tuple[Any, Any, int]] = {}
         self._known: dict[Any, Value] = {}
-        self._told: dict[int, Value] = {}
+        self._last: dict[int, Value] = {}
         self._ordered: tuple[Value, ...] = ()
         self._summed_before: Node | None = None
         self._updating = False
@@ -116,16 +116,16 @@ class GraphRecorder:
             with only(), device_scope(device):
                 lowered: Tensor = op.lower(*inputs, **attrs)
             return lowered
-        values = tuple([self.value_of(each) for each in inputs])
+        values = tuple([self.value_of(input_) for input_ in inputs])
         alias = _as_part(op, values, attrs, spec)
         if alias is not None:
             return self._tensor(alias)
         if op.elementwise:
-            values = tuple([self._scalar_for(each, values, spec) for each in values])
+            values = tuple([self._scalar_for(operand, values, spec) for operand in values])
         replica = self._replica_of(op, values)
-        told = op.stateful and spec.dtype == bool_
-        if told:
-            values += self._told_before(replica)
+        is_check = op.stateful and spec.dtype == bool_
+        if is_check:
+            values += self._last_before(replica)
         if op.ordered:
             values += self._ordered
         settings = repr(sorted(attrs.items())) if attrs else ""
@@ -135,17 +135,17 @@ class GraphRecorder:
             known = self._node(op, values, attrs, Value(spec, device, replica))
             if key is not None:
                 self._known[key] = known
-        if told:
-            self._told = {replica: known} if replica == SHARED else {**self._told, replica: known}
+        if is_check:
+            self._last = {replica: known} if replica == SHARED else {**self._last, replica: known}
         if op.ordered:
             self._ordered = (known,)
         return self._tensor(known)
 
-    def _told_before(self, replica: int) -> tuple[Value, ...]:
+    def _last_before(self, replica: int) -> tuple[Value, ...]:
         """Return what checks and prints have left that come before one of a replica, or of all."""
         if replica == SHARED:
-            return tuple(self._told.values())
-        return tuple(self._told[each] for each in (replica, SHARED) if each in self._told)[:1]
+            return tuple(self._last.values())
+        return tuple(self._last[key] for key in (replica, SHARED) if key in self._last)[:1]
 
     def copy(self, tensor: RecordedTensor, device: Device) -> Tensor:
         """Return what stands for the tensor's copy on another device."""
@@ -163,7 +163,7 @@ class GraphRecorder:
             return self._tensor(written[1])
         members = getattr(variable, "members", ())
         if any(id(member) in self._written for member in members):
-            parts = [OPS["Reshape"](self.read(each), shape=(each.size,)) for each in members]
+            parts = [OPS["Reshape"](self.read(member), shape=(member.size,)) for member in members]
             return OPS["ConcatV2"](*parts, axis=0)
         storage, offset = variable.pinned()
         base = self._storages.get(id(storage))
@@ -171,8 +171,8 @@ class GraphRecorder:
             base = Value(storage.spec, storage.device)
             base.storage = storage
             self._storages[id(storage)] = base
-        for each, place in _places(variable, offset):
-            self._bind_to(each, storage, place)
+        for copy, place in _places(variable, offset):
+            self._bind_to(copy, storage, place)
         return self._tensor(base.part(TensorSpec(variable.shape, variable.dtype), offset))
 
     def write(self, variable: Any, value: Tensor) -> None:
@@ -182,12 +182,12 @@ class GraphRecorder:
         """
         self._updating = True
         whole, start = self.value_of(value), 0
-        for each in getattr(variable, "members", (variable,)):
-            spec = TensorSpec(each.shape, each.dtype)
-            storage, offset = each.pinned()
-            self._bind_to(each, storage, offset)
+        for member in getattr(variable, "members", (variable,)):
+            spec = TensorSpec(member.shape, member.dtype)
+            storage, offset = member.pinned()
+            self._bind_to(member, storage, offset)
             part = whole if spec == whole.spec else whole.part(spec, start)
-            self._written[id(each)] = (each, part)
+            self._written[id(member)] = (member, part)
             start += part.size
 
     def written_variables(self) -> dict[int, Any]:
@@ -230,7 +230,7 @@ class GraphRecorder:
 
         Only for devices of one memory: the sum takes them where they are.
         """
-        values = tuple(self.value_of(each) for each in tensors)
+        values = tuple(self.value_of(tensor) for tensor in tensors)
         log_placement("AddN", device)
         total = Value(tensors[0].spec, device, SHARED)
         op = suited(OPS["AddN"], [total.spec], device.backend)
@@ -240,7 +240,7 @@ class GraphRecorder:
         self, tensors: Sequence[Tensor], connection: Any, *, what: str, timeout: float
     ) -> list[Tensor]:
         """Return what stands for the sum of one tensor a rank, on the device of each."""
-        values = tuple(self.value_of(each) for each in tensors)
+        values = tuple(self.value_of(tensor) for tensor in tensors)
         collective = Collective(connection, what, timeout)
         sums: list[Tensor] = []
         for rank, value in enumerate(values):
@@ -295,7 +295,7 @@ class GraphRecorder:
         tensor = value.constant
         if tensor is None or value.size < 2 or tensor._id <= self._first_id:
             return value
-        if not any(each is not value and each.spec.shape == spec.shape for each in values):
+        if not any(operand is not value and operand.spec.shape == spec.shape for operand in values):
             return value  # It gives the result its shape.
         numbers = np.asarray(tensor.numpy()).reshape(-1)
         if (numbers != numbers[0]).any() or np.signbit(numbers).any() != np.signbit(numbers).all():
@@ -304,7 +304,7 @@ class GraphRecorder:
 
     def finish(self, outputs: Sequence[Tensor]) -> Graph:
         """Return the graph of a function that returns these tensors."""
-        for value in [self.value_of(each) for each in outputs]:
+        for value in [self.value_of(output) for output in outputs]:
             if self._written and value.base.storage is not None:
                 # What a variable was, which may have another value by the time that it is read.
                 value = self._node(COPY, (value,), {}, Value(value.spec, value.device))

@@ -72,11 +72,11 @@ class SerialReplay:
 
     def run(self, steps: int, feeds: Mapping[int, Feeder], after: After) -> None:
         """Run steps; the arguments are those of `Program.run`."""
-        step, draws, each = self.step, self._draws, feeds.values()
+        step, draws, sources = self.step, self._draws, feeds.values()
         for i in range(steps):
             if draws is not None:
                 draws.take()
-            for feed in each:
+            for feed in sources:
                 feed(i)
             if not step():
                 raise GuardFailed(i)
@@ -120,7 +120,7 @@ class ThreadedReplay:
                     checks.append((len(calls), stage.check))
                 calls += stage.calls or ()
                 continue
-            if any(each is not _nothing for each in work) or calls or checks:
+            if any(task is not _nothing for task in work) or calls or checks:
                 self._meet(work, calls, checks)
                 calls, checks = [], []
             work = [_work_of(stage, thread) for thread in range(threads)]
@@ -178,7 +178,7 @@ class _Run:
         after: After,
     ) -> None:
         self._draws = replay._draws
-        self._work = [[each[i] for each in replay._work] for i in range(replay._threads)]
+        self._work = [[tasks[i] for tasks in replay._work] for i in range(replay._threads)]
         self._shared = replay._shared
         self._steps = steps
         self._feeds = feeds

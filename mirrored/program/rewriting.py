@@ -18,9 +18,9 @@ class Rewriting:
         self._inputs: dict[int, tuple[Value, ...]] = {}
         self._nodes: dict[Node, Node] = {}
 
-    def replace(self, value: Value, made: Value) -> None:
+    def replace(self, value: Value, new: Value) -> None:
         """Let what reads a value read another one."""
-        self._values[value] = made
+        self._values[value] = new
 
     def node(self, node: Node) -> Node:
         """Return a node made anew; what it reads has been before."""
@@ -30,19 +30,19 @@ class Rewriting:
         output = Value(node.output.spec, node.output.device, node.output.replica)
         self._values[node.output] = output
         after = None if node.after is None else self._nodes[node.after]
-        made = Node(node.op, inputs, node.attrs, output, node.replica, node.updates, after)
-        output.made_by = weakref.ref(made)
-        self._nodes[node] = made
-        return made
+        new = Node(node.op, inputs, node.attrs, output, node.replica, node.updates, after)
+        output.made_by = weakref.ref(new)
+        self._nodes[node] = new
+        return new
 
     def of(self, value: Value) -> Value:
         """Return what stands in the place of a value; the value itself where nothing does."""
         known = self._values.get(value)
         if known is None:
-            known = self._values[value] = self.made(value)
+            known = self._values[value] = self._replacement(value)
         return known
 
-    def made(self, value: Value) -> Value:
+    def _replacement(self, value: Value) -> Value:
         """Return what stands in the place of a value that no node before has made anew."""
         if value.base is value:
             return value  # An input, a constant, or what all such graphs read.
@@ -68,7 +68,7 @@ class Rewriting:
         """Return the all-reduces, all of whose nodes are made."""
         return [
             Collective(
-                each.connection, each.what, each.timeout, [self._nodes[n] for n in each.nodes]
+                work.connection, work.what, work.timeout, [self._nodes[n] for n in work.nodes]
             )
-            for each in self.old.collectives
+            for work in self.old.collectives
         ]

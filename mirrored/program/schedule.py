@@ -162,16 +162,16 @@ def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
     """Return the nodes that results depend on: those before the guard, and those behind it."""
     needed = _needed(graph)
     # So is what an all-reduce sums before an update has begun: it starts as early as it can.
-    started = [node.output for each in graph.collectives for node in each.nodes if not node.updates]
+    started = [node.output for work in graph.collectives for node in work.nodes if not node.updates]
     guarded = ancestors([*graph.guards, *started])
-    for each in reversed(graph.collectives):
-        if not guarded.isdisjoint(each.nodes):  # They run as one.
-            guarded |= ancestors(node.output for node in each.nodes)
+    for collective in reversed(graph.collectives):
+        if not guarded.isdisjoint(collective.nodes):  # They run as one.
+            guarded |= ancestors(node.output for node in collective.nodes)
     late: set[Node] = set()
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses it: one pass does both.
         waits = node not in guarded and (node.updates or bool(graph.guards))
-        if (waits and node.replica == SHARED) or any(each in late for each in node.before()):
+        if (waits and node.replica == SHARED) or any(past in late for past in node.before()):
             late.add(node)
     return [node for node in needed if node not in late], [node for node in needed if node in late]
 
@@ -186,11 +186,11 @@ def _needed(graph: Graph) -> list[Node]:
     wanted = ancestors(
         [*results, *(node.output for node in graph.nodes if node.op.random or node.op.stateful)]
     )
-    for each in graph.collectives:
-        if each.connection.peers is not None:  # Other processes wait for this one.
-            wanted |= ancestors(node.output for node in each.nodes)
-        elif not wanted.isdisjoint(each.nodes):
-            wanted.update(each.nodes)  # All ranks take part, whoever reads the sums.
+    for collective in graph.collectives:
+        if collective.connection.peers is not None:  # Other processes wait for this one.
+            wanted |= ancestors(node.output for node in collective.nodes)
+        elif not wanted.isdisjoint(collective.nodes):
+            wanted.update(collective.nodes)  # All ranks take part, whoever reads the sums.
     return [node for node in graph.nodes if node in wanted]
 
 
@@ -199,7 +199,7 @@ def in_levels(nodes: list[Node], side: Callable[[Node], object]) -> list[list[No
     level: dict[Node, int] = {}
     for node in nodes:
         level[node] = max(
-            (level[each] + (side(each) != side(node)) for each in node.before() if each in level),
+            (level[past] + (side(past) != side(node)) for past in node.before() if past in level),
             default=0,
         )
     count = max(level.values(), default=-1) + 1
@@ -219,20 +219,20 @@ def _levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Nod
 def _add_levels(
     schedule: Schedule, nodes: list[Node], collectives: Sequence[Collective], overlap: Overlap
 ) -> None:
-    found = list(_levels(nodes))
+    levels = list(_levels(nodes))
     started: set[Node] = set()
-    for (by_replica, shared), (_, ahead) in zip_longest(found, found[1:], fillvalue=({}, [])):
+    for (by_replica, shared), (_, ahead) in zip_longest(levels, levels[1:], fillvalue=({}, [])):
         left = [node for node in shared if node not in started]
         if not overlap.replicas_first:
             _add_shared(schedule, left, collectives, overlap)
-        launched = [each.collective for each in schedule.launches() if each.collective]
-        done = {node for each in launched for node in each.nodes}
+        launched = [launch.collective for launch in schedule.launches() if launch.collective]
+        done = {node for collective in launched for node in collective.nodes}
         starts = find_starts(by_replica, ahead, collectives, done)
         if not starts and overlap.replicas_first:
             starts = find_early(by_replica, [*left, *ahead])
         if starts:
             _add_overlapped(schedule, by_replica, starts, overlap)
-            started |= {node for each in starts for node in each.nodes()}
+            started |= {node for start in starts for node in start.nodes()}
             left = [node for node in left if node not in started]
         else:
             for stage in overlap.replicas(by_replica, branches=True):
@@ -319,7 +319,7 @@ def _let_wait(schedule: Schedule) -> None:
     count = 0
     for stage in schedule.stages:
         phases = [phase for launch in stage for phase in launch.phases]
-        read = [value.node for each in phases for node in nodes_of(each) for value in node.inputs]
+        read = [value.node for phase in phases for node in nodes_of(phase) for value in node.inputs]
         waits = max((number[node] for node in read if node in number), default=0)
         if isinstance(phases[0], Guard):
             waits = count  # For all: nobody writes before all sums are there.
@@ -331,7 +331,7 @@ def _let_wait(schedule: Schedule) -> None:
             number |= dict.fromkeys(collective.nodes, count)
             running.append(collective)
             continue
-        done = [each for each in running if number[each.nodes[0]] <= waits]
-        schedule.running += [(each, phases[0]) for each in done]
-        running = [each for each in running if each not in done]
-    schedule.running += [(each, None) for each in running]
+        done = [work for work in running if number[work.nodes[0]] <= waits]
+        schedule.running += [(work, phases[0]) for work in done]
+        running = [work for work in running if work not in done]
+    schedule.running += [(work, None) for work in running]

@@ -44,7 +44,7 @@ class Signature:
         for spec in specs:
             _check(spec)
         self.specs = tuple(specs)
-        self._slots = tuple(slotted(each) for each in specs)
+        self._slots = tuple(slotted(pattern) for pattern in specs)
         self._name: str = getattr(function, "__name__", type(function).__name__)
         self._parameters, self._own = _parameters(function, len(specs), self._name)
 
@@ -81,8 +81,8 @@ class Signature:
         for name, value in values[len(self._slots) :]:
             default = self._parameters.parameters[name].default
             if value is not default and not (type(value) is type(default) and value == default):
-                what = f"{name} has no type constraint and stays {default!r}: not {value!r:.100}"
-                raise self._misfit(what, args, kwargs)
+                problem = f"{name} has no type constraint and stays {default!r}: not {value!r:.100}"
+                raise self._misfit(problem, args, kwargs)
         return tuple(value for _, value in values[: len(self._slots)])
 
     def _misfit(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
@@ -110,16 +110,16 @@ def _parameters(
         TypeError: A parameter without a default has no spec, or a spec has no parameter.
     """
     try:
-        given = list(inspect.signature(function).parameters.values())
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # One that is not Python's does not tell.
-        given = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
-    own = int(bool(given) and given[0].name == "self")
-    named = [each for each in given[own:] if each.kind in _POSITIONAL]
-    takes_more = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in given)
-    for each in named[count:]:
-        if each.default is each.empty:
+        parameters = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
+    own = int(bool(parameters) and parameters[0].name == "self")
+    named = [entry for entry in parameters[own:] if entry.kind in _POSITIONAL]
+    takes_more = any(entry.kind is inspect.Parameter.VAR_POSITIONAL for entry in parameters)
+    for item in named[count:]:
+        if item.default is item.empty:
             raise TypeError(
-                f"input_signature missing type constraint for {each.name}. Received: {count} specs "
+                f"input_signature missing type constraint for {item.name}. Received: {count} specs "
                 f"for the function {name}. Give one for each parameter without a default."
             )
     if count > len(named) and not takes_more:
@@ -127,11 +127,11 @@ def _parameters(
             f"input_signature contains {count - len(named)} extra type constraints. Received: "
             f"{count} specs for the function {name}, which takes {len(named)} arguments."
         )
-    rest = [each for each in given if each.kind is inspect.Parameter.KEYWORD_ONLY]
-    for each in rest:
-        if each.default is each.empty:
+    rest = [entry for entry in parameters if entry.kind is inspect.Parameter.KEYWORD_ONLY]
+    for item in rest:
+        if item.default is item.empty:
             raise TypeError(
-                f"Since input_signature is defined, keyword-only parameter `{each.name}` must have "
+                f"Since input_signature is defined, keyword-only parameter `{item.name}` must have "
                 f"a default value. Received: the function {name}. Give it one, or leave out `*`."
             )
     more = [
@@ -140,8 +140,8 @@ def _parameters(
     ]
     if more:  # None of those before them can be left out.
         named = [
-            each.replace(kind=inspect.Parameter.POSITIONAL_ONLY, default=each.empty)
-            for each in named
+            entry.replace(kind=inspect.Parameter.POSITIONAL_ONLY, default=entry.empty)
+            for entry in named
         ]
     return inspect.Signature([*named, *more, *rest]), own
 
@@ -157,8 +157,8 @@ def _check(spec: Any) -> None:
             "`input_signature` is a list of mr.TensorSpec, or structures of them, one an argument. "
             f"Received: {spec!r}"
         )
-    for each in spec.values() if isinstance(spec, dict) else spec:
-        _check(each)
+    for part in spec.values() if isinstance(spec, dict) else spec:
+        _check(part)
 
 
 class Slot:
@@ -188,7 +188,7 @@ def slotted(structure: Any) -> Any:
     if isinstance(structure, dict):
         return _nest.rebuild_dict(structure, {k: slotted(v) for k, v in structure.items()})
     if isinstance(structure, list | tuple):
-        return _nest.rebuild(structure, [slotted(each) for each in structure])
+        return _nest.rebuild(structure, [slotted(part) for part in structure])
     if isinstance(structure, np.ndarray | np.generic):
         array = to_array(structure)
         return Slot(TensorSpec(array.shape, array.dtype))
@@ -212,8 +212,8 @@ def conformed(name: str, value: Any, like: Any) -> Any:
     if isinstance(like, Slot):
         return with_parts(value, lambda part: _tensor(name, part, like.spec))
     if isinstance(like, dict) and isinstance(value, dict) and value.keys() == like.keys():
-        made = {key: conformed(name, value[key], like[key]) for key in value}
-        return _nest.rebuild_dict(value, made)
+        values = {key: conformed(name, value[key], like[key]) for key in value}
+        return _nest.rebuild_dict(value, values)
     if is_variable(like):
         if isinstance(value, Tensor) or (is_variable(value) and kind_of(value) != kind_of(like)):
             raise InvalidArgumentError(
@@ -234,7 +234,7 @@ def conformed(name: str, value: Any, like: Any) -> Any:
             f"{type(value).__name__} of another structure."
         )
     pairs = zip(value, like, strict=True)
-    return _nest.rebuild(value, [conformed(name, each, slot) for each, slot in pairs])
+    return _nest.rebuild(value, [conformed(name, part, slot) for part, slot in pairs])
 
 
 def _tensor(name: str, value: Any, spec: TensorSpec) -> Tensor:

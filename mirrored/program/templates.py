@@ -24,24 +24,24 @@ class Templates:
         """Begin with none."""
         self._known: OrderedDict[Any, tuple[Template, Trace]] = OrderedDict()
 
-    def add(self, key: Any, made: Trace, arguments: Arguments) -> Trace:
+    def add(self, key: Any, trace: Trace, arguments: Arguments) -> Trace:
         """Keep a recording without its variables where it serves others; return that of the call.
 
         Args:
             key: The kind of the call.
-            made: The recording, which is not to be used from now on.
+            trace: The recording, which is not to be used from now on.
             arguments: What it was made for.
         """
         from mirrored.program.rebinding import template_of  # Few calls are given variables.
 
-        template = template_of(made.graph, arguments.copies())
+        template = template_of(trace.graph, arguments.copies())
         if template is None:
-            return made
-        made.arenas = Arenas()
-        bound = _bound(template, made, arguments)
-        bound.given = made.given
+            return trace
+        trace.arenas = Arenas()
+        bound = _bound(template, trace, arguments)
+        bound.outline = trace.outline
         bound.program(bound.arenas)  # Where there is no room for it, neither is kept.
-        self._known[key] = template, made
+        self._known[key] = template, trace
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
         return bound
@@ -76,8 +76,8 @@ def may_share(function: Any, arguments: Arguments) -> bool:
     return not reaches([function, *arguments.known], variables, (TraceCache, Templates))
 
 
-def _bound(template: "Template", made: Trace, arguments: Arguments) -> Trace:
+def _bound(template: "Template", source: Trace, arguments: Arguments) -> Trace:
     graph = template.bound(arguments.copies())
-    trace = Trace(graph, made.replicas, made.results, made.kept, None, made.arenas)
+    trace = Trace(graph, source.replicas, source.results, source.kept, None, source.arenas)
     trace.watch(arguments.variables)
     return trace

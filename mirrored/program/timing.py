@@ -46,7 +46,7 @@ class TimedStages:
         # A lone replica's work is its own; a function outside replicas is that of its caller.
         several = len(self._replicas) > 1
         self._shared = ALL_REPLICAS if several else next(iter(self._replicas), None)
-        self.stages = [self._stage(each) for each in stages]
+        self.stages = [self._stage(stage) for stage in stages]
 
     def feeds(self, feeds: Mapping[int, Callable[[int], None]]) -> dict[int, Any]:
         """Return what writes the inputs, with a clock."""
@@ -85,13 +85,13 @@ class TimedStages:
     ) -> list[Call]:
         """Return one call for all that a node's kernel calls."""
         return [
-            Call(self._clocked(_in_turn(each), _host_work(each, in_pieces=in_pieces), replica))
-            for each in _kernels(calls)
+            Call(self._clocked(_in_turn(kernel), _host_work(kernel, in_pieces=in_pieces), replica))
+            for kernel in _kernels(calls)
         ]
 
     def _shard(self, pieces: Sequence[Sequence[Call]], replica: int | None) -> list[list[Call]]:
         """Return the calls of all pieces as those of one, because each has a clock of its own."""
-        calls = [call for each in pieces for call in self._calls(each, replica, in_pieces=True)]
+        calls = [call for piece in pieces for call in self._calls(piece, replica, in_pieces=True)]
         return [[Call(_in_turn(calls))]] if calls else []
 
     def _clocked(self, function: Callable[..., Any], work: Work, replica: int | None) -> Any:
@@ -107,16 +107,16 @@ class TimedStages:
 
     def _infeed(self, replica: int) -> tuple[Work, int | None]:
         inputs = [
-            each for each in self._graph.inputs if not self._replicas or each.replica == replica
+            item for item in self._graph.inputs if not self._replicas or item.replica == replica
         ]
-        nbytes = sum(each.nbytes for each in inputs)
+        nbytes = sum(input_.nbytes for input_ in inputs)
         device = short_name(self._device_of(replica))
         work = Work("Infeed", "transfer", "Infeed", device, nbytes, nbytes, "host")
         return work, replica if replica in self._replicas else self._shared
 
     def _device_of(self, replica: int) -> Device:
         values = [*self._graph.inputs, *(node.output for node in self._graph.nodes)]
-        return next((each.device for each in values if each.replica == replica), self._graph.device)
+        return next((item.device for item in values if item.replica == replica), self._graph.device)
 
 
 class _TimedBarrier(Barrier):
@@ -147,13 +147,13 @@ class _TimedBarrier(Barrier):
 
 def _in_turn(calls: Iterable[Call]) -> Callable[[], object]:
     """Return a function that makes the calls, without the time that compiling one takes."""
-    made = [call.bound() for call in calls]
-    if len(made) == 1:
-        return made[0]
+    kernels = [call.bound() for call in calls]
+    if len(kernels) == 1:
+        return kernels[0]
 
     def run() -> None:
-        for each in made:
-            each()
+        for kernel in kernels:
+            kernel()
 
     return run
 
@@ -167,7 +167,7 @@ def _host_work(calls: Sequence[Call], *, in_pieces: bool) -> Work:
     read, written = _bytes_of(node)
     if in_pieces:
         length = max(getattr(arg, "size", 1) for call in calls for arg in call.args)
-        read = sum(_bytes_of_piece(each, length) for each in node.inputs)
+        read = sum(_bytes_of_piece(operand, length) for operand in node.inputs)
         written = _bytes_of_piece(node.output, length)
     if node.op is COPY:
         return copy_work(node.inputs[0].device, node.device, written)
@@ -247,16 +247,16 @@ def _time_sum(all_reduce: Any, backends: Iterable[Backend], observer: Observer) 
 
 def _kernels(calls: Iterable[Call]) -> list[list[Call]]:
     """Return calls in groups, all that a node's kernel calls in one."""
-    return [list(each) for _, each in groupby(calls, key=lambda call: id(call.node))]
+    return [list(group) for _, group in groupby(calls, key=lambda call: id(call.node))]
 
 
 def _bytes_of(node: Node) -> tuple[int, int]:
     """Return how many bytes a node's kernel reads and writes."""
-    return sum(each.nbytes for each in node.inputs), node.output.nbytes
+    return sum(operand.nbytes for operand in node.inputs), node.output.nbytes
 
 
 def _kernel_work(node: Node, bytes_in: int, bytes_out: int) -> Work:
-    sources = [each.device for each in node.inputs]
+    sources = [operand.device for operand in node.inputs]
     return kernel_work(node.op.name, sources, node.device, bytes_in, bytes_out)
 
 

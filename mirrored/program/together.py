@@ -38,21 +38,21 @@ def units(nodes: Sequence[Node], readers: Readers | None = None) -> list[list[No
         nodes: Nodes that one stream runs, in an order in which they can be computed.
         readers: Who reads each value of their graph; without, results are taken to be read by all.
     """
-    found = _Units(nodes, readers)
+    known = _Units(nodes, readers)
     ordered: list[list[Node]] = []
     done: set[Node] = set()
 
     def emit(node: Node) -> None:
         if node in done:
             return
-        unit = found.of.get(node, [node])
+        unit = known.of.get(node, [node])
         done.update(unit)
         if len(unit) > 1:
             # What later ones need beside what the first needs does not depend on the first.
-            wanted = found.before(unit)
-            for each in nodes:
-                if each in wanted:
-                    emit(each)
+            wanted = known.before(unit)
+            for earlier in nodes:
+                if earlier in wanted:
+                    emit(earlier)
         ordered.append(unit)
 
     for node in nodes:
@@ -73,7 +73,7 @@ class _Units:
         self._readers = readers
         backends = {node.device.backend for node in nodes}
         self._known: dict[Backend, Mapping[tuple[str, ...], Combination]] = {
-            each: each.combinations for each in backends if is_streamed(each)
+            backend: backend.combinations for backend in backends if is_streamed(backend)
         }
         names = {name for known in self._known.values() for key in known for name in key}
         candidates = [
@@ -84,16 +84,16 @@ class _Units:
 
     def before(self, unit: Sequence[Node]) -> set[Node]:
         """Return the nodes that have to be computed before a unit: with all of their own units."""
-        found: set[Node] = set()
+        nodes: set[Node] = set()
         stack = [value.node for node in unit for value in node.inputs if value.node not in unit]
         while stack:
             node = stack.pop()
-            if node is None or node in found or node not in self._nodes:
+            if node is None or node in nodes or node not in self._nodes:
                 continue
-            for each in self.of.get(node, [node]):
-                found.add(each)
-                stack += [value.node for value in each.inputs]
-        return found
+            for member in self.of.get(node, [node]):
+                nodes.add(member)
+                stack += [value.node for value in member.inputs]
+        return nodes
 
     def _combine_beside(self, candidates: Sequence[Node]) -> None:
         """Combine nodes with those that have the same inputs, and more behind them."""
@@ -112,23 +112,23 @@ class _Units:
             maker = unit[0].inputs[0].node if unit[0].inputs else None
             if unit[0] is not node or maker not in self._nodes:
                 continue
-            made = self.of.get(maker, [maker])
-            if made[-1] is maker and all(_reads_whole(each, maker) for each in unit):
-                self._combine([*made, *unit], lambda each: True)
+            unit_before = self.of.get(maker, [maker])
+            if unit_before[-1] is maker and all(_reads_whole(member, maker) for member in unit):
+                self._combine([*unit_before, *unit], lambda _: True)
 
     def _combine(self, unit: list[Node], is_free: Callable[[Node], bool]) -> None:
         """Note a unit, where a kernel computes it and nothing that it needs depends on it."""
         first = unit[0]
         known = self._known.get(first.device.backend, {})
-        found = known.get(tuple(node.op.name for node in unit))
-        if found is None or not all(map(is_free, unit)):
+        combination = known.get(tuple(node.op.name for node in unit))
+        if combination is None or not all(map(is_free, unit)):
             return
         if any(node.device is not first.device or node.replica != first.replica for node in unit):
             return
-        for node, stores in zip(unit, found.stores, strict=True):
+        for node, stores in zip(unit, combination.stores, strict=True):
             if not stores and (self._readers is None or not self._readers.are(node, unit)):
                 return
-        if found.fits([_spec(node) for node in unit]) and self.before(unit).isdisjoint(unit):
+        if combination.fits([_spec(node) for node in unit]) and self.before(unit).isdisjoint(unit):
             self.of |= dict.fromkeys(unit, unit)
 
 

@@ -43,7 +43,7 @@ class Trace:
         replicas: How many replicas run in it.
         results: What it returns; None where a dataset ends in it: it does what comes before.
         kept: What its key is made of, so that no other object takes over an identity.
-        given: The arguments of a call that it is for, with slots for tensors; None: as for another.
+        outline: The arguments of a call that it is for, with slots for tensors, or None.
         arenas: Memory that it shares with others, of which one runs at a time; None: its own.
         own: The ids of the variables that only its arguments lead to.
         watched: The variables that it is for and does not keep: without one of them it is gone.
@@ -53,7 +53,7 @@ class Trace:
     replicas: int
     results: Results | None = None
     kept: list[Any] = field(default_factory=list)
-    given: Any = ((), {})
+    outline: Any = ((), {})
     arenas: Arenas | None = None
     own: frozenset[int] = frozenset()
     watched: "list[weakref.ref[Any]]" = field(default_factory=list)
@@ -125,8 +125,8 @@ class Trace:
         with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
             program.call(sources, self._pool(program))
         pairs = zip(graph.outputs, program.outputs, strict=True)
-        found = [value.device.backend.to_host(array) for value, array in pairs]
-        return [each if each.ndim else each[()] for each in found]
+        arrays = [value.device.backend.to_host(array) for value, array in pairs]
+        return [array if array.ndim else array[()] for array in arrays]
 
     def _pool(self, program: "Runnable") -> ThreadPool | None:
         """Return the threads of the strategy whose replicas run in it, where it takes some."""
@@ -143,18 +143,18 @@ class Trace:
             variables: The variables, of which the graph keeps none.
         """
         lose = functools.partial(_lose, weakref.ref(self))
-        self.watched = [weakref.ref(each, lose) for each in variables]
+        self.watched = [weakref.ref(variable, lose) for variable in variables]
 
     def variables(self) -> tuple[Any, ...]:
         """Return the variables that it keeps, in the order in which they were met."""
-        found = {id(each): each for each, _, _ in self.graph.reads}
-        kept = (each for number, each in found.items() if number not in self.own)
-        return tuple(each for each in kept if hasattr(each, "trainable"))
+        variables = {id(variable): variable for variable, _, _ in self.graph.reads}
+        kept = (variable for number, variable in variables.items() if number not in self.own)
+        return tuple(variable for variable in kept if hasattr(variable, "trainable"))
 
     @property
     def is_gone(self) -> bool:
         """Whether a variable that it was for is gone."""
-        return any(each() is None for each in self.watched)
+        return any(reference() is None for reference in self.watched)
 
     def let_go(self) -> None:
         """Let go of what a run left: observers, and memory that is elsewhere when taken again."""
@@ -184,30 +184,30 @@ class TraceCache:
     """Traces by key; the one that was used longest ago goes when there are too many.
 
     Args:
-        what: What messages call the function that is recorded.
+        label: What messages call the function that is recorded.
         most: How many are kept.
 
     Attributes:
         arenas: Memory for programs that do not run at the same time.
         lock: Held by who records, and by who runs such a program.
-        made: How many there were so far.
+        count: The number of recordings so far.
     """
 
-    def __init__(self, what: str, most: int = _MOST) -> None:
+    def __init__(self, label: str, most: int = _MOST) -> None:
         """Begin with none."""
-        self._what = what
+        self._label = label
         self._most = most
         self._kept: OrderedDict[Hashable, Trace] = OrderedDict()
         # Most calls are like the one before: two keys are compared sooner than one is hashed.
         self._latest: tuple[Hashable, Trace] | None = None
-        self.made = 0
+        self.count = 0
         self._holders = 0
         self.arenas = Arenas()
         self.lock = threading.RLock()
         hold_devices(self)
 
     def __reduce__(self) -> Any:
-        return TraceCache, (self._what, self._most)  # What is recorded does not travel.
+        return TraceCache, (self._label, self._most)  # What is recorded does not travel.
 
     def __len__(self) -> int:
         """Return how many are kept."""
@@ -232,35 +232,35 @@ class TraceCache:
             latest = self._latest = key, known
         return latest[1] if latest[1].graph.is_current() else None
 
-    def keep(self, key: Hashable, made: Trace, *, recorded: bool = True) -> Trace:
+    def keep(self, key: Hashable, trace: Trace, *, recorded: bool = True) -> Trace:
         """Keep a trace, and return it.
 
         Args:
             key: What it was recorded for.
-            made: The trace.
+            trace: The trace.
             recorded: Whether it is a recording of its own.
         """
         known = self._kept.get(key)
-        self._kept[key] = made
+        self._kept[key] = trace
         self._kept.move_to_end(key)
-        self._latest = key, made
+        self._latest = key, trace
         if len(self._kept) > self._most:
-            for gone in [each for each, trace in self._kept.items() if trace.is_gone]:
+            for gone in [name for name, kept in self._kept.items() if kept.is_gone]:
                 del self._kept[gone]
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
         if not recorded:
-            return made
-        self.made += known is None
-        if self.made == _WARN_AT:
+            return trace
+        self.count += known is None
+        if self.count == _WARN_AT:
             logger.warning(
                 "%s has been recorded for %d different kinds of calls, which takes time and "
                 "memory for each. Received: calls whose shapes, dtypes or Python arguments keep "
                 "changing. Pad batches to one size, and pass numbers that change as tensors.",
-                self._what,
-                self.made,
+                self._label,
+                self.count,
             )
-        return made
+        return trace
 
     @contextlib.contextmanager
     def memory(self) -> Iterator[None]:
@@ -273,8 +273,8 @@ class TraceCache:
             with self.lock:
                 self._holders -= 1
                 if not self._holders:
-                    for each in self:
-                        each.let_go()
+                    for trace in self:
+                        trace.let_go()
                     self.arenas.give_back()
 
     def lose_devices(self) -> None:
@@ -285,5 +285,5 @@ class TraceCache:
         """Forget all, and give their memory back."""
         self._kept.clear()
         self._latest = None
-        self.made = 0
+        self.count = 0
         self.arenas.clear()

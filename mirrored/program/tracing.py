@@ -48,7 +48,7 @@ def trace(
     def record(*, logs: bool) -> Trace:
         recorder = GraphRecorder(name, logs=logs, labels_checked=labels_checked)
         recorder.graph.purpose = purpose or recorder.graph.purpose
-        fed = [recorder.input(*each) for each in inputs]
+        fed = [recorder.input(*input_) for input_ in inputs]
         results: Results | None = None
         if dataset_inputs is not None:
             dataset_inputs.record(recorder)

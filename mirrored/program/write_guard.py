@@ -68,7 +68,7 @@ def spread_flag(
         backends: The devices that write.
         flags: For each memory the flag that says whether variables may be written.
     """
-    others = {each.memory: each for each in reversed(backends) if each.memory in flags}
+    others = {place.memory: place for place in reversed(backends) if place.memory in flags}
     others.pop(origin.memory, None)
     copies: list[tuple[Backend, Call]] = []
     for memory, backend in others.items():

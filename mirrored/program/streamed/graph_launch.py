@@ -152,17 +152,17 @@ class StepLauncher:
         # All-reduces have streams of their own, which are waited for one by one.
         own_launches = [launch.backend for launch in launches if launch.all_reduce is None]
         used = dict.fromkeys([*own_launches, *backends])
-        self.backends: list[StreamBackend] = [each for each in used if is_streamed(each)]
+        self.backends: list[StreamBackend] = [backend for backend in used if is_streamed(backend)]
         # Others ask for work on the devices' own streams alone.
         own = {self.lead, *backends}
-        self._shared = [each for each in self.backends if each in own]
-        one = len({each.memory for each in used}) == 1
-        one = one and not any(launch.all_reduce for launch in launches)
+        self._shared = [backend for backend in self.backends if backend in own]
+        alone = len({backend.memory for backend in used}) == 1
+        alone = alone and not any(launch.all_reduce for launch in launches)
         self._untold = 0  # Steps that nobody is told of.
         self._behind: Event | None = None  # In one of them.
         self._whole: GraphLaunch | None = None
         self._graphs: dict[BoundLaunch, GraphLaunch] = {}
-        if one and launches and not any(launch.between for launch in launches):
+        if alone and launches and not any(launch.between for launch in launches):
             # Not a method: what refers to itself lives until the garbage collector comes by, and
             # so would the program's memory.
             work = partial(_run_stages, stages, self.backends, BoundLaunch.run)
@@ -241,11 +241,11 @@ def _run_stages(
             continue
         here = [launch.backend for launch in launches]
         if launches[0].meets:
-            _let_wait(here, [(each, each.record()) for each in before if here != [each]])
+            _let_wait(here, [(prior, prior.record()) for prior in before if here != [prior]])
         sums.join(here, launches[0].waits)
         for launch in launches:
             run(launch)
-        asked = [each.backend for each in launches if is_streamed(each.backend)] or before
+        asked = [work.backend for work in launches if is_streamed(work.backend)] or before
         before = asked if launches[0].meets else list(dict.fromkeys((*before, *asked)))
     sums.join(backends[:1], sums.count)
     _join(backends)
@@ -278,7 +278,7 @@ class _Sums:
         events = {backend: backend.record() for backend in before}
         for stream in all_reduce.streams:
             # Its rank begins when all of them have come here: it waits for its own card alone.
-            own = [each for each in before if each.memory == stream.memory] or before
+            own = [other for other in before if other.memory == stream.memory] or before
             for backend in own:
                 stream.wait(events[backend])
         self._wait(all_reduce.streams, self._ends[:waits])

@@ -87,7 +87,7 @@ class KeptCasts:
 
     def __init__(self, casts: Sequence[KeptCast]) -> None:
         self._casts = casts
-        self._storages = [each.memory.take() for each in casts]
+        self._storages = [cast.memory.take() for cast in casts]
         self._seen = -1
 
     def refresh(self, streams: Any) -> None:
@@ -98,8 +98,8 @@ class KeptCasts:
         """
         if self._casts and self._seen != Writes.count:
             written = Writes.count
-            for each in self._casts:
-                each.refresh(streams[each.memory.device.backend.memory])
+            for cast in self._casts:
+                cast.refresh(streams[cast.memory.device.backend.memory])
             self._seen = written
 
     def written(self) -> None:
@@ -116,19 +116,19 @@ def with_kept_casts(graph: Graph) -> tuple[Graph, list[KeptCast]]:
     Args:
         graph: The graph, which stays as it is.
     """
-    found: dict[tuple[Value, Any], KeptCast] = {}
+    casts_by_key: dict[tuple[Value, Any], KeptCast] = {}
     of_node: dict[Node, KeptCast] = {}
     for node in graph.nodes:
         if _casts_weights(node):
             weights = node.inputs[0].base
             key = weights, node.output.spec.dtype
-            if key not in found and _new_value(graph, weights) is not None:
-                found[key] = KeptCast(weights, node)
-            if key in found:
-                of_node[node] = found[key]
-    if not found:
+            if key not in casts_by_key and _new_value(graph, weights) is not None:
+                casts_by_key[key] = KeptCast(weights, node)
+            if key in casts_by_key:
+                of_node[node] = casts_by_key[key]
+    if not casts_by_key:
         return graph, []
-    kept = list(found.values())
+    kept = list(casts_by_key.values())
     return _WithoutCasts(graph, of_node).graph(kept), kept
 
 
@@ -177,11 +177,11 @@ class _WithoutCasts(Rewriting):
             else:
                 nodes.append(self.node(node))
         writes = [(variable, self.of(value)) for variable, value in self.old.writes]
-        for each in kept:
-            new = _new_value(self.old, each.weights)
+        for cast in kept:
+            new = _new_value(self.old, cast.weights)
             if new is not None:  # As for all of them.
-                nodes.append(_cast_of(self.of(new), each))
-                writes.append((each, nodes[-1].output))
+                nodes.append(_cast_of(self.of(new), cast))
+                writes.append((cast, nodes[-1].output))
         return replace(
             self.old,
             nodes=nodes,

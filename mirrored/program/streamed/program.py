@@ -69,24 +69,24 @@ class StreamedProgram:
         for node in self._counters:
             self._draws.add(node.attrs["draw"], node.output.number)
         self._storages: list[Storage] = []
-        self._told = {device: self._arrays.bytes_of(block) for device, block in reports.items()}
+        self._reports = {device: self._arrays.bytes_of(block) for device, block in reports.items()}
         self._flags = self._make_flags(schedule.stages)
         guard = graph.guard_device if graph.collectives else None
         self._write_guard = None if guard is None else WriteGuard(guard)
         self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
         self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
-        self._tellings = Tellings(self._told, turns_of(graph), graph.outputs, self.outputs)
+        self._tellings = Tellings(self._reports, turns_of(graph), graph.outputs, self.outputs)
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
         devices += [storage.device for _, storage, _ in graph.reads]
-        self._steps = StepLauncher(self._bound(schedule.stages), [each.backend for each in devices])
-        self._streams = {each.memory: each for each in reversed(self._steps.backends)}
+        self._steps = StepLauncher(self._bound(schedule.stages), [item.backend for item in devices])
+        self._streams = {side.memory: side for side in reversed(self._steps.backends)}
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
         self._may_write = self._was_stopped = False
         self._lost = False  # Whether steps of the last replay were stopped.
         # Others may go on with sums that turn out wrong, and write what comes of it.
-        sums = {node for each in graph.collectives for node in each.nodes}
+        sums = {node for collective in graph.collectives for node in collective.nodes}
         self._tells_sums = not sums.isdisjoint(ancestors(graph.outputs))
         if graph.collectives:
             WATCH.before_abort(self._stop_writes)
@@ -104,10 +104,10 @@ class StreamedProgram:
     def _make_flags(self, stages: Sequence[Sequence[Launch]]) -> dict[Any, Any]:
         """Return a flag for each memory, where a step may have to leave variables as they are."""
         flags: dict[Any, Any] = {}
-        one = np.dtype(np.int32)
+        int32 = np.dtype(np.int32)
         guard = self.graph.guard_device
         if guard is not None:
-            flags[guard.backend.memory] = self._told[guard][: one.itemsize].view(one)
+            flags[guard.backend.memory] = self._reports[guard][: int32.itemsize].view(int32)
             devices = [node.device for node in self.graph.nodes if self.graph.writes]
             devices += [variable.pinned()[0].device for variable, _ in self.graph.writes]
             used = {launch.backend.memory for launches in stages for launch in launches}
@@ -115,7 +115,7 @@ class StreamedProgram:
             for device in devices:
                 memory = device.backend.memory
                 if memory in used and memory not in flags:
-                    storage = device.allocate((1,), one)
+                    storage = device.allocate((1,), int32)
                     self._storages.append(storage)
                     flags[memory] = storage.array
         return flags
@@ -123,7 +123,7 @@ class StreamedProgram:
     def _writers(self) -> list[Backend]:
         """Return a backend for each memory where writes of variables are left for the end."""
         writers = [variable.pinned()[0].device.backend for variable, _ in self._arrays.plan.commits]
-        return list({each.memory: each for each in reversed(writers)}.values())
+        return list({writer.memory: writer for writer in reversed(writers)}.values())
 
     def _bound(self, stages: Sequence[Sequence[Launch]]) -> list[list[BoundLaunch]]:
         flags = self._flags
@@ -135,7 +135,7 @@ class StreamedProgram:
                 all_reduce = AllReduce(collective, *lowering.ranks(collective))
                 bound.append([BoundLaunch(launches[0], [], all_reduce)])
                 continue
-            bound.append([BoundLaunch(each, lowering.lower(each)) for each in launches])
+            bound.append([BoundLaunch(launch, lowering.lower(launch)) for launch in launches])
             if isinstance(launches[0].phases[0], Guard):
                 others = [launch.backend for launches in stages for launch in launches]
                 copies = spread_flag(launches[0].backend, [*others, *self._writers()], flags)
@@ -201,7 +201,7 @@ class StreamedProgram:
         results = self._results if report is not None else []
         waiting: deque[Result] = deque()
         going_on, self._lost = True, False
-        self._tellings.begin(steps, told=report is not None)
+        self._tellings.begin(steps, report=report is not None)
         self._steps.begin()
         if report is not None or not self._may_write:
             self._let_write()
@@ -282,7 +282,7 @@ class StreamedProgram:
         going_on, raised = True, None
         while waiting:
             if self._is_stuck:
-                _take_back([each.undo for each in waiting])
+                _take_back([run.undo for run in waiting])
                 break
             try:
                 going_on = self._settle(waiting, report) and going_on
@@ -314,7 +314,7 @@ class StreamedProgram:
         # The steps behind it were asked for in vain: they write nothing, and draw again.
         for backend in self._steps.backends:
             backend.synchronize()
-        behind = [each.undo for each in waiting]
+        behind = [run.undo for run in waiting]
         waiting.clear()
         if self._is_stopped:
             _take_back([result.undo, *behind])

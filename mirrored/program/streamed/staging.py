@@ -68,11 +68,11 @@ class _Feeder:
 
     def bring(self, side: int) -> None:
         """Bring what was written to the program, which does not read it before."""
-        each, stream = self._sides[side], self._stream
-        if not each.storage.nbytes:
+        input_, stream = self._sides[side], self._stream
+        if not input_.storage.nbytes:
             return
-        each.uploaded, each.consumed = stream.feed(
-            each.pinned, each.storage.array, self._block, each.consumed
+        input_.uploaded, input_.consumed = stream.feed(
+            input_.pinned, input_.storage.array, self._block, input_.consumed
         )
 
 
@@ -160,10 +160,10 @@ class Result:
         self,
         values: Sequence[tuple[Value, Any]],
         flag: tuple[Any, Backend] | None,
-        told: Sequence[tuple[StreamBackend, Any, NDArray[Any]]],
+        reports: Sequence[tuple[StreamBackend, Any, NDArray[Any]]],
         streams: Mapping[Any, StreamBackend],
     ) -> None:
-        self._told = [(streams[each.memory], block, copy) for each, block, copy in told]
+        self._reports = [(streams[place.memory], block, copy) for place, block, copy in reports]
         self._parts: list[tuple[StreamBackend, Any, Any]] = []  # What is copied to the host.
         self._host: list[tuple[Any, Any]] = []
         self._events: list[tuple[StreamBackend, Any]] | None = None
@@ -182,7 +182,7 @@ class Result:
             target = np.empty(array.shape, array.dtype)
             self._host.append((target, array))
             return target
-        for _, block, copy in self._told:
+        for _, block, copy in self._reports:
             start = stream.address(array) - stream.address(block)
             if 0 <= start <= block.nbytes - array.nbytes:
                 part: NDArray[Any] = copy[start : start + array.nbytes].view(array.dtype)
@@ -198,7 +198,7 @@ class Result:
 
     def _fetched(self) -> list[tuple[StreamBackend, Any]]:
         copies: dict[StreamBackend, list[tuple[Any, Any]]] = {
-            stream: [] for stream, _, _ in self._told
+            stream: [] for stream, _, _ in self._reports
         }
         for stream, array, target in self._parts:
             copies.setdefault(stream, []).extend([(array, target)] if target.size else [])

@@ -145,33 +145,33 @@ class Tellings:
         for device, block in blocks.items():
             if is_streamed(device.backend) and block.nbytes:
                 self._all.append(Telling(device, device.backend, block, turns))
-        self._of = [self._told(*each) for each in zip(values, arrays, strict=True)]
+        self._of = [self._reporter_of(*pair) for pair in zip(values, arrays, strict=True)]
 
     def ends(self) -> list[tuple[StreamBackend, list[Call]]]:
         """Return what ends a step, on which backends."""
-        return [(each.stream, each.calls) for each in self._all]
+        return [(telling.stream, telling.calls) for telling in self._all]
 
     def turn(self, number: int) -> list[tuple[StreamBackend, Any, NDArray[Any]]]:
         """Return for each device its backend, the block, and the host's copy of it by turn."""
-        return [(each.stream, each.block, each.pinned[number]) for each in self._all]
+        return [(telling.stream, telling.block, telling.pinned[number]) for telling in self._all]
 
-    def begin(self, steps: int, *, told: bool) -> None:
+    def begin(self, steps: int, *, report: bool) -> None:
         """Let the host be told of so many steps, or not; ask for this before the first."""
-        for each in self._all:
-            if told:
-                each.to_host()
-            elif not each.has_room(steps):
-                each.to_nobody()
+        for telling in self._all:
+            if report:
+                telling.to_host()
+            elif not telling.has_room(steps):
+                telling.to_nobody()
 
     def asked(self) -> None:
         """Note that a step is asked for; `forget` where it may not have been after all."""
-        for each in self._all:
-            each.asked()
+        for telling in self._all:
+            telling.asked()
 
     def forget(self) -> None:
         """Take it that nobody knows where the next step would put its results."""
-        for each in self._all:
-            each.forget()
+        for telling in self._all:
+            telling.forget()
 
     def make_room(self) -> list[Storage | None]:
         """Give the next step memory for all its results: for those that it does not tell, here.
@@ -179,8 +179,8 @@ class Tellings:
         Raises:
             ResourceExhaustedError: A device has no room for it.
         """
-        for each in self._all:
-            each.make_room()
+        for telling in self._all:
+            telling.make_room()
         pairs = zip(self._values, self._of, strict=True)
         return [value.device.allocate(*value.spec) if of is None else None for value, of in pairs]
 
@@ -197,11 +197,11 @@ class Tellings:
                 results.append((storage.array, storage))
         return results
 
-    def _told(self, value: Value, array: Any) -> tuple[Telling, int] | None:
-        for each in self._all:
-            place = each.place(value, array)
+    def _reporter_of(self, value: Value, array: Any) -> tuple[Telling, int] | None:
+        for telling in self._all:
+            place = telling.place(value, array)
             if place is not None:
-                return each, place
+                return telling, place
         return None
 
 
