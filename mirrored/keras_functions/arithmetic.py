@@ -23,7 +23,7 @@ _Binary = Callable[[Any, Any], Tensor]
 
 
 def _define(
-    name: str, what: str, function: _Binary, example: str, convert: Any = _common_floats
+    name: str, summary: str, function: _Binary, example: str, convert: Any = _common_floats
 ) -> _Binary:
     """Return a function of two tensors, with a docstring of what it returns and an example."""
 
@@ -31,9 +31,9 @@ def _define(
         return function(*convert(x1, x2))
 
     f.__name__ = f.__qualname__ = name
-    given, result = example.split(" -> ")
+    arguments, result = example.split(" -> ")
     kind = "in the dtype that both promote to" + " as floats" * (convert is not _common)
-    f.__doc__ = f"""Return {what}, {kind}.
+    f.__doc__ = f"""Return {summary}, {kind}.
 
     Args:
         x1: A tensor, an array or a number.
@@ -41,7 +41,7 @@ def _define(
 
     Example:
         >>> import mirrored as mr
-        >>> mr.keras.ops.{name}({given}).numpy().item()
+        >>> mr.keras.ops.{name}({arguments}).numpy().item()
         {result}
     """
     return explained(f)
@@ -51,7 +51,7 @@ def _wide_floats(x1: Any, x2: Any) -> list[Tensor]:
     """Return two values as floats: integers become float64, as TensorFlow's Keras has it."""
     first, second = _common(x1, x2)
     if first.dtype in INTEGERS and first.dtype.itemsize == 8:
-        return [ops.cast(each, ops.float64) for each in (first, second)]
+        return [ops.cast(operand, ops.float64) for operand in (first, second)]
     return _common_floats(first, second)
 
 
@@ -215,12 +215,12 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     high = largest if posinf is None else posinf
     low = -largest if neginf is None else neginf
     infinite = ops.constant(float("inf"), tensor.dtype)
-    for found, number in (
+    for chosen, number in (
         (ops.is_nan(tensor), nan),
         (ops.equal(tensor, infinite), high),
         (ops.equal(tensor, ops.negative(infinite)), low),
     ):
-        tensor = ops.where(found, ops.constant(number, tensor.dtype), tensor)
+        tensor = ops.where(chosen, ops.constant(number, tensor.dtype), tensor)
     return tensor
 
 

@@ -64,7 +64,7 @@ def dot_product_attention(
         )
     heads, groups = query.shape[2], key.shape[2]
     if heads > groups > 1:
-        key, value = (ops.repeat(each, heads // groups, axis=2) for each in (key, value))
+        key, value = (ops.repeat(tensor, heads // groups, axis=2) for tensor in (key, value))
     if mask is not None:
         mask = ops.cast(mask, ops.bool_)
     if is_causal:

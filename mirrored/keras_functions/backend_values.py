@@ -62,7 +62,7 @@ def result_type(*dtypes: Any) -> str:
         >>> result_type("int32", "float32"), result_type("int8", int)
         ('float32', 'int8')
     """
-    kinds = [each if each in (int, float) else _dtype_of(each) for each in dtypes or (None,)]
+    kinds = [kind if kind in (int, float) else _dtype_of(kind) for kind in dtypes or (None,)]
     return str(promoted(*kinds).name)
 
 
@@ -219,7 +219,7 @@ def batch_get_value(tensors: Sequence[Any]) -> list[Any]:
         >>> [each.item() for each in mr.keras.backend.batch_get_value([mr.constant(1.0)])]
         [1.0]
     """
-    return [each.numpy() for each in tensors]
+    return [tensor.numpy() for tensor in tensors]
 
 
 def batch_set_value(tuples: Iterable[tuple[Any, Any]]) -> None:

@@ -51,7 +51,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         ops.clip_by_value(ops.cast(index, ops.int64), 0, len(branches) - 1), ops.int32
     )
     return conditions.switch_case(
-        number, [lambda branch=each: branch(*operands) for each in branches]
+        number, [lambda branch=function: branch(*operands) for function in branches]
     )
 
 
@@ -82,11 +82,11 @@ def while_loop(
     first = tuple(loop_vars) if several else (loop_vars,)
 
     def further(*values: Any) -> tuple[Any, ...]:
-        found = body(*values)
-        return tuple(found) if several else (found,)
+        outputs = body(*values)
+        return tuple(outputs) if several else (outputs,)
 
-    found = _looped(cond, further, first, maximum_iterations)
-    return tuple(found) if several else found[0]
+    results = _looped(cond, further, first, maximum_iterations)
+    return tuple(results) if several else results[0]
 
 
 @explained
@@ -199,27 +199,27 @@ def scan(
     columns = [] if xs is None else _columns(xs)
     count = len(columns[0]) if length is None else int(length)
     value = _nest.map_structure(ops.convert_to_tensor, init)
-    given = []
+    outputs = []
     for i in reversed(range(count)) if reverse else range(count):
-        element = None if xs is None else _nest.pack_like(xs, [each[i] for each in columns])
+        element = None if xs is None else _nest.pack_like(xs, [column[i] for column in columns])
         value, result = f(value, element)
-        given.append(result)
+        outputs.append(result)
     if reverse:
-        given.reverse()
-    return value, _stacked(given)
+        outputs.reverse()
+    return value, _stacked(outputs)
 
 
 def _columns(structure: Any) -> list[list[Tensor]]:
     """Return the slices of each tensor of a structure along its first axis."""
-    return [ops.unstack(ops.convert_to_tensor(each)) for each in _nest.flatten(structure)]
+    return [ops.unstack(ops.convert_to_tensor(leaf)) for leaf in _nest.flatten(structure)]
 
 
-def _stacked(given: list[Any]) -> Any:
+def _stacked(outputs: list[Any]) -> Any:
     """Return structures of tensors as one of stacked tensors; None stays what it is."""
-    if not given or given[0] is None:
+    if not outputs or outputs[0] is None:
         return None
-    flat = zip(*(_nest.flatten(each) for each in given), strict=True)
-    return _nest.pack_like(given[0], [ops.stack(list(each)) for each in flat])
+    flat = zip(*(_nest.flatten(output) for output in outputs), strict=True)
+    return _nest.pack_like(outputs[0], [ops.stack(list(leaves)) for leaves in flat])
 
 
 @explained
@@ -246,19 +246,19 @@ def associative_scan(
     """
     if not callable(f):
         raise TypeError(f"`f` should be a callable. Received: f={f}")
-    flat = [ops.convert_to_tensor(each) for each in _nest.flatten(elems)]
-    lengths = [each.shape[axis] for each in flat]
+    flat = [ops.convert_to_tensor(element) for element in _nest.flatten(elems)]
+    lengths = [element.shape[axis] for element in flat]
     if len({*lengths}) != 1:
         raise ValueError(
             "Array inputs to associative_scan must have the same first dimension. (saw: "
-            f"{[tuple(each.shape) for each in flat]})"
+            f"{[tuple(element.shape) for element in flat]})"
         )
     if reverse:
-        flat = [ops.reverse(each, [axis]) for each in flat]
+        flat = [ops.reverse(element, [axis]) for element in flat]
 
     def part(values: list[Tensor], begin: int, end: int) -> list[Tensor]:
         places = ops.range(begin, end)
-        return [ops.gather(each, places, axis=axis) for each in values]
+        return [ops.gather(element, places, axis=axis) for element in values]
 
     # In as many rounds as doubling takes: each time with those twice as far in front.
     step = 1
@@ -269,7 +269,7 @@ def associative_scan(
         flat = [ops.concat([kept, more], axis) for kept, more in pairs]
         step *= 2
     if reverse:
-        flat = [ops.reverse(each, [axis]) for each in flat]
+        flat = [ops.reverse(element, [axis]) for element in flat]
     return _nest.pack_like(elems, flat)
 
 
@@ -316,21 +316,21 @@ def jvp(
         raise ValueError(
             f"There is one tangent an argument. Received: {len(tangents)} for {len(primals)}."
         )
-    given = [ops.convert_to_tensor(each) for each in primals]
-    speeds = [ops.cast(speed, each.dtype) for speed, each in zip(tangents, given, strict=True)]
+    inputs = [ops.convert_to_tensor(primal) for primal in primals]
+    speeds = [ops.cast(speed, value.dtype) for speed, value in zip(tangents, inputs, strict=True)]
     # A gradient is linear in what flows in: its own gradient is what flows the other way.
     with GradientTape() as outer:
         with GradientTape() as inner:
-            inner.watch(given)
-            found = fun(*given)
-            result, more = found if has_aux else (found, None)
+            inner.watch(inputs)
+            outputs = fun(*inputs)
+            result, more = outputs if has_aux else (outputs, None)
         flat = _nest.flatten(result)
-        factors = [ops.zeros_like(each) for each in flat]
+        factors = [ops.zeros_like(tensor) for tensor in flat]
         outer.watch(factors)
-        back = inner.gradient(flat, given, output_gradients=factors)
-    pairs = [(each, by) for each, by in zip(back, speeds, strict=True) if each is not None]
+        back = inner.gradient(flat, inputs, output_gradients=factors)
+    pairs = [(grad, by) for grad, by in zip(back, speeds, strict=True) if grad is not None]
     changes = outer.gradient(
-        [each for each, _ in pairs],
+        [gradient for gradient, _ in pairs],
         factors,
         output_gradients=[by for _, by in pairs],
         unconnected_gradients="zero",

@@ -99,7 +99,7 @@ def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Tensor, Tensor
     if range is None:
         low, high = ops.reduce_min(tensor), ops.reduce_max(tensor)
     else:
-        low, high = (ops.cast(each, tensor.dtype) for each in range)
+        low, high = (ops.cast(bound, tensor.dtype) for bound in range)
     wide = ops.float64 if tensor.dtype.kind in "iu" else tensor.dtype
     edges = ops.linspace(ops.cast(low, wide), ops.cast(high, wide), bins + 1)
     edges = ops.cast(edges, tensor.dtype)
@@ -141,18 +141,18 @@ def unique(
     """
     tensor = ops.convert_to_tensor(x)
     values = known_values(tensor, "distinct elements", "Compute it outside of the function.")
-    found = list(np.unique(values, True, True, True, axis=axis))
-    found[2] = found[2].reshape(values.shape if axis is None else (-1,))
+    parts = list(np.unique(values, True, True, True, axis=axis))
+    parts[2] = parts[2].reshape(values.shape if axis is None else (-1,))
     along = 0 if axis is None else axis % values.ndim
     if size is not None:
         fillers = (0 if fill_value is None else fill_value, 1, None, 0)
         for i, filler in enumerate(fillers):
             if filler is not None:
-                found[i] = _of_size(found[i], size, filler, along if i == 0 else 0)
+                parts[i] = _of_size(parts[i], size, filler, along if i == 0 else 0)
     wanted = (True, return_index, return_inverse, return_counts)
     results = [
-        ops.constant(each.astype(tensor.dtype if i == 0 else np.int32))
-        for i, each in enumerate(found)
+        ops.constant(part.astype(tensor.dtype if i == 0 else np.int32))
+        for i, part in enumerate(parts)
         if wanted[i]
     ]
     return results[0] if len(results) == 1 else tuple(results)
@@ -164,7 +164,7 @@ def _of_size(values: Any, size: int, filler: Any, axis: int) -> Any:
     return np.pad(kept, lacking, constant_values=filler)
 
 
-def _define_segments(name: str, what: str, example: str) -> Callable[..., Tensor]:
+def _define_segments(name: str, summary: str, example: str) -> Callable[..., Tensor]:
     of_any, of_sorted = getattr(ops, f"unsorted_{name}"), getattr(ops, name)
 
     def f(
@@ -191,7 +191,7 @@ def _define_segments(name: str, what: str, example: str) -> Callable[..., Tensor
         return of_any(rows, numbers, num_segments)  # type: ignore[no-any-return]
 
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"""Return the {what} of each group of rows.
+    f.__doc__ = f"""Return the {summary} of each group of rows.
 
     Args:
         data: The rows.

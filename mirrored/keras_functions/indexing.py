@@ -90,8 +90,8 @@ def get_item(x: Any, key: Any) -> Tensor:
         3
     """
     tensor: Any = x if isinstance(x, Symbolic) else ops.convert_to_tensor(x)
-    found: Tensor = tensor[key]
-    return found
+    part: Tensor = tensor[key]
+    return part
 
 
 @explained
@@ -129,9 +129,9 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
     """
     tensor = ops.convert_to_tensor(inputs)
     values = ops.cast(updates, tensor.dtype)
-    given = start_indices if isinstance(start_indices, list | tuple) else ops.unstack(start_indices)
+    where = start_indices if isinstance(start_indices, list | tuple) else ops.unstack(start_indices)
     places: Any = 0
-    for axis, start in enumerate(given):
+    for axis, start in enumerate(where):
         size, count = tensor.shape[axis], values.shape[axis]
         begin = ops.clip_by_value(ops.cast(start, ops.int64), 0, size - count)
         along = ops.range(count, dtype=ops.int64)
@@ -216,7 +216,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
         >>> mr.keras.ops.nonzero([3, 0, 5])[0].numpy()
         array([0, 2], dtype=int32)
     """
-    return tuple(ops.cast(each, ops.int32) for each in choosing.nonzero(ops.convert_to_tensor(x)))
+    return tuple(ops.cast(index, ops.int32) for index in choosing.nonzero(ops.convert_to_tensor(x)))
 
 
 @explained
@@ -239,7 +239,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if not isinstance(condlist, list | tuple) or not isinstance(choicelist, list | tuple):
         raise ValueError("condlist and choicelist must be lists")
     *choices, other = _common(*_tensors(*choicelist), default)
-    return choosing.select([_booleans(each) for each in condlist], choices, other)
+    return choosing.select([_booleans(condition) for condition in condlist], choices, other)
 
 
 @explained
@@ -259,8 +259,8 @@ def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) ->
     """
     first, second = _common(*_tensors(x1, x2))
     same = ops.equal(ops.expand_dims(first, -1), ops.reshape(second, [-1]))
-    found = ops.reduce_any(same, axis=-1)
-    return ops.logical_not(found) if invert else found
+    contained = ops.reduce_any(same, axis=-1)
+    return ops.logical_not(contained) if invert else contained
 
 
 @explained
@@ -281,14 +281,14 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     """
     if None in shape:
         raise ValueError(f"`shape` argument cannot contain `None`. Received: shape={shape}")
-    sizes = [int(each) for each in shape]
+    sizes = [int(length) for length in shape]
     flat = _indices(indices)
     flat = ops.where(flat < 0, flat + int(np.prod(sizes)), flat)
-    found = []
+    coordinates = []
     for size in builtins.reversed(sizes):
-        found.append(ops.floormod(flat, size))
+        coordinates.append(ops.floormod(flat, size))
         flat = ops.floordiv(flat, size)
-    return tuple(found[::-1])
+    return tuple(coordinates[::-1])
 
 
 @explained
@@ -325,7 +325,7 @@ def multi_hot(
         raise ValueError(f"Unknown arguments: {kwargs}. Leave them out.")
     places = _indices(inputs)
     over = 1 if places.ndim > 1 else 0
-    found = one_hot(places, num_classes, axis=axis, dtype=dtype, sparse=sparse)
-    if found.dtype == ops.bool_:
-        return ops.reduce_any(found, axis=over)
-    return ops.reduce_max(found, axis=over)
+    encoded = one_hot(places, num_classes, axis=axis, dtype=dtype, sparse=sparse)
+    if encoded.dtype == ops.bool_:
+        return ops.reduce_any(encoded, axis=over)
+    return ops.reduce_max(encoded, axis=over)

@@ -16,7 +16,7 @@ class _KerasVariable(type):
     """Makes variables of Keras' arguments; every variable is an instance."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return _made(*args, **kwargs)
+        return _create_variable(*args, **kwargs)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, AnyVariable)
@@ -72,11 +72,11 @@ def _variable(
                 "When creating a Variable from an initializer, the `shape` argument should be "
                 f"specified. Received: initializer={initializer} and shape={shape}"
             )
-        made = start
+        make_value = start
         dtype = default_float() if dtype is None else ops.as_dtype(dtype)
 
         def start() -> Any:
-            return made(tuple(shape), dtype=dtype)
+            return make_value(tuple(shape), dtype=dtype)
 
     variable = AnyVariable(
         start,
@@ -91,4 +91,4 @@ def _variable(
 
 
 _variable.__qualname__ = "Variable"  # What errors about its arguments call it.
-_made = explained_only(_variable)
+_create_variable = explained_only(_variable)

@@ -102,8 +102,8 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
         array([[1., 0.],
                [0., 1.]], dtype=float32)
     """
-    given: dict[str, Any] = {"N": N, "M": M, "k": k}
-    for name, value in given.items():
+    arguments: dict[str, Any] = {"N": N, "M": M, "k": k}
+    for name, value in arguments.items():
         if not isinstance(value, int | np.integer) and (name, value) != ("M", None):
             raise TypeError(f"Argument `{name}` must be an integer. Received: {name}={value!r}")
     return matrices.eye(N, M, k, ops.as_dtype(dtype or default_float()))

@@ -14,11 +14,11 @@ from mirrored.ops import Tensor
 
 def _several(norm: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """Return norms of matrices with the axes that they are over, or without these."""
-    found: Tensor = norm
+    result: Tensor = norm
     if keepdims:
         for axis in sorted(axes):
-            found = ops.expand_dims(found, axis)
-    return found
+            result = ops.expand_dims(result, axis)
+    return result
 
 
 @explained
@@ -47,12 +47,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         axes = tuple(range(tensor.ndim))
     else:
         axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    if any(not -tensor.ndim <= each < tensor.ndim for each in axes):
+    if any(not -tensor.ndim <= axis < tensor.ndim for axis in axes):
         raise ValueError(
             "All `axis` values must be in the range [-ndim, ndim). "
             f"Received inputs with ndim={tensor.ndim}, while axis={axes}"
         )
-    axes = tuple(each % tensor.ndim for each in axes)
+    axes = tuple(axis % tensor.ndim for axis in axes)
     if len(axes) == 1:
         return _of_vectors(tensor, ord, axes[0], keepdims)
     if len(axes) != 2:
@@ -81,12 +81,12 @@ def _of_matrices(x: Tensor, order: Any, axes: tuple[int, ...], keepdims: bool) -
         rows, columns = axes if abs(order) == 1 else axes[::-1]
         sums = ops.reduce_sum(ops.abs(x), rows, True)
         extreme = ops.reduce_max if order > 0 else ops.reduce_min
-        found = extreme(sums, columns, True)
-        return found if keepdims else ops.squeeze(found, list(axes))
+        result = extreme(sums, columns, True)
+        return result if keepdims else ops.squeeze(result, list(axes))
     reductions = {"nuc": ops.reduce_sum, 2: ops.reduce_max, -2: ops.reduce_min}
     if order not in reductions:
         raise ValueError(f"Invalid `ord` argument for matrix norm. Received: ord={order}")
-    others = [each for each in range(x.ndim) if each not in axes]
+    others = [axis for axis in range(x.ndim) if axis not in axes]
     values = ops.svd(ops.transpose(x, [*others, *axes]), compute_uv=False)
     return _several(reductions[order](values, -1), axes, keepdims)
 
@@ -107,8 +107,8 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
         >>> mr.keras.ops.cholesky([[4.0]]).numpy()
         array([[2.]], dtype=float32)
     """
-    found = ops.cholesky(_floats(x))
-    return ops.matrix_transpose(found) if upper else found
+    factor = ops.cholesky(_floats(x))
+    return ops.matrix_transpose(factor) if upper else factor
 
 
 @explained
@@ -125,8 +125,8 @@ def cholesky_inverse(x: Any, upper: bool = False) -> Tensor:
         array([[0.25]], dtype=float32)
     """
     tensor = _floats(x)
-    one = ops.eye(tensor.shape[-1], dtype=tensor.dtype)
-    inverse = ops.triangular_solve(tensor, one, lower=not upper)
+    identity = ops.eye(tensor.shape[-1], dtype=tensor.dtype)
+    inverse = ops.triangular_solve(tensor, identity, lower=not upper)
     return ops.matmul(inverse, inverse, transpose_a=not upper, transpose_b=upper)
 
 
@@ -212,8 +212,8 @@ def inv(x: Any) -> Tensor:
 def _solved(solve: Any, a: Any, b: Any) -> Tensor:
     matrices, sides = _common_floats(a, b)
     if sides.ndim != matrices.ndim - 1:
-        found: Tensor = solve(matrices, sides)
-        return found
+        solution: Tensor = solve(matrices, sides)
+        return solution
     return ops.squeeze(solve(matrices, ops.expand_dims(sides, -1)), -1)
 
 
@@ -288,8 +288,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Tensor:
     safe = ops.where(kept, values, ops.ones_like(values))
     inverse = ops.where(kept, ops.reciprocal(safe), ops.zeros_like(values))
     parts = ops.expand_dims(inverse, -1) * ops.matmul(left, columns, transpose_a=True)
-    found = ops.matmul(right, parts)
-    return ops.squeeze(found, -1) if side.ndim == 1 else found
+    solution = ops.matmul(right, parts)
+    return ops.squeeze(solution, -1) if side.ndim == 1 else solution
 
 
 def _rounding(matrix: Tensor) -> float:

@@ -211,9 +211,9 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
 def _pairs(pad_width: Any) -> list[tuple[int, ...]]:
     if isinstance(pad_width, int):
         return [(pad_width, pad_width)]
-    if all(isinstance(each, int) for each in pad_width):
+    if all(isinstance(width, int) for width in pad_width):
         return [tuple(pad_width)]
-    return [tuple(each) for each in pad_width]
+    return [tuple(pair) for pair in pad_width]
 
 
 @explained

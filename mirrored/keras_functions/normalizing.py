@@ -75,12 +75,12 @@ def moments(
             "with `get_replica_context().all_reduce`."
         )
     tensor = _floats(x)
-    found = ops.moments(_in_float32(tensor), axes, keepdims=keepdims)
+    values = ops.moments(_in_float32(tensor), axes, keepdims=keepdims)
     if tensor.dtype.itemsize != 2:
-        return found
+        return values
     largest = float_limits(ops.float16)[1]
     mean, variance = (
-        ops.cast(ops.clip_by_value(each, -largest, largest), tensor.dtype) for each in found
+        ops.cast(ops.clip_by_value(value, -largest, largest), tensor.dtype) for value in values
     )
     return mean, variance
 
@@ -112,10 +112,10 @@ def batch_normalization(
         array([[1.]], dtype=float32)
     """
     tensor = _floats(x)
-    sizes = [-1 if each == axis % tensor.ndim else 1 for each in range(tensor.ndim)]
+    sizes = [-1 if index == axis % tensor.ndim else 1 for index in range(tensor.ndim)]
     middle, spread, added, factor = (
-        None if each is None else ops.reshape(ops.cast(each, tensor.dtype), sizes)
-        for each in (mean, variance, offset, scale)
+        None if parameter is None else ops.reshape(ops.cast(parameter, tensor.dtype), sizes)
+        for parameter in (mean, variance, offset, scale)
     )
     return ops.batch_normalization(tensor, middle, spread, added, factor, epsilon)
 
@@ -152,8 +152,8 @@ def layer_normalization(
             "`layer_normalization` takes `gamma`, `beta`, `axis` and `epsilon` alone. Received: "
             f"{', '.join(kwargs) or 'rms_scaling=True, for which use `rms_normalization`'}."
         )
-    given = _floats(x)
-    tensor = _in_float32(given)
+    floats = _floats(x)
+    tensor = _in_float32(floats)
     axes, sizes = _sizes(tensor, axis)
     mean, variance = ops.moments(tensor, axes, keepdims=True)
     factor = ops.rsqrt(variance + (_EPSILON if epsilon is None else epsilon))
@@ -162,18 +162,18 @@ def layer_normalization(
     rest = ops.negative(mean) * factor
     if beta is not None:
         rest = rest + _along(beta, tensor, sizes)
-    return ops.cast(tensor * factor + rest, given.dtype)
+    return ops.cast(tensor * factor + rest, floats.dtype)
 
 
 def _sizes(x: Tensor, axis: Any) -> tuple[list[int], list[int]]:
-    axes = sorted(each % x.ndim for each in ([axis] if isinstance(axis, int) else axis))
-    return axes, [x.shape[each] if each in axes else 1 for each in range(x.ndim)]
+    axes = sorted(index % x.ndim for index in ([axis] if isinstance(axis, int) else axis))
+    return axes, [x.shape[index] if index in axes else 1 for index in range(x.ndim)]
 
 
 def _along(values: Any, x: Tensor, sizes: list[int]) -> Tensor:
     """Return what is given for some axes in a shape that broadcasts with the tensor."""
-    found = ops.cast(values, x.dtype)
-    return found if found.ndim == x.ndim else ops.reshape(found, sizes)
+    broadcast = ops.cast(values, x.dtype)
+    return broadcast if broadcast.ndim == x.ndim else ops.reshape(broadcast, sizes)
 
 
 @explained
@@ -193,12 +193,12 @@ def rms_normalization(
         >>> mr.keras.ops.rms_normalization([3.0, 3.0]).numpy().round(3)
         array([1., 1.], dtype=float32)
     """
-    given = _floats(x)
-    tensor = _in_float32(given)
+    floats = _floats(x)
+    tensor = _in_float32(floats)
     tensor = tensor if tensor.ndim else ops.expand_dims(tensor, 0)
     least = _EPSILON if epsilon is None else epsilon
-    found = tensor * ops.rsqrt(ops.reduce_mean(ops.square(tensor), axis, True) + least)
-    return ops.cast(found if scale is None else found * ops.cast(scale, found.dtype), given.dtype)
+    ratio = tensor * ops.rsqrt(ops.reduce_mean(ops.square(tensor), axis, True) + least)
+    return ops.cast(ratio if scale is None else ratio * ops.cast(scale, ratio.dtype), floats.dtype)
 
 
 # Losses.
@@ -218,9 +218,9 @@ def _check_alike(target: Tensor, output: Tensor) -> None:
 
 
 def _floats_of_both(target: Any, output: Any) -> tuple[Tensor, Tensor]:
-    aims, found = _tensors(target, output)
-    kind = _result_type(found.dtype, float)
-    return ops.cast(aims, kind), cast_with_logits(found, kind)
+    aims, predictions = _tensors(target, output)
+    kind = _result_type(predictions.dtype, float)
+    return ops.cast(aims, kind), cast_with_logits(predictions, kind)
 
 
 def _clipped(probabilities: Tensor) -> Tensor:
@@ -244,13 +244,13 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
         >>> mr.keras.ops.binary_crossentropy([1.0], [0.5]).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    aims, found = _floats_of_both(target, output)
-    _check_alike(aims, found)
-    logits = logits_for("binary_crossentropy", found, from_logits, "sigmoid")
+    aims, predictions = _floats_of_both(target, output)
+    _check_alike(aims, predictions)
+    logits = logits_for("binary_crossentropy", predictions, from_logits, "sigmoid")
     if logits is not None:
         return ops.sigmoid_cross_entropy_with_logits(labels=aims, logits=logits)
-    found = _clipped(found)
-    return ops.negative(aims * ops.log(found) + (1.0 - aims) * ops.log(1.0 - found))
+    predictions = _clipped(predictions)
+    return ops.negative(aims * ops.log(predictions) + (1.0 - aims) * ops.log(1.0 - predictions))
 
 
 @explained
@@ -273,18 +273,18 @@ def categorical_crossentropy(
         >>> mr.keras.ops.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    aims, found = _floats_of_both(target, output)
+    aims, predictions = _floats_of_both(target, output)
     if not aims.ndim:
         raise ValueError(
             "Arguments `target` and `output` must be at least rank 1. Received: "
-            f"target.shape={aims.shape}, output.shape={found.shape}"
+            f"target.shape={aims.shape}, output.shape={predictions.shape}"
         )
-    _check_alike(aims, found)
-    logits = logits_for("categorical_crossentropy", found, from_logits, ANY_ENTROPY)
+    _check_alike(aims, predictions)
+    logits = logits_for("categorical_crossentropy", predictions, from_logits, ANY_ENTROPY)
     if logits is not None:
         return ops.softmax_cross_entropy_with_logits(labels=aims, logits=logits, axis=axis)
-    found = found / ops.reduce_sum(found, axis, True)
-    return ops.negative(ops.reduce_sum(aims * ops.log(_clipped(found)), axis))
+    predictions = predictions / ops.reduce_sum(predictions, axis, True)
+    return ops.negative(ops.reduce_sum(aims * ops.log(_clipped(predictions)), axis))
 
 
 @explained
@@ -308,18 +308,18 @@ def sparse_categorical_crossentropy(
         >>> mr.keras.ops.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    found = _floats(output)
-    if axis not in (-1, found.ndim - 1):
+    predictions = _floats(output)
+    if axis not in (-1, predictions.ndim - 1):
         raise ValueError(f"Only axis=-1 is currently supported. Received: axis={axis}")
     places = ops.cast(target, ops.int64)
-    if places.ndim == found.ndim and places.shape[-1] == 1:
+    if places.ndim == predictions.ndim and places.shape[-1] == 1:
         places = ops.squeeze(places, -1)
-    if places.shape != found.shape[:-1]:
+    if places.shape != predictions.shape[:-1]:
         raise ValueError(
             "Arguments `target` and `output` must have the same shape up until the last dimension: "
-            f"target.shape={places.shape}, output.shape={found.shape}"
+            f"target.shape={places.shape}, output.shape={predictions.shape}"
         )
-    logits = logits_for("sparse_categorical_crossentropy", found, from_logits, "softmax")
+    logits = logits_for("sparse_categorical_crossentropy", predictions, from_logits, "softmax")
     if logits is None:
-        logits = ops.log(_clipped(found))
+        logits = ops.log(_clipped(predictions))
     return ops.sparse_softmax_cross_entropy_with_logits(labels=places, logits=logits)

@@ -137,8 +137,8 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tenso
             "`keras.ops.vectorized_map` to extend it to N-D sequences. Received: "
             f"sorted_sequence.shape={numbers.shape}"
         )
-    found = ops.searchsorted(numbers, ops.reshape(wanted, [-1]), side)
-    return ops.reshape(found, ops.shape(wanted))
+    indices = ops.searchsorted(numbers, ops.reshape(wanted, [-1]), side)
+    return ops.reshape(indices, ops.shape(wanted))
 
 
 @explained
@@ -165,11 +165,11 @@ def _rows(x: Tensor, axis: Any) -> tuple[Tensor, list[int]]:
     if axis is None:
         axes = list(range(x.ndim))
     else:
-        axes = [each % x.ndim for each in ([axis] if isinstance(axis, int) else axis)]
-    others = [each for each in range(x.ndim) if each not in axes]
+        axes = [index % x.ndim for index in ([axis] if isinstance(axis, int) else axis)]
+    others = [index for index in range(x.ndim) if index not in axes]
     moved = ops.transpose(x, others + axes)
-    kept = [x.shape[each] for each in others]
-    return ops.reshape(moved, [*kept, math.prod(x.shape[each] for each in axes)]), axes
+    kept = [x.shape[index] for index in others]
+    return ops.reshape(moved, [*kept, math.prod(x.shape[index] for index in axes)]), axes
 
 
 def _between(ordered: Tensor, at: Tensor, method: str) -> Tensor:
@@ -226,22 +226,22 @@ def _quantile(tensor: Tensor, q: Any, axis: Any, method: str, keepdims: bool) ->
         raise ValueError(f"`q` must be a scalar or 1D array. Received shape {parts.shape}.")
     rows, axes = _rows(tensor, axis)
     # The host's numbers of a place are exact where those of float32 are not.
-    found = _between(ops.sort(rows, -1), parts * (rows.shape[-1] - 1.0), method)
+    result = _between(ops.sort(rows, -1), parts * (rows.shape[-1] - 1.0), method)
     unknown = ops.reduce_any(ops.is_nan(rows), -1)
     if parts.ndim:
         unknown = ops.expand_dims(unknown, -1)
-    found = ops.where(unknown, ops.constant(np.nan, found.dtype), found)
-    return _in_place(found, tensor, axes, parts.ndim, keepdims)
+    result = ops.where(unknown, ops.constant(np.nan, result.dtype), result)
+    return _in_place(result, tensor, axes, parts.ndim, keepdims)
 
 
-def _in_place(found: Tensor, x: Tensor, axes: list[int], parts: int, keepdims: bool) -> Tensor:
+def _in_place(result: Tensor, x: Tensor, axes: list[int], parts: int, keepdims: bool) -> Tensor:
     """Return quantiles with the axis of parts in front, and reduced axes where they were."""
     if parts:
-        found = ops.transpose(found, [found.ndim - 1, *range(found.ndim - 1)])
+        result = ops.transpose(result, [result.ndim - 1, *range(result.ndim - 1)])
     if keepdims:
         for axis in sorted(axes):
-            found = ops.expand_dims(found, axis + parts)
-    return found
+            result = ops.expand_dims(result, axis + parts)
+    return result
 
 
 @explained
@@ -309,14 +309,14 @@ def nanquantile(
     ordered = ops.sort(ops.where(ops.is_nan(rows), infinity, rows), -1)
     flat = ops.reshape(ordered, [-1, ordered.shape[-1]])
     counts = ops.reshape(known, [-1])
-    each = [
+    quantiles = [
         _between(flat[i], parts * ops.maximum(counts[i] - 1.0, 0.0), method)
         for i in range(flat.shape[0])
     ]
-    found = ops.reshape(ops.stack(each), [*known.shape, *parts.shape])
+    result = ops.reshape(ops.stack(quantiles), [*known.shape, *parts.shape])
     empty = ops.reshape(ops.equal(known, 0.0), [*known.shape, *[1] * parts.ndim])
-    found = ops.where(empty, ops.constant(np.nan, found.dtype), found)
-    return _in_place(found, tensor, axes, parts.ndim, keepdims)
+    result = ops.where(empty, ops.constant(np.nan, result.dtype), result)
+    return _in_place(result, tensor, axes, parts.ndim, keepdims)
 
 
 @explained

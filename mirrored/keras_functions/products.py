@@ -154,8 +154,8 @@ def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
         11
     """
     values = _tensors(*operands)
-    if {each.dtype for each in values} == {ops.int8}:
-        values = [ops.cast(each, ops.int32) for each in values]  # As Keras adds them up.
+    if {operand.dtype for operand in values} == {ops.int8}:
+        values = [ops.cast(operand, ops.int32) for operand in values]  # As Keras adds them up.
     return _multiplied(lambda *factors: ops.einsum(subscripts, *factors, **kwargs), *values)
 
 
@@ -203,7 +203,7 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> Tensor:
         raise ValueError(f"`mode` is one of {', '.join(_MODES)}. Received: mode={mode!r}")
     first, second = _common(*_tensors(x1, x2))
     if first.dtype == ops.int64:
-        first, second = (ops.cast(each, ops.float64) for each in (first, second))
+        first, second = (ops.cast(signal, ops.float64) for signal in (first, second))
     first, second = _common_floats(first, second)
     if first.ndim != 1 or second.ndim != 1:
         raise ValueError(

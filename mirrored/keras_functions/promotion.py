@@ -29,11 +29,11 @@ def result_type(*kinds: Any) -> DType:
 
 @functools.lru_cache(512)
 def _result_type(kinds: frozenset[Any]) -> DType:
-    found = [kind for kind in kinds if kind in FLOATS]
-    if len(found) > 1 and all(kind.itemsize == 2 for kind in found):
+    float_kinds = [kind for kind in kinds if kind in FLOATS]
+    if len(float_kinds) > 1 and all(kind.itemsize == 2 for kind in float_kinds):
         return ops.float32  # Of two bytes each float16 and bfloat16 have numbers of their own.
-    if found:
-        return max(found, key=lambda dtype: dtype.itemsize)
+    if float_kinds:
+        return max(float_kinds, key=lambda dtype: dtype.itemsize)
     signed = max((kind.itemsize for kind in kinds if _is_integer(kind, "i")), default=0)
     unsigned = max((kind.itemsize for kind in kinds if _is_integer(kind, "u")), default=0)
     if float in kinds or (signed and unsigned == 8):
@@ -64,13 +64,13 @@ def common(*values: Any) -> list[Tensor]:
     Args:
         *values: The same; and Python's int and float themselves, which count and are left out.
     """
-    given = [value for value in values if not isinstance(value, type)]
-    parts = [each if type(each) in (int, float) else ops.convert_to_tensor(each) for each in given]
-    kinds = [type(each) if type(each) in (int, float) else each.dtype for each in parts]
+    items = [value for value in values if not isinstance(value, type)]
+    parts = [item if type(item) in (int, float) else ops.convert_to_tensor(item) for item in items]
+    kinds = [type(part) if type(part) in (int, float) else part.dtype for part in parts]
     dtype = result_type(*kinds, *(value for value in values if isinstance(value, type)))
     return [
-        ops.constant(each, dtype) if type(each) in (int, float) else ops.cast(each, dtype)
-        for each in parts
+        ops.constant(part, dtype) if type(part) in (int, float) else ops.cast(part, dtype)
+        for part in parts
     ]
 
 
@@ -136,4 +136,4 @@ def multiplied(function: Callable[..., Tensor], *values: Any) -> Tensor:
     if kind in FLOATS or kind in INDICES:
         return function(*factors)
     wide = ops.int64 if kind.itemsize >= 4 else ops.int32
-    return ops.cast(function(*(ops.cast(each, wide) for each in factors)), kind)
+    return ops.cast(function(*(ops.cast(factor, wide) for factor in factors)), kind)

@@ -30,7 +30,7 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
     sides = pattern.split("->")
     if len(sides) != 2:
         raise ValueError(f"A pattern has one arrow. Received: pattern={pattern!r}")
-    before, after = (_axes(each, pattern) for each in sides)
+    before, after = (_axes(side, pattern) for side in sides)
     if len(before) != x.ndim:
         raise ValueError(
             f"A pattern names each axis. Received: pattern={pattern!r} for a tensor of shape "
@@ -53,7 +53,7 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
 
 def _axes(side: str, pattern: str) -> list[list[str]]:
     """Return the names on one side of a pattern, those in parentheses together."""
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     inside = False
     for word in side.replace("(", " ( ").replace(")", " ) ").split():
         if word in "()":
@@ -61,21 +61,21 @@ def _axes(side: str, pattern: str) -> list[list[str]]:
                 raise ValueError(f"Parentheses do not fit. Received: pattern={pattern!r}")
             inside = word == "("
             if inside:
-                found.append([])
+                groups.append([])
         elif not word.isidentifier():
             raise ValueError(f"{word!r} is no name of an axis. Received: pattern={pattern!r}")
         elif inside:
-            found[-1].append(word)
+            groups[-1].append(word)
         else:
-            found.append([word])
+            groups.append([word])
     if inside:
         raise ValueError(f"Parentheses do not fit. Received: pattern={pattern!r}")
-    return found
+    return groups
 
 
-def _sizes(group: list[str], size: int, given: dict[str, int], pattern: str) -> dict[str, int]:
+def _sizes(group: list[str], size: int, lengths: dict[str, int], pattern: str) -> dict[str, int]:
     """Return the sizes of axes that are joined as one."""
-    known = {name: given[name] for name in group if name in given}
+    known = {name: lengths[name] for name in group if name in lengths}
     unknown = [name for name in group if name not in known]
     product = math.prod(known.values())
     if len(unknown) > 1:

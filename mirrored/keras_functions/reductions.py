@@ -132,12 +132,12 @@ def max(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -
     if not tensor.size and initial is None:
         raise InvalidArgumentError("Cannot compute the max of an empty tensor.")
     if tensor.dtype == ops.bool_:
-        found = ops.cast(ops.reduce_any(tensor, axis, keepdims), ops.int32)
+        result = ops.cast(ops.reduce_any(tensor, axis, keepdims), ops.int32)
     else:
-        found = ops.reduce_max(tensor, axis, keepdims)
+        result = ops.reduce_max(tensor, axis, keepdims)
     if initial is not None:
-        found = ops.maximum(found, ops.cast(initial, found.dtype))
-    return ops.cast(found, tensor.dtype)
+        result = ops.maximum(result, ops.cast(initial, result.dtype))
+    return ops.cast(result, tensor.dtype)
 
 
 @explained
@@ -159,12 +159,12 @@ def min(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -
     if not tensor.size and initial is None:
         raise InvalidArgumentError("Cannot compute the min of an empty tensor.")
     if tensor.dtype == ops.bool_:
-        found = ops.cast(ops.reduce_all(tensor, axis, keepdims), ops.int32)
+        result = ops.cast(ops.reduce_all(tensor, axis, keepdims), ops.int32)
     else:
-        found = ops.reduce_min(tensor, axis, keepdims)
+        result = ops.reduce_min(tensor, axis, keepdims)
     if initial is not None:
-        found = ops.minimum(found, ops.cast(initial, found.dtype))
-    return ops.cast(found, tensor.dtype)
+        result = ops.minimum(result, ops.cast(initial, result.dtype))
+    return ops.cast(result, tensor.dtype)
 
 
 @explained

@@ -77,8 +77,8 @@ def expand_dims(x: Any, axis: Any) -> Tensor:
     tensor = ops.convert_to_tensor(x)
     axes = [axis] if isinstance(axis, int) else list(axis)
     rank = tensor.ndim + len(axes)
-    for each in sorted(_axis(each, rank) for each in axes):
-        tensor = ops.expand_dims(tensor, each)
+    for position in sorted(_axis(index, rank) for index in axes):
+        tensor = ops.expand_dims(tensor, position)
     return tensor
 
 
@@ -100,9 +100,9 @@ def squeeze(x: Any, axis: Any = None) -> Tensor:
     """
     tensor = ops.convert_to_tensor(x)
     axes = [] if axis is None else [axis] if isinstance(axis, int) else list(axis)
-    for each in axes:
-        if -tensor.ndim <= each < tensor.ndim and tensor.shape[each] != 1:
-            raise ValueError(f"Cannot squeeze axis={each}, because the dimension is not 1.")
+    for dim in axes:
+        if -tensor.ndim <= dim < tensor.ndim and tensor.shape[dim] != 1:
+            raise ValueError(f"Cannot squeeze axis={dim}, because the dimension is not 1.")
     return ops.squeeze(tensor, axes or None)
 
 
@@ -156,7 +156,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     """
     tensor = ops.convert_to_tensor(x)
     order = list(range(tensor.ndim))
-    first, second = (_axis(each, tensor.ndim) for each in (axis1, axis2))
+    first, second = (_axis(number, tensor.ndim) for number in (axis1, axis2))
     order[first], order[second] = second, first
     return ops.transpose(tensor, order)
 
@@ -284,10 +284,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         >>> mr.keras.ops.arange(2, 5).numpy()
         array([2, 3, 4], dtype=int32)
     """
-    given = [each for each in (start, stop, step) if each is not None]
+    bounds = [bound for bound in (start, stop, step) if bound is not None]
     kinds = [
-        type(each) if type(each) in (int, float) else ops.convert_to_tensor(each).dtype
-        for each in given
+        type(bound) if type(bound) in (int, float) else ops.convert_to_tensor(bound).dtype
+        for bound in bounds
     ]
     wanted = _result_type(*kinds) if dtype is None else ops.as_dtype(dtype)
     computed = ops.float32 if wanted in INTEGERS - INDICES else wanted

@@ -22,7 +22,7 @@ def _kind(start: Any, stop: Any, dtype: Any) -> Any:
 
 def _in_floats(*values: Any, dtype: Any) -> list[Tensor]:
     """Return values as floats: as those of a dtype, or as float32 where it is one of integers."""
-    return [ops.cast(each, ops.float32 if dtype in INTEGERS else dtype) for each in values]
+    return [ops.cast(value, ops.float32 if dtype in INTEGERS else dtype) for value in values]
 
 
 @explained
@@ -56,9 +56,9 @@ def linspace(
     """
     kind = _kind(start, stop, dtype)
     first, last = _in_floats(start, stop, dtype=kind)
-    found, step = creation.linspace(first, last, num, endpoint, True, axis=axis)
-    found = ops.cast(found, kind)
-    return (found, ops.cast(step, kind)) if retstep else found
+    numbers, step = creation.linspace(first, last, num, endpoint, True, axis=axis)
+    numbers = ops.cast(numbers, kind)
+    return (numbers, ops.cast(step, kind)) if retstep else numbers
 
 
 @explained
@@ -140,4 +140,4 @@ def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for `indexing` are 'xy' and 'ij', but received {indexing}.")
-    return matrices.meshgrid(*(ops.convert_to_tensor(each) for each in x), indexing=indexing)
+    return matrices.meshgrid(*(ops.convert_to_tensor(vector) for vector in x), indexing=indexing)

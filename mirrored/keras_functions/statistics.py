@@ -19,10 +19,10 @@ def _scanned(function: Any, x: Any, axis: int | None, dtype: Any) -> Tensor:
     tensor = _numbers(x) if dtype is None else ops.cast(x, dtype)
     if tensor.dtype == ops.bool_:
         tensor = ops.cast(tensor, ops.int32)
-    found: Tensor = (
+    result: Tensor = (
         function(ops.reshape(tensor, [-1]), 0) if axis is None else function(tensor, axis)
     )
-    return found
+    return result
 
 
 @explained
@@ -178,11 +178,11 @@ def nanstd(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def _extreme(reduce: Any, x: Any, worst: float, axis: Any, keepdims: bool) -> Tensor:
     tensor = ops.convert_to_tensor(x)
-    found: Tensor = reduce(_instead_of_nan(tensor, worst), axis, keepdims)
+    result: Tensor = reduce(_instead_of_nan(tensor, worst), axis, keepdims)
     if tensor.dtype not in FLOATS:
-        return found
+        return result
     unknown = ops.reduce_all(ops.is_nan(tensor), axis, keepdims)
-    return ops.where(unknown, ops.constant(np.nan, tensor.dtype), found)
+    return ops.where(unknown, ops.constant(np.nan, tensor.dtype), result)
 
 
 @explained
@@ -215,11 +215,11 @@ def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def _place(find: Any, x: Any, worst: float, axis: int | None, keepdims: bool) -> Tensor:
     tensor = ops.convert_to_tensor(x)
-    found: Tensor = find(_instead_of_nan(tensor, worst), axis, keepdims)
+    index: Tensor = find(_instead_of_nan(tensor, worst), axis, keepdims)
     if tensor.dtype not in FLOATS:
-        return found
+        return index
     unknown = ops.reduce_all(ops.is_nan(tensor), axis, keepdims)
-    return ops.where(unknown, ops.constant(-1, ops.int32), found)
+    return ops.where(unknown, ops.constant(-1, ops.int32), index)
 
 
 @explained
@@ -290,8 +290,8 @@ def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
     if weights is None:
         return reductions.mean(x, axis)
     tensor, parts = _common_floats(ops.convert_to_tensor(x), ops.convert_to_tensor(weights))
-    found: Tensor = averages.average(tensor, axis, parts)
-    return found
+    result: Tensor = averages.average(tensor, axis, parts)
+    return result
 
 
 @explained

@@ -109,7 +109,7 @@ def map_structure(func: Callable[..., Any], *structures: Any, none_is_leaf: bool
     _check(func, structures)
 
     def result(*leaves: Any) -> Any:
-        nothing = [] if none_is_leaf else [each for each in leaves if each is None]
+        nothing = [] if none_is_leaf else [leaf for leaf in leaves if leaf is None]
         if any(map(is_nested, leaves)) or len(nothing) not in (0, len(leaves)):
             _differ(leaves)
         return None if nothing else func(*leaves)
@@ -182,11 +182,11 @@ def assert_same_paths(a: Any, b: Any) -> None:
         >>> import mirrored as mr
         >>> mr.keras.tree.assert_same_paths([0, 1], (2, 3))
     """
-    one, other = ({path for path, _ in flatten_with_path(each)} for each in (a, b))
-    if one != other:
+    paths, other = ({path for path, _ in flatten_with_path(tree)} for tree in (a, b))
+    if paths != other:
         raise ValueError(
             "`a` and `b` don't have the same paths. Paths in `a` alone: "
-            f"{sorted(one - other, key=repr)}; in `b` alone: {sorted(other - one, key=repr)}"
+            f"{sorted(paths - other, key=repr)}; in `b` alone: {sorted(other - paths, key=repr)}"
         )
 
 
@@ -236,13 +236,13 @@ def traverse(func: Callable[[Any], Any], structure: Any, top_down: bool = True) 
         [-1, (-2,)]
     """
     _check(func, (structure,))
-    found = func(structure) if top_down else None
-    if found is None and is_nested(structure):
+    result = func(structure) if top_down else None
+    if result is None and is_nested(structure):
         parts = _parts(structure).items()
         structure = _like(structure, {key: traverse(func, part, top_down) for key, part in parts})
     if not top_down:
-        found = func(structure)
-    return structure if found is None else None if found is MAP_TO_NONE else found
+        result = func(structure)
+    return structure if result is None else None if result is MAP_TO_NONE else result
 
 
 def lists_to_tuples(structure: Any) -> Any:
@@ -282,7 +282,7 @@ def map_shape_structure(func: Callable[[Any], Any], structure: Any) -> Any:
 
 def _is_shape(part: Any) -> bool:
     return isinstance(part, list | tuple) and all(
-        each is None or isinstance(each, int) for each in part
+        size is None or isinstance(size, int) for size in part
     )
 
 
@@ -317,7 +317,7 @@ def _mapped(
     if is_leaf(shallow) or not is_nested(shallow):
         return func(*structures)
     parts = _parts(shallow)
-    rows = [_parts(each) for each in structures if _kind(each) is _kind(shallow)]
+    rows = [_parts(structure) for structure in structures if _kind(structure) is _kind(shallow)]
     if len(rows) < len(structures) or any(row.keys() != parts.keys() for row in rows):
         _differ((shallow, *structures))
     return _like(
@@ -335,13 +335,13 @@ def _kind(structure: Any) -> type[Any]:
     return dict if kind in _MAPPINGS else kind
 
 
-def _check(func: Any, given: Sequence[Any]) -> None:
+def _check(func: Any, structures: Sequence[Any]) -> None:
     if not callable(func):
         raise TypeError(f"`func` must be callable. Received: func={func}")
-    if not given:
+    if not structures:
         raise ValueError("Must provide at least one structure")
 
 
 def _differ(structures: Sequence[Any]) -> NoReturn:
-    received = ", ".join(f"{each!r:.200}" for each in structures)
+    received = ", ".join(f"{structure!r:.200}" for structure in structures)
     raise ValueError(f"Structures don't have the same nested structure. Received: {received}")

@@ -16,23 +16,23 @@ from mirrored.ops.spec import FLOATS
 _Unary = Callable[[Any], Tensor]
 
 
-def _define(name: str, what: str, function: _Unary, example: str, convert: Any = _floats) -> _Unary:
+def _define(name: str, text: str, function: _Unary, example: str, convert: Any = _floats) -> _Unary:
     """Return a function of one tensor, with a docstring made of what it returns and an example."""
 
     def f(x: Any) -> Tensor:
         return function(convert(x))
 
     f.__name__ = f.__qualname__ = name
-    given, result = example.split(" -> ")
+    arguments, result = example.split(" -> ")
     further = " Integers become floats of floatx." if convert is _floats else ""
-    f.__doc__ = f"""Return {what}.{further}
+    f.__doc__ = f"""Return {text}.{further}
 
     Args:
         x: A tensor, an array, a number or nested lists of numbers.
 
     Example:
         >>> import mirrored as mr
-        >>> mr.keras.ops.{name}({given}).numpy().item()
+        >>> mr.keras.ops.{name}({arguments}).numpy().item()
         {result}
     """
     return explained(f)

@@ -128,11 +128,11 @@ def average(a: Any, axis: int | None = None, weights: Any = None, returned: bool
     if weights is None:
         tensor = floats(tensor)
         total: Any = tensor.size if axis is None else tensor.shape[axis]
-        found = ops.reduce_mean(tensor, axis)
+        result = ops.reduce_mean(tensor, axis)
         total = ops.constant(total, tensor.dtype)
     else:
-        found, total = _weighted(tensor, weights, axis)
-    return (found, ops.broadcast_to(total, found.shape)) if returned else found
+        result, total = _weighted(tensor, weights, axis)
+    return (result, ops.broadcast_to(total, result.shape)) if returned else result
 
 
 def _weighted(tensor: Tensor, weights: Any, axis: int | None) -> tuple[Tensor, Tensor]:

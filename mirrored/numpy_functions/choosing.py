@@ -178,13 +178,13 @@ def ix_(*args: Any) -> list[Tensor]:
         >>> mr.experimental.numpy.ix_([0, 1], [2])[0].shape
         (2, 1)
     """
-    found = []
-    for i, each in enumerate(args):
-        vector = array(each)
+    grids = []
+    for i, index in enumerate(args):
+        vector = array(index)
         if vector.ndim != 1:
             raise ValueError(f"Arguments must be 1-d, got arg {i} of rank {vector.ndim}")
         if vector.dtype not in INTEGERS | {bool_}:
             raise ValueError(f"Only integer and bool dtypes are supported, got {vector.dtype.name}")
         places = nonzero(vector)[0] if vector.dtype == bool_ else vector
-        found.append(ops.reshape(places, [-1 if i == at else 1 for at in range(len(args))]))
-    return found
+        grids.append(ops.reshape(places, [-1 if i == at else 1 for at in range(len(args))]))
+    return grids

@@ -192,7 +192,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     if not step:
         raise ValueError("step must be non-zero.")
     first, end = (0, start) if stop is None else (start, stop)
-    kind = result_type(*(each for each in (start, step, stop) if each is not None))
+    kind = result_type(*(bound for bound in (start, step, stop) if bound is not None))
     kind = kind if dtype is None else result_type(dtype)
     if (step > 0 and first > end) or (step < 0 and first < end):
         return ops.zeros((0,), kind)
@@ -235,7 +235,7 @@ def linspace(
             f"Received: num={num!r}"
         )
     kind = result_type(_times_one(start), _times_one(stop)) if dtype is not None else None
-    first, last = (array(each, kind) for each in (start, stop))
+    first, last = (array(bound, kind) for bound in (start, stop))
     parts = num - 1 if endpoint else num
     step = (last - first) / parts if parts > 0 else ops.constant(np.nan)
     if not endpoint and num > 1:
@@ -313,9 +313,9 @@ def geomspace(
     """
     kind = result_type(dtype) if dtype is not None else result_type(start, stop, 1.0, FLOAT)
     wide = np.promote_types(kind, np.float32)
-    first, last = (array(each, wide) for each in (start, stop))
+    first, last = (array(bound, wide) for bound in (start, stop))
     both_negative = ops.logical_and(first < 0.0, last < 0.0)
     flip = ops.where(both_negative, ops.constant(-1, wide), ops.constant(1, wide))
-    begin, end = (ops.log(flip * each) / np.log(10) for each in (first, last))
+    begin, end = (ops.log(flip * bound) / np.log(10) for bound in (first, last))
     result = flip * logspace(begin, end, num, endpoint)
     return ops.cast(result if axis == 0 else moveaxis(result, 0, axis), kind)

@@ -19,29 +19,29 @@ Unary = Callable[[Any], Tensor]
 _TO_DEGREES = 180.0 / math.pi
 
 
-def _define(name: str, what: str, function: Unary, convert: Unary, example: str) -> Unary:
+def _define(name: str, noun: str, function: Unary, convert: Unary, example: str) -> Unary:
     """Return a function of one tensor, with a docstring made of what it returns and an example."""
 
     def f(x: Any) -> Tensor:
         return function(convert(x))
 
     f.__name__ = f.__qualname__ = name
-    given, result = example.split(" -> ")
-    f.__doc__ = f"""Return {what} of each element.
+    arguments, result = example.split(" -> ")
+    f.__doc__ = f"""Return {noun} of each element.
 
     Args:
         x: A tensor, an array, a number or nested lists of these.
 
     Example:
         >>> import mirrored as mr
-        >>> mr.experimental.numpy.{name}({given}).numpy().item()
+        >>> mr.experimental.numpy.{name}({arguments}).numpy().item()
         {result}
     """
     return f
 
 
-def _of_floats(name: str, what: str, function: Unary, example: str) -> Unary:
-    return _define(name, what, function, floats, example)
+def _of_floats(name: str, noun: str, function: Unary, example: str) -> Unary:
+    return _define(name, noun, function, floats, example)
 
 
 def _sinc(x: Tensor) -> Tensor:
@@ -199,9 +199,9 @@ def sign(x: Any, out: Any = None, where: Any = None, **kwargs: Any) -> Tensor:
         >>> mr.experimental.numpy.sign([-2, 3]).numpy()
         array([-1,  1])
     """
-    given = [name for name, value in (("out", out), ("where", where)) if value] + [*kwargs]
-    if given:
-        raise ValueError(f"`sign` does not support setting {', '.join(given)}. Leave it out.")
+    options = [name for name, value in (("out", out), ("where", where)) if value] + [*kwargs]
+    if options:
+        raise ValueError(f"`sign` does not support setting {', '.join(options)}. Leave it out.")
     return ops.sign(array(x))
 
 

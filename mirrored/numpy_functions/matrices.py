@@ -249,10 +249,10 @@ def meshgrid(*xi: Any, **kwargs: Any) -> list[Tensor]:
     """
     if kwargs.get("sparse", False) or not kwargs.get("copy", True):
         raise ValueError("`meshgrid` takes sparse=False and copy=True alone. Leave them out.")
-    grid = [array(each) for each in xi]
+    grid = [array(coordinates) for coordinates in xi]
     indexing = kwargs.get("indexing", "xy")
-    if len({each.dtype for each in grid}) < 2:
+    if len({axis.dtype for axis in grid}) < 2:
         return list(ops.meshgrid(*grid, indexing=indexing))
-    places = ops.meshgrid(*(ops.range(each.size) for each in grid), indexing=indexing)
+    places = ops.meshgrid(*(ops.range(axis.size) for axis in grid), indexing=indexing)
     pairs = zip(grid, places, strict=True)
-    return [ops.gather(ops.reshape(each, [-1]), place) for each, place in pairs]
+    return [ops.gather(ops.reshape(axis, [-1]), place) for axis, place in pairs]

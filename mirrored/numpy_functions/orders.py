@@ -27,7 +27,7 @@ def tile(a: Any, reps: Any) -> Tensor:
         array([1, 2, 1, 2])
     """
     tensor = array(a)
-    times = [int(each) for each in ravel(array(reps, int64)).numpy()]
+    times = [int(count) for count in ravel(array(reps, int64)).numpy()]
     rank = max(tensor.ndim, len(times))
     sizes = [1] * (rank - tensor.ndim) + list(tensor.shape)
     return ops.tile(ops.reshape(tensor, sizes), [1] * (rank - len(times)) + times)
@@ -154,12 +154,12 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
                [1, 3]])
     """
     tensor = array(m)
-    one, other = (axis_of(axis, tensor.ndim) for axis in axes)
+    first, other = (axis_of(axis, tensor.ndim) for axis in axes)
     turns = k % 4
     if turns in (0, 2):
-        return ops.reverse(tensor, [one, other]) if turns else tensor
+        return ops.reverse(tensor, [first, other]) if turns else tensor
     order = list(range(tensor.ndim))
-    order[one], order[other] = other, one
+    order[first], order[other] = other, first
     if turns == 1:
         return ops.transpose(ops.reverse(tensor, [other]), order)
     return ops.reverse(ops.transpose(tensor, order), [other])
@@ -190,7 +190,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         raise ValueError(f"axis {axis} is out of bound for shape {tensor.shape}")
     left, before = tensor.shape[axis], 0
     sizes: list[int] = []
-    for i, begin in enumerate(int(each) for each in indices_or_sections):
+    for i, begin in enumerate(int(index) for index in indices_or_sections):
         if begin < before:
             raise ValueError(
                 f"The {i}-th boundary {begin} is smaller than the previous boundary {before}"

@@ -19,15 +19,15 @@ from mirrored.ops.spec import FLOATS, bool_, int8, int32
 Function = Callable[[Any, Any], Tensor]
 
 
-def _define(name: str, what: str, function: Function, example: str) -> Function:
+def _define(name: str, noun: str, function: Function, example: str) -> Function:
     """Return a function of two tensors, with a docstring of what it returns and an example."""
 
     def f(x1: Any, x2: Any) -> Tensor:
         return function(*promoted(x1, x2))
 
     f.__name__ = f.__qualname__ = name
-    given, result = example.split(" -> ")
-    f.__doc__ = f"""Return {what}, element by element.
+    arguments, result = example.split(" -> ")
+    f.__doc__ = f"""Return {noun}, element by element.
 
     Args:
         x1: A tensor, an array, a number or nested lists of these.
@@ -38,7 +38,7 @@ def _define(name: str, what: str, function: Function, example: str) -> Function:
 
     Example:
         >>> import mirrored as mr
-        >>> mr.experimental.numpy.{name}({given}).numpy().item()
+        >>> mr.experimental.numpy.{name}({arguments}).numpy().item()
         {result}
     """
     return f
@@ -62,8 +62,8 @@ def _bools_as(kind: Any, function: Function) -> Function:
 
 def _heaviside(a: Tensor, b: Tensor) -> Tensor:
     steps = ops.where(a > ops.zeros_like(a), ops.ones_like(b), b)
-    found = ops.where(a < ops.zeros_like(a), ops.zeros_like(b), steps)
-    return found if found.dtype in FLOATS else ops.cast(found, FLOAT)
+    result = ops.where(a < ops.zeros_like(a), ops.zeros_like(b), steps)
+    return result if result.dtype in FLOATS else ops.cast(result, FLOAT)
 
 
 _ADD = _or_of_bools(ops.logical_or, ops.add)
@@ -171,7 +171,7 @@ def hypot(x1: Any, x2: Any) -> Tensor:
 
 
 def _log_of_sum(x1: Any, x2: Any, tail: Callable[[Tensor], Tensor]) -> Tensor:
-    a, b = (floats(each) for each in promoted(x1, x2))
+    a, b = (floats(operand) for operand in promoted(x1, x2))
     distance = a - b  # NaN where both are the same infinity.
     return ops.where(isnan(distance), a + b, ops.maximum(a, b) + tail(-ops.abs(distance)))
 
@@ -219,9 +219,9 @@ def isclose(
     x, y = promoted(a, b)
     if x.dtype not in FLOATS:
         return ops.equal(x, y)
-    found = ops.abs(x - y) <= atol + rtol * ops.abs(y)
+    close = ops.abs(x - y) <= atol + rtol * ops.abs(y)
     both = ops.logical_and(ops.is_nan(x), ops.is_nan(y))
-    return ops.logical_or(found, both) if equal_nan else found
+    return ops.logical_or(close, both) if equal_nan else close
 
 
 @explained
@@ -296,6 +296,6 @@ def polyval(p: Any, x: Any) -> Tensor:
         array([5, 6])
     """
     coefficients, at = promoted(p, x)
-    each = ops.unstack(ops.reshape(coefficients, [-1]) if not coefficients.ndim else coefficients)
-    value = ops.polyval(each, at)
-    return ops.broadcast_to(value, at.shape) if len(each) == 1 else value
+    terms = ops.unstack(ops.reshape(coefficients, [-1]) if not coefficients.ndim else coefficients)
+    value = ops.polyval(terms, at)
+    return ops.broadcast_to(value, at.shape) if len(terms) == 1 else value

@@ -94,7 +94,7 @@ def vdot(a: Any, b: Any) -> Tensor:
         >>> int(mr.experimental.numpy.vdot([[1, 2]], [[3], [4]]))
         11
     """
-    x, y = (ops.reshape(each, [-1]) for each in promoted(a, b))
+    x, y = (ops.reshape(vector, [-1]) for vector in promoted(a, b))
     return ops.tensordot(x, y, 1)
 
 
@@ -121,10 +121,10 @@ def kron(a: Any, b: Any) -> Tensor:
     """
     x, y = promoted(a, b)
     rank = max(x.ndim, y.ndim)
-    one, other = ([1] * (rank - each.ndim) + list(each.shape) for each in (x, y))
-    spread = ops.reshape(x, [size for each in one for size in (each, 1)])
-    inside = ops.reshape(y, [size for each in other for size in (1, each)])
-    return ops.reshape(multiply(spread, inside), [m * n for m, n in zip(one, other, strict=True)])
+    sizes, other = ([1] * (rank - value.ndim) + list(value.shape) for value in (x, y))
+    spread = ops.reshape(x, [size for length in sizes for size in (length, 1)])
+    inside = ops.reshape(y, [size for length in other for size in (1, length)])
+    return ops.reshape(multiply(spread, inside), [m * n for m, n in zip(sizes, other, strict=True)])
 
 
 @explained
@@ -151,12 +151,12 @@ def cross(
     """
     places = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     vectors = [moveaxis(x, place, -1) for x, place in zip(promoted(a, b), places, strict=False)]
-    lengths = [each.shape[-1] for each in vectors]
+    lengths = [vector.shape[-1] for vector in vectors]
     if not {*lengths} <= {2, 3}:
         raise InvalidArgumentError(f"Cross products are of 3-element vectors: {lengths} [Op:Cross]")
     x, y = (
-        each if each.shape[-1] == 3 else ops.pad(each, [[0, 0]] * (each.ndim - 1) + [[0, 1]])
-        for each in vectors
+        value if value.shape[-1] == 3 else ops.pad(value, [[0, 0]] * (value.ndim - 1) + [[0, 1]])
+        for value in vectors
     )
     together = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
     product = ops.cross(ops.broadcast_to(x, together), ops.broadcast_to(y, together))
@@ -189,5 +189,5 @@ def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
         raise ValueError(
             f"Expected one of True, 'greedy', 'optimal'. Received: optimize={optimize}"
         )
-    values = promoted(*operands) if casting == "safe" else [array(each) for each in operands]
+    values = promoted(*operands) if casting == "safe" else [array(operand) for operand in operands]
     return ops.einsum(subscripts, *values, optimize=_PATHS[optimize])

@@ -31,9 +31,9 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         >>> mr.experimental.numpy.result_type(mr.constant([1]), 2.5).name
         'float64'
     """
-    kinds = [_kind(each) for each in _nest.flatten(arrays_and_dtypes)]
+    kinds = [_kind(value) for value in _nest.flatten(arrays_and_dtypes)]
     # NumPy takes 64 of them: of Python's numbers one of a type stands for all.
-    distinct = {_key(each): each for each in kinds}
+    distinct = {_key(kind): kind for kind in kinds}
     return as_dtype(np.result_type(*distinct.values()) if distinct else FLOAT)
 
 
@@ -104,15 +104,15 @@ def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
         tensor = ops.convert_to_tensor(val)
         tensor = tensor if kind is None or kind is tensor.dtype else ops.cast(tensor, kind)
     else:
-        tensor = _made(val, result_type(val) if kind is None else kind)
+        tensor = _converted(val, result_type(val) if kind is None else kind)
     if ndmin > _MOST_AXES:
         raise ValueError(f"ndmin bigger than allowable number of dimensions: {_MOST_AXES}.")
     missing = ndmin - tensor.ndim
     return ops.reshape(tensor, [1] * missing + list(tensor.shape)) if missing > 0 else tensor
 
 
-def _made(value: Any, kind: DType) -> Tensor:
-    if any(is_tensor(each) for each in _nest.flatten(value)):
+def _converted(value: Any, kind: DType) -> Tensor:
+    if any(is_tensor(part) for part in _nest.flatten(value)):
         return ops.cast(ops.convert_to_tensor(value), kind)
     numbers_of_it = as_array(value)
     if numbers_of_it.dtype.kind not in "biuf":
@@ -175,7 +175,7 @@ def promoted(*values: Any) -> list[Tensor]:
         *values: Tensors, arrays, numbers and nested lists of these.
     """
     kind = result_type(*values)
-    return [array(each, kind) for each in values]
+    return [array(value, kind) for value in values]
 
 
 def floats(x: Any) -> Tensor:

@@ -190,8 +190,8 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
     """
     tensor = array(a)
     order = list(range(tensor.ndim))
-    one, other = axis_of(axis1, tensor.ndim), axis_of(axis2, tensor.ndim)
-    order[one], order[other] = other, one
+    first, other = axis_of(axis1, tensor.ndim), axis_of(axis2, tensor.ndim)
+    order[first], order[other] = other, first
     return ops.transpose(tensor, order)
 
 
@@ -212,10 +212,10 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
         (3, 4, 2)
     """
     tensor = array(a)
-    pair = [[each] if isinstance(each, int) else list(each) for each in (source, destination)]
+    pair = [[axes] if isinstance(axes, int) else list(axes) for axes in (source, destination)]
     if len(pair[0]) != len(pair[1]):
         raise ValueError("The lengths of source and destination must equal")
-    moved, to = ([axis_of(each, tensor.ndim) for each in axes] for axes in pair)
+    moved, to = ([axis_of(number, tensor.ndim) for number in axes] for axes in pair)
     order = [axis for axis in range(tensor.ndim) if axis not in moved]
     for place, axis in sorted(zip(to, moved, strict=True)):
         order.insert(place, axis)
@@ -258,9 +258,9 @@ def broadcast_arrays(*args: Any, **kwargs: Any) -> list[Tensor]:
     """
     if kwargs.pop("subok", False) or kwargs:
         raise ValueError(f"subok=True and other arguments are not supported: {sorted(kwargs)}")
-    tensors = [array(each) for each in args]
-    together = np.broadcast_shapes(*(tuple(each.shape) for each in tensors))
-    return [ops.broadcast_to(each, together) for each in tensors]
+    tensors = [array(arg) for arg in args]
+    together = np.broadcast_shapes(*(tuple(tensor.shape) for tensor in tensors))
+    return [ops.broadcast_to(tensor, together) for tensor in tensors]
 
 
 @explained
@@ -327,12 +327,12 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
 
 def _at_least(count: int, shaped: Callable[[list[int]], list[int]], arys: Sequence[Any]) -> Any:
     """Return values with axes added by a function of the shape, where they have fewer."""
-    tensors = [array(each) for each in arys]
-    made = [
-        ops.reshape(each, shaped(list(each.shape))) if each.ndim < count else each
-        for each in tensors
+    tensors = [array(value) for value in arys]
+    results = [
+        ops.reshape(tensor, shaped(list(tensor.shape))) if tensor.ndim < count else tensor
+        for tensor in tensors
     ]
-    return made[0] if len(made) == 1 else made
+    return results[0] if len(results) == 1 else results
 
 
 def atleast_1d(*arys: Any) -> Any:
@@ -376,7 +376,7 @@ def hstack(tup: Any) -> Tensor:
         >>> mr.experimental.numpy.hstack([[1, 2], [3]]).numpy()
         array([1, 2, 3])
     """
-    parts = promoted(*(atleast_1d(each) for each in tup))
+    parts = promoted(*(atleast_1d(part) for part in tup))
     return ops.concat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
@@ -388,7 +388,7 @@ def vstack(tup: Any) -> Tensor:
         >>> mr.experimental.numpy.vstack([[1, 2], [3, 4]]).shape
         (2, 2)
     """
-    return ops.concat(promoted(*(atleast_2d(each) for each in tup)), 0)
+    return ops.concat(promoted(*(atleast_2d(part) for part in tup)), 0)
 
 
 def dstack(tup: Any) -> Tensor:
@@ -399,4 +399,4 @@ def dstack(tup: Any) -> Tensor:
         >>> mr.experimental.numpy.dstack([[1, 2], [3, 4]]).shape
         (1, 2, 2)
     """
-    return ops.concat(promoted(*(atleast_3d(each) for each in tup)), 2)
+    return ops.concat(promoted(*(atleast_3d(part) for part in tup)), 2)
