@@ -93,57 +93,57 @@ def constant_of(arrays: Sequence[Array], samples: Samples) -> Constant | None:
         samples: The sizes of the recordings.
     """
     first = arrays[0]
-    if all(_same(each, first) for each in arrays):
+    if all(_same(array, first) for array in arrays):
         return Constant(first)
-    if len({(each.dtype, each.ndim) for each in arrays}) > 1:
+    if len({(array.dtype, array.ndim) for array in arrays}) > 1:
         return None
     shape = tuple(
-        samples.fitted(sizes) for sizes in zip(*(each.shape for each in arrays), strict=True)
+        samples.fitted(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)
     )
     if None in shape:
         return None
     for find in (_numbers, _repeated, _counted, _band):
-        found: Constant | None = find(arrays, shape, samples)
-        if found is not None:
-            return found
+        constant: Constant | None = find(arrays, shape, samples)
+        if constant is not None:
+            return constant
     return None
 
 
-def _same(one: Array, other: Array) -> bool:
-    return (one.dtype, one.shape) == (other.dtype, other.shape) and one.tobytes() == other.tobytes()
+def _same(a: Array, b: Array) -> bool:
+    return (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes()
 
 
 def _numbers(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples) -> Constant | None:
     first = arrays[0]
-    if any(each.shape != first.shape for each in arrays) or first.size > _FEW:
+    if any(array.shape != first.shape for array in arrays) or first.size > _FEW:
         return None
-    if first.dtype == np.bool_ or any((each != np.round(each)).any() for each in arrays):
+    if first.dtype == np.bool_ or any((array != np.round(array)).any() for array in arrays):
         return None
-    columns = zip(*(each.ravel().tolist() for each in arrays), strict=True)
-    numbers = tuple(samples.fitted([int(each) for each in column]) for column in columns)
+    columns = zip(*(array.ravel().tolist() for array in arrays), strict=True)
+    numbers = tuple(samples.fitted([int(value) for value in column]) for column in columns)
     return None if None in numbers else Numbers(first, numbers)
 
 
 def _repeated(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples) -> Constant | None:
-    if not all(each.size for each in arrays):
+    if not all(array.size for array in arrays):
         return None
     grows = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
     index = tuple(slice(0, 1) if axis in grows else slice(None) for axis in range(len(shape)))
-    one = arrays[0][index]
+    cut = arrays[0][index]
     whole = all(
-        _same(each[index], one) and _same(np.broadcast_to(one, each.shape), each) for each in arrays
+        _same(data[index], cut) and _same(np.broadcast_to(cut, data.shape), data) for data in arrays
     )
-    return Repeated(one, shape) if whole else None
+    return Repeated(cut, shape) if whole else None
 
 
 def _counted(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples) -> Constant | None:
     axes = [axis for axis, size in enumerate(shape) if size != 1]
-    if len(axes) != 1 or arrays[0].dtype == np.bool_ or any(each.size < 2 for each in arrays):
+    if len(axes) != 1 or arrays[0].dtype == np.bool_ or any(part.size < 2 for part in arrays):
         return None
     start, step = arrays[0].flat[0], arrays[0].flat[1] - arrays[0].flat[0]
-    for each in arrays:
-        counted = (start + np.arange(each.size) * step).astype(each.dtype)
-        if not _same(counted, each.reshape(-1)):
+    for array in arrays:
+        counted = (start + np.arange(array.size) * step).astype(array.dtype)
+        if not _same(counted, array.reshape(-1)):
             return None
     value = np.array([start, step], arrays[0].dtype)
     return Counted(value, axes[0], len(shape), shape[axes[0]])
@@ -152,16 +152,16 @@ def _counted(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples) 
 def _band(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples) -> Constant | None:
     if len(shape) < 2 or any(size != 1 for size in shape[:-2]) or not arrays[0].size:
         return None
-    matrices = [each.reshape(each.shape[-2:]) for each in arrays]
+    matrices = [part.reshape(part.shape[-2:]) for part in arrays]
     last, other = matrices[0][-1, 0], matrices[0][0, -1]
     whole = bool(last != other)  # What has no bound on the left has its value in that corner.
     kept = last if whole else matrices[0][0, 0]
-    widths = [(_beside(each, kept), _beside(each.T, kept)) for each in matrices]
-    for each, (upper, lower) in zip(matrices, widths, strict=True):
-        rows, columns = np.ogrid[: each.shape[0], : each.shape[1]]
+    widths = [(_beside(matrix, kept), _beside(matrix.T, kept)) for matrix in matrices]
+    for array, (upper, lower) in zip(matrices, widths, strict=True):
+        rows, columns = np.ogrid[: array.shape[0], : array.shape[1]]
         inside = columns - rows <= upper
         inside &= whole | (rows - columns <= lower)
-        if not _same(np.asarray(np.where(inside, kept, other), each.dtype), each):
+        if not _same(np.asarray(np.where(inside, kept, other), array.dtype), array):
             return None
     right, left = (samples.fitted(sizes) for sizes in zip(*widths, strict=True))
     if right is None or (left is None and not whole):

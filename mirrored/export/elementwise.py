@@ -49,11 +49,11 @@ def _rsqrt(w: Writer, call: Call) -> Ref:
 def _expm1(w: Writer, call: Call) -> Ref:
     # Near 0 exp(x) - 1 has few digits; tanh(x / 2) (exp(x) + 1), which is the same, has all.
     (x,) = call.inputs
-    one, power = _like(w, x, 1), w.add("Exp", x)
+    unit, power = _like(w, x, 1), w.add("Exp", x)
     half = w.add("Tanh", w.add("Mul", x, _like(w, x, 0.5)))
-    near = w.add("Mul", half, w.add("Add", power, one))
-    is_near = w.compare("Less", w.add("Abs", x), one)
-    return w.where(is_near, near, w.add("Sub", power, one))
+    near = w.add("Mul", half, w.add("Add", power, unit))
+    is_near = w.compare("Less", w.add("Abs", x), unit)
+    return w.where(is_near, near, w.add("Sub", power, unit))
 
 
 def log1p(w: Writer, x: Ref) -> Ref:
@@ -64,9 +64,9 @@ def log1p(w: Writer, x: Ref) -> Ref:
         x: The value.
     """
     # What 1 + x loses of x it loses of the divisor too, so that the quotient makes up for it.
-    one = _like(w, x, 1)
-    sum_ = w.add("Add", one, x)
-    kept = w.add("Sub", sum_, one)
+    unit = _like(w, x, 1)
+    sum_ = w.add("Add", unit, x)
+    kept = w.add("Sub", sum_, unit)
     logarithm = w.add("Log", sum_)
     corrected = w.add("Mul", logarithm, w.add("Div", x, kept))
     is_none, is_all = w.compare("Equal", kept, _like(w, x, 0)), w.compare("Equal", sum_, x)
@@ -102,8 +102,8 @@ def _is_nan(w: Writer, call: Call) -> Ref:
 
 def _add_n(w: Writer, call: Call) -> Ref:
     total = call.inputs[0]
-    for each in call.inputs[1:]:
-        total = w.add("Add", total, each)
+    for input_ in call.inputs[1:]:
+        total = w.add("Add", total, input_)
     return total
 
 

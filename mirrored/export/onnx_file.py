@@ -46,7 +46,7 @@ def export_function(
     onnx = onnx_module()
     check_replaceable(as_path(filepath, _WHAT), _WHAT)
     trace = traced(function, inputs, RULES)
-    model = _Model(onnx, trace, inputs, output_names()).made(name)
+    model = _Model(onnx, trace, inputs, output_names()).message(name)
     data = model.SerializeToString()
     onnx.checker.check_model(data, full_check=True)
     with replacing(filepath, _WHAT) as file:
@@ -65,20 +65,20 @@ class _Model:
         self._refs: dict[Traced, Ref] = {}
         w = self._writer = Writer(self._places_of_sizes(inputs))
         # Users give and get what has these names: no others are so called.
-        for value, given in zip(trace.inputs, inputs, strict=True):
-            self._refs[value] = Ref(w.name(given.name), value.dtype)
-        self._outputs = [w.name(each) for each in output_names]
+        for value, input_ in zip(trace.inputs, inputs, strict=True):
+            self._refs[value] = Ref(w.name(input_.name), value.dtype)
+        self._outputs = [w.name(name) for name in output_names]
 
     def _places_of_sizes(self, inputs: Sequence[Given]) -> list[tuple[Ref, int]]:
-        found: dict[int, tuple[Ref, int]] = {}
-        for value, given in zip(self._trace.inputs, inputs, strict=True):
+        places: dict[int, tuple[Ref, int]] = {}
+        for value, input_ in zip(self._trace.inputs, inputs, strict=True):
             for axis, size in enumerate(value.shape):
                 place = None if isinstance(size, int | None) else size.alone
                 if place is not None:
-                    found.setdefault(place, (Ref(given.name, given.dtype), axis))
-        return [found[place] for place in sorted(found)]
+                    places.setdefault(place, (Ref(input_.name, input_.dtype), axis))
+        return [places[place] for place in sorted(places)]
 
-    def made(self, name: str) -> Any:
+    def message(self, name: str) -> Any:
         """Return the message.
 
         Args:
@@ -88,8 +88,8 @@ class _Model:
         for step in self._trace.steps:
             call = Call(
                 step.op,
-                tuple(self._ref(each) for each in step.inputs),
-                tuple(each.shape for each in step.inputs),
+                tuple(self._ref(value) for value in step.inputs),
+                tuple(value.shape for value in step.inputs),
                 step.attrs,
                 step.output.dtype,
                 step.output.shape,
@@ -103,7 +103,7 @@ class _Model:
         graph = helper.make_graph(
             w.nodes,
             name,
-            [self._info(self._refs[each].name, each) for each in self._trace.inputs],
+            [self._info(self._refs[value].name, value) for value in self._trace.inputs],
             [
                 self._info(output, result)
                 for output, result in zip(self._outputs, self._trace.results, strict=True)
@@ -122,8 +122,8 @@ class _Model:
     def _add_constants(self, to: Any) -> None:
         """Write the weights and constants right into the message: they may be large."""
         used = {name for node in self._writer.nodes for name in node.input}
-        constants = {k: each for k, each in self._writer.constants.items() if k in used}
-        size = sum(each.nbytes for each in constants.values())
+        constants = {k: array for k, array in self._writer.constants.items() if k in used}
+        size = sum(array.nbytes for array in constants.values())
         if size > _LARGEST:
             raise NotImplementedError(
                 "A file of ONNX has at most 2 GiB. Received: a model with weights and constants of "
@@ -169,21 +169,21 @@ def _repeated(w: Writer, constant: Any) -> Ref:
 
 
 def _counted(w: Writer, constant: Any) -> Ref:
-    start, step = (w.constant(each) for each in constant.value)
+    start, step = (w.constant(bound) for bound in constant.value)
     numbers = w.cast(w.range(constant.size), constant.value.dtype)
     counted = w.add("Add", w.add("Mul", numbers, step), start)
-    return w.unsqueeze(counted, [each for each in range(constant.axes) if each != constant.axis])
+    return w.unsqueeze(counted, [axis for axis in range(constant.axes) if axis != constant.axis])
 
 
 def _band(w: Writer, constant: Any) -> Ref:
-    rows, columns = (w.range(each) for each in constant.shape)
+    rows, columns = (w.range(size) for size in constant.shape)
     right = w.add("Sub", w.unsqueeze(columns, [0]), w.unsqueeze(rows, [1]))
     inside = w.compare("LessOrEqual", right, w.dims([constant.upper]))
     if constant.lower is not None:
         left = w.compare("LessOrEqual", w.add("Neg", right), w.dims([constant.lower]))
         inside = w.add("And", inside, left)
-    one, other = (w.constant(each) for each in constant.value)
-    return w.unsqueeze(w.where(inside, one, other), list(range(constant.axes - 2)))
+    first, other = (w.constant(value) for value in constant.value)
+    return w.unsqueeze(w.where(inside, first, other), list(range(constant.axes - 2)))
 
 
 def _numbers(w: Writer, constant: Any) -> Ref:

@@ -23,7 +23,7 @@ def _gathered(w: Writer, call: Call) -> Ref:
     zero = w.constant(0, places.dtype)
     rows = w.add("Gather", x, w.where(inside, places, zero), axis=axis)
     behind, rank = len(call.shapes[0]) - axis - 1, len(call.shapes[1])
-    along = w.unsqueeze(inside, [rank + each for each in range(behind)])
+    along = w.unsqueeze(inside, [rank + dim for dim in range(behind)])
     return w.where(along, rows, w.constant(0, x.dtype))
 
 
@@ -36,18 +36,18 @@ def _inside(w: Writer, places: Ref, size: Dim) -> Ref:
 
 def _flat(w: Writer, call: Call) -> Ref:
     """Write the numbers of rows, of matrices one after the other, for indices of several axes."""
-    batch, outer, each = call.shape
+    batch, outer, count = call.shape
     sizes = call.attrs["sizes"]
     indices = w.cast(call.inputs[0], int64)
-    columns = w.reshape(indices, (batch, 1, each, len(sizes)))
+    columns = w.reshape(indices, (batch, 1, count, len(sizes)))
     places = _numbered(w, batch, outer)
     inside: Ref | None = None
     for axis, size in enumerate(sizes):
         column = w.add("Gather", columns, w.constant(axis, int64), axis=3)
         places = w.add("Add", w.add("Mul", places, w.dims([size])), column)
         if call.attrs["ignore"]:
-            found = _inside(w, column, size)
-            inside = found if inside is None else w.add("And", inside, found)
+            fits = _inside(w, column, size)
+            inside = fits if inside is None else w.add("And", inside, fits)
     return places if inside is None else w.where(inside, places, w.constant(-1, int64))
 
 
@@ -66,7 +66,7 @@ def _brought(w: Writer, start: Ref, count: Dim, places: Ref, rows: Ref, kind: st
     last = w.squeeze(w.dims([count]), [0])
     kept = w.where(w.compare("Less", index, w.constant(0, int64)), last, index)
     moved = w.add("ScatterND", start, w.unsqueeze(kept, [1]), rows, reduction=kind)
-    ends = (w.dims([each]) for each in (0, -1, 0))
+    ends = (w.dims([end]) for end in (0, -1, 0))
     return w.add("Slice", moved, *ends)
 
 

@@ -35,8 +35,8 @@ class Owner(NamedTuple):
         return f"the layer {self.name!r} ({self.kind})" if self.name else "the function"
 
 
-class Made(NamedTuple):
-    """How a constant was made.
+class Origin(NamedTuple):
+    """How a constant was created.
 
     Attributes:
         op: The op that computed it.
@@ -54,14 +54,14 @@ class Made(NamedTuple):
 
 
 class Makers:
-    """Notes how constants are made while a function is recorded, which computes them at once.
+    """Notes how constants are created while a function is recorded, which computes them at once.
 
     Attributes:
-        made: How each was made, by its number.
+        origins: How each constant was created, by its id.
     """
 
     def __init__(self) -> None:
-        self.made: dict[int, Made] = {}
+        self.origins: dict[int, Origin] = {}
 
     def follows(self, tensor: Tensor) -> bool:
         """Return whether it is to be told of a call for the sake of this input."""
@@ -72,7 +72,7 @@ class Makers:
     ) -> None:
         """Note an op whose result is a constant."""
         if not isinstance(output, RecordedTensor) and not op.shape_only:
-            self.made[id(output)] = Made(op, inputs, attrs, output, running_layer())
+            self.origins[id(output)] = Origin(op, inputs, attrs, output, running_layer())
 
     def on_read(self, variable: Any, value: Tensor) -> None:
         """Take no note."""
@@ -90,7 +90,7 @@ class ExportRecorder(GraphRecorder):
     Attributes:
         weights: What stands for the value of each variable that was read, with the variable.
         owners: The layer in which each node was noted.
-        makers: Who notes how constants are made.
+        makers: Notes how constants are created.
     """
 
     def __init__(self, ops: Collection[str]) -> None:
@@ -121,7 +121,7 @@ class ExportRecorder(GraphRecorder):
             with only(), device_scope(device):
                 lowered: Tensor = op.lower(*inputs, **attrs)
             return lowered
-        values = tuple(self.value_of(each) for each in inputs)
+        values = tuple(self.value_of(value) for value in inputs)
         result = self._tensor(self._node(op, values, attrs, Value(spec, device, SHARED)))
         self.owners[self.graph.nodes[-1]] = running_layer()
         return result
@@ -167,9 +167,9 @@ class ExportRecorder(GraphRecorder):
         Raises:
             NotImplementedError: One of the nodes has no mapping.
         """
-        values = [self.value_of(each) for each in results]
+        values = [self.value_of(tensor) for tensor in results]
         needed = ancestors(values)
-        nodes = [each for each in self.graph.nodes if each in needed]
+        nodes = [step for step in self.graph.nodes if step in needed]
         for node in nodes:
             if node.op.name not in self._ops:
                 refuse_op(node.op.name, self.owners[node])
@@ -218,4 +218,4 @@ def recorded(
     """
     recorder = ExportRecorder(ops)
     with only(recorder.makers), recorder.recording():
-        return recorder, call([recorder.input(each, device, SHARED) for each in specs])
+        return recorder, call([recorder.input(spec, device, SHARED) for spec in specs])

@@ -67,13 +67,13 @@ def _order(w: Writer, call: Call) -> Ref:
 
 
 def _product(w: Writer, call: Call) -> Ref:
-    given = []
+    operands = []
     names = ("transpose_a", "transpose_b")
     for ref, shape, name in zip(call.inputs, call.shapes, names, strict=True):
         axes = len(shape)
         order = [*range(axes - 2), axes - 1, axes - 2]
-        given.append(w.add("Transpose", ref, perm=order) if call.attrs[name] else ref)
-    return w.add("MatMul", *given)
+        operands.append(w.add("Transpose", ref, perm=order) if call.attrs[name] else ref)
+    return w.add("MatMul", *operands)
 
 
 def _bound(op: str) -> Rule:

@@ -28,7 +28,7 @@ def _joined(w: Writer, call: Call) -> Ref:
 
 
 def _packed(w: Writer, call: Call) -> Ref:
-    return w.add("Concat", *(w.unsqueeze(each, [0]) for each in call.inputs), axis=0)
+    return w.add("Concat", *(w.unsqueeze(value, [0]) for value in call.inputs), axis=0)
 
 
 def _transposed(w: Writer, call: Call) -> Ref:
@@ -78,8 +78,8 @@ def _part(w: Writer, call: Call, x: Ref, rank: int) -> Ref:
         axis += 1
     result = x
     if axes:
-        given = (w.dims(each) for each in (starts, ends, axes, steps))
-        result = w.add("Slice", x, *given)
+        bounds = (w.dims(values) for values in (starts, ends, axes, steps))
+        result = w.add("Slice", x, *bounds)
     result = w.squeeze(result, alone)
     kept = [item for item in items if item is None or isinstance(item, slice)]
     return w.unsqueeze(result, [place for place, item in enumerate(kept) if item is None])

@@ -43,7 +43,7 @@ class Size:
 
     def value(self, sizes: Sequence[int]) -> int:
         """Return what it is for some sizes."""
-        return sum(each.value(sizes) for each in self.terms) // self.divisor
+        return sum(term.value(sizes) for term in self.terms) // self.divisor
 
     @property
     def alone(self) -> int | None:
@@ -141,7 +141,7 @@ class Samples:
             if factor.denominator != 1:
                 return None
             if factor:
-                powers = tuple(int(each == place) for each in range(count))
+                powers = tuple(int(index == place) for index in range(count))
                 terms.append(Term(factor.numerator, powers))
                 rest -= factor.numerator * before
         return Size((*terms, *([Term(rest, (0,) * count)] if rest else [])))

@@ -37,8 +37,8 @@ def written(w: Writer, call: Call) -> Ref:
     """
     w.call = call
     rule = RULES[call.op]
-    if call.op in _MOVES or not any(is_narrow(each.dtype) for each in call.inputs):
+    if call.op in _MOVES or not any(is_narrow(value.dtype) for value in call.inputs):
         return rule(w, call)
-    wide = tuple(w.cast(each, float32) if is_narrow(each.dtype) else each for each in call.inputs)
+    wide = tuple(w.cast(item, float32) if is_narrow(item.dtype) else item for item in call.inputs)
     dtype = float32 if is_narrow(call.dtype) else call.dtype
     return w.cast(rule(w, replace(call, inputs=wide, dtype=dtype)), call.dtype)

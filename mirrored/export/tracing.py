@@ -145,9 +145,9 @@ def _check_results(
     for result, value in zip(results, trace.results, strict=True):
         # A slice that begins behind the end has no elements.
         expected = [
-            max(each.value(sizes), 0) if isinstance(each, Size) else each for each in value.shape
+            max(size.value(sizes), 0) if isinstance(size, Size) else size for size in value.shape
         ]
-        wrong = [each not in (None, n) for each, n in zip(expected, result.shape, strict=False)]
+        wrong = [size not in (None, n) for size, n in zip(expected, result.shape, strict=False)]
         if len(expected) != len(result.shape) or any(wrong):
             raise NotImplementedError(
                 "A file has one computation for all sizes of inputs. Received: a function that "
@@ -163,18 +163,18 @@ def _attempts(inputs: Sequence[Given]) -> Any:
     They may have to be one, as those of inputs that are added: first along each axis, then all.
     """
     unknown = [
-        (each.name, axis)
-        for each in inputs
-        for axis, size in enumerate(each.shape)
+        (item.name, axis)
+        for item in inputs
+        for axis, size in enumerate(item.shape)
         if isinstance(size, str)
     ]
-    shapes = {each.name: each.shape for each in inputs}
+    shapes = {item.name: item.shape for item in inputs}
     apart = {(name, axis): str(shapes[name][axis]) for name, axis in unknown}
     alike = {(name, axis): "batch" if axis == 0 else f"axis_{axis}" for name, axis in unknown}
-    one = dict.fromkeys(unknown, "batch")
+    same = dict.fromkeys(unknown, "batch")
     for numbers, exact in _NUMBERS:
         tried: list[dict[tuple[str, int], str]] = []
-        for names in (apart, alike, one):
+        for names in (apart, alike, same):
             if names not in tried:
                 tried.append(names)
                 yield names, numbers, exact
@@ -192,12 +192,12 @@ def _run(
     specs = [
         TensorSpec(
             tuple(
-                known[names[each.name, axis]] if isinstance(size, str) else size
-                for axis, size in enumerate(each.shape)
+                known[names[input_.name, axis]] if isinstance(size, str) else size
+                for axis, size in enumerate(input_.shape)
             ),
-            each.dtype,
+            input_.dtype,
         )
-        for each in inputs
+        for input_ in inputs
     ]
     return recorded(call, specs, place("Placeholder", ("GPU", "CPU")), ops)
 
@@ -231,16 +231,16 @@ class _Joined:
         self._known: dict[tuple[Value, ...], Traced] = {}
         parts = [recorder.taken(results) for recorder, results in runs]
         self.trace = Trace([], samples)
-        for values in zip(*(each.graph.inputs for each in self._recorders), strict=True):
+        for values in zip(*(recorder.graph.inputs for recorder in self._recorders), strict=True):
             self._known[values] = self._like(values)
             self.trace.inputs.append(self._known[values])
         if len({len(nodes) for nodes, _ in parts}) > 1:
             owner = self._first_difference([nodes for nodes, _ in parts])
             self._refuse(f"calls another number of operations in {owner}")
         for nodes in zip(*(nodes for nodes, _ in parts), strict=True):
-            calls = [_Call(each.op.name, each.inputs, each.attrs) for each in nodes]
+            calls = [_Call(node.op.name, node.inputs, node.attrs) for node in nodes]
             owner = self._recorders[0].owners[nodes[0]]
-            self._step(calls, tuple(each.output for each in nodes), owner)
+            self._step(calls, tuple(node.output for node in nodes), owner)
         results = zip(*(values for _, values in parts), strict=True)
         self.trace.results = [self._value(values, "the result") for values in results]
 
@@ -256,83 +256,83 @@ class _Joined:
         """Add a step, and return its result."""
         first = calls[0]
         shown = f"{first.op!r} in {owner}"
-        if any(each.op != first.op or len(each.inputs) != len(first.inputs) for each in calls):
+        if any(call.op != first.op or len(call.inputs) != len(first.inputs) for call in calls):
             self._refuse(f"calls something else than {shown}")
         inputs = tuple(
             self._value(values, f"an argument of {shown}")
-            for values in zip(*(each.inputs for each in calls), strict=True)
+            for values in zip(*(call.inputs for call in calls), strict=True)
         )
         attrs = {
-            name: self._joined([each.attrs[name] for each in calls], shown, name in _SIZES)
+            name: self._joined([call.attrs[name] for call in calls], shown, name in _SIZES)
             for name in first.attrs
         }
         result = self._known[outputs] = self._like(outputs)
         self.trace.steps.append(Step(first.op, inputs, attrs, result, owner))
         return result
 
-    def _value(self, values: tuple[Value, ...], what: str) -> Traced:
-        found = self._known.get(values)
-        if found is None:
-            found = self._known[values] = self._new(values, what)
-        return found
+    def _value(self, values: tuple[Value, ...], role: str) -> Traced:
+        known = self._known.get(values)
+        if known is None:
+            known = self._known[values] = self._new(values, role)
+        return known
 
-    def _new(self, values: tuple[Value, ...], what: str) -> Traced:
+    def _new(self, values: tuple[Value, ...], role: str) -> Traced:
         variables = [
             recorder.weights.get(value)
             for recorder, value in zip(self._recorders, values, strict=True)
         ]
-        if variables[0] is not None and all(each is variables[0] for each in variables):
+        if variables[0] is not None and all(variable is variables[0] for variable in variables):
             return self._like(values, variable=variables[0])
-        tensors = [each.constant for each in values if each.constant is not None]
+        tensors = [value.constant for value in values if value.constant is not None]
         if len(tensors) < len(values):
-            self._refuse(f"takes something else as {what}")
-        constant = constant_of([np.asarray(each.numpy()) for each in tensors], self._samples)
+            self._refuse(f"takes something else as {role}")
+        constant = constant_of([np.asarray(tensor.numpy()) for tensor in tensors], self._samples)
         if constant is None:
-            return self._computed(values, tensors, what)
+            return self._computed(values, tensors, role)
         return replace(self._like(values), constant=constant)
 
-    def _computed(self, values: tuple[Value, ...], tensors: list[Tensor], what: str) -> Traced:
+    def _computed(self, values: tuple[Value, ...], tensors: list[Tensor], role: str) -> Traced:
         """Return a constant that nobody knows how it grows, by the step that computed it."""
-        made = [
-            (recorder, recorder.makers.made[id(tensor)])
+        steps = [
+            (recorder, recorder.makers.origins[id(tensor)])
             for recorder, tensor in zip(self._recorders, tensors, strict=True)
-            if id(tensor) in recorder.makers.made
+            if id(tensor) in recorder.makers.origins
         ]
-        if len(made) < len(values) or any(each.op.name not in self._ops for _, each in made):
-            self._refuse(f"computes another constant as {what}")
+        if len(steps) < len(values) or any(step.op.name not in self._ops for _, step in steps):
+            self._refuse(f"computes another constant as {role}")
         calls = [
-            _Call(each.op.name, tuple(map(recorder.value_of, each.inputs)), each.attrs)
-            for recorder, each in made
+            _Call(step.op.name, tuple(map(recorder.value_of, step.inputs)), step.attrs)
+            for recorder, step in steps
         ]
-        return self._step(calls, values, made[0][1].owner)
+        return self._step(calls, values, steps[0][1].owner)
 
     def _like(self, values: tuple[Value, ...], **kind: Any) -> Traced:
-        specs = [each.spec for each in values]
-        if len({len(each.shape) for each in specs}) > 1:
+        specs = [value.spec for value in values]
+        if len({len(spec.shape) for spec in specs}) > 1:
             self._refuse("has results of another number of axes")
         shape = tuple(
             self._samples.fitted(sizes) for sizes in zip(*(s.shape for s in specs), strict=True)
         )
         return Traced(shape, specs[0].dtype, **kind)
 
-    def _joined(self, found: list[Any], what: str, varies: bool) -> Any:
+    def _joined(self, values: list[Any], role: str, varies: bool) -> Any:
         """Return an attribute, of which numbers may depend on sizes where it is one that varies."""
-        first = found[0]
-        if varies and all(isinstance(each, int) and not isinstance(each, bool) for each in found):
-            return self._samples.fitted(found)
+        first = values[0]
+        if varies and all(isinstance(item, int) and not isinstance(item, bool) for item in values):
+            return self._samples.fitted(values)
         if isinstance(first, slice):
-            parts = zip(*((each.start, each.stop, each.step) for each in found), strict=True)
-            return slice(*(self._joined([*each], what, varies) for each in parts))
-        if isinstance(first, tuple | list) and len({len(each) for each in found}) == 1:
-            return tuple(self._joined([*each], what, varies) for each in zip(*found, strict=True))
-        if any(type(each) is not type(first) or each != first for each in found):
-            self._refuse(f"has another setting of {what}")
+            parts = zip(*((value.start, value.stop, value.step) for value in values), strict=True)
+            return slice(*(self._joined([*part], role, varies) for part in parts))
+        if isinstance(first, tuple | list) and len({len(value) for value in values}) == 1:
+            return tuple(self._joined([*part], role, varies) for part in zip(*values, strict=True))
+        if any(type(value) is not type(first) or value != first for value in values):
+            self._refuse(f"has another setting of {role}")
         return first
 
-    def _refuse(self, what: str) -> Any:
+    def _refuse(self, problem: str) -> Any:
         sizes = ", ".join(self._samples.names)
         raise NotImplementedError(
             "A file has one computation for all sizes of inputs. Received: a function that "
-            f"{what} where the size of {sizes} differs. Give `Input` these sizes, or pass an "
+            f"{problem} where the size of {sizes} differs. Give `Input` these sizes, or pass an "
             "`input_signature` that has them."
         )

@@ -161,8 +161,8 @@ class Writer:
         wish = f"{scope}{op}"
         result = Ref(self.name(wish), inputs[0].dtype if dtype is None else as_dtype(dtype))
         names = [self.name(f"{wish}_unused") for _ in range(output)] + [result.name]
-        given = [each.name for each in inputs]
-        self.nodes.append(self._onnx.helper.make_node(op, given, names, result.name, **attrs))
+        input_names = [ref.name for ref in inputs]
+        self.nodes.append(self._onnx.helper.make_node(op, input_names, names, result.name, **attrs))
         return result
 
     def shared(self, op: str, *inputs: Ref, dtype: Any = None, **attrs: Any) -> Ref:
@@ -211,10 +211,10 @@ class Writer:
         Raises:
             NotImplementedError: One of them is not known.
         """
-        known = [each for each in shape if isinstance(each, int)]
+        known = [size for size in shape if isinstance(size, int)]
         if len(known) == len(shape):
             return self.constant(np.array(known, np.int64))
-        parts = [self._dim(each) for each in shape]
+        parts = [self._dim(size) for size in shape]
         return parts[0] if len(parts) == 1 else self.shared("Concat", *parts, axis=0)
 
     def _dim(self, dim: Dim) -> Ref:
@@ -289,28 +289,28 @@ class Writer:
         """
         return self.add("Unsqueeze", ref, self.dims(axes)) if axes else ref
 
-    def where(self, condition: Ref, one: Ref, other: Ref) -> Ref:
+    def where(self, condition: Ref, chosen: Ref, other: Ref) -> Ref:
         """Return one value where a condition is true, else the other.
 
         Args:
             condition: The condition.
-            one: The first value.
+            chosen: The first value.
             other: The second value.
         """
-        if one.dtype == bool_:  # ONNX has it, and ONNX Runtime has not.
-            kept = self.add("And", condition, one)
+        if chosen.dtype == bool_:  # ONNX has it, and ONNX Runtime has not.
+            kept = self.add("And", condition, chosen)
             return self.add("Or", kept, self.add("And", self.add("Not", condition), other))
-        return self.add("Where", condition, one, other, dtype=one.dtype)
+        return self.add("Where", condition, chosen, other, dtype=chosen.dtype)
 
-    def compare(self, op: str, one: Ref, other: Ref) -> Ref:
+    def compare(self, op: str, first: Ref, other: Ref) -> Ref:
         """Return a comparison of two values.
 
         Args:
             op: ONNX's name of it.
-            one: The first value.
+            first: The first value.
             other: The second value.
         """
-        return self.add(op, one, other, dtype=bool_)
+        return self.add(op, first, other, dtype=bool_)
 
 
 def onnx_name(dtype: DType) -> str:

@@ -55,13 +55,13 @@ def arguments_of(thing: Any, without: Collection[str] = ()) -> dict[str, Any]:
     owner = public_base(type(thing))
     signature = inspect.signature(getattr(owner, "__init__", object.__init__))
     unsaid: Collection[str] = getattr(thing, "_if_changed", ())
-    found = {}
+    arguments = {}
     for name, parameter in signature.parameters.items():
         if parameter.kind in _NAMED and name != "self" and name not in without:
             value = getattr(thing, name)
             if name not in unsaid or value != parameter.default:
-                found[name] = serialized(value, is_activation=name == "activation")
-    return found
+                arguments[name] = serialized(value, is_activation=name == "activation")
+    return arguments
 
 
 def made_like(thing: Any) -> Any:

@@ -30,7 +30,7 @@ _ALIASES = {"keras.models": "keras"}
 _FURTHER = {("keras.src.models.functional", "Functional"): ("keras", "Model")}
 
 
-def _found(home: str, name: str) -> Any:
+def _lookup(home: str, name: str) -> Any:
     """Return what a public module has under a name, or None."""
     module = import_module(f"{__name__.partition('.')[0]}.{home}")
     return getattr(module, name) if name in dir(module) else None
@@ -49,8 +49,8 @@ def public_class(module: str, name: str) -> type | None:
     """
     module, name = _FURTHER.get((module, name), (module, name))
     home = _ALIASES.get(module, module)
-    found = _found(home, name) if home in _HOMES else None
-    return found if inspect.isclass(found) else None
+    value = _lookup(home, name) if home in _HOMES else None
+    return value if inspect.isclass(value) else None
 
 
 def public_function(name: str, module: str | None = None) -> Any:
@@ -62,9 +62,9 @@ def public_function(name: str, module: str | None = None) -> Any:
     """
     for home in _OF_FUNCTIONS:
         if module in (None, home):
-            found = _found(home, name)
-            if isinstance(found, FunctionType):
-                return found
+            value = _lookup(home, name)
+            if isinstance(value, FunctionType):
+                return value
     return None
 
 
@@ -74,14 +74,14 @@ def public_operation(name: str) -> Any:
     Args:
         name: The function's name.
     """
-    found = _found("keras.ops", name)
-    return found if isinstance(found, FunctionType) else None
+    value = _lookup("keras.ops", name)
+    return value if isinstance(value, FunctionType) else None
 
 
 @functools.lru_cache(maxsize=512)
 def _name_of(cls: Any) -> tuple[str, str] | None:
     name = vars(cls).get("_public_name", cls.__name__)
-    home = next((home for home in _HOMES if _found(home, name) is cls), None)
+    home = next((home for home in _HOMES if _lookup(home, name) is cls), None)
     return None if home is None else (home, name)
 
 
@@ -96,8 +96,8 @@ def name_of_class(cls: type) -> tuple[str, str] | None:
         >>> name_of_class(mr.layers.Dense), name_of_class(mr.Sequential), name_of_class(int)
         (('keras.layers', 'Dense'), ('keras', 'Sequential'), None)
     """
-    found: tuple[str, str] | None = _name_of(cls)
-    return found
+    names: tuple[str, str] | None = _name_of(cls)
+    return names
 
 
 def public_base(cls: type) -> Any:
@@ -113,4 +113,4 @@ def public_base(cls: type) -> Any:
         >>> public_base(Mine).__name__
         'Dense'
     """
-    return next((each for each in cls.__mro__ if name_of_class(each)), None)
+    return next((base for base in cls.__mro__ if name_of_class(base)), None)

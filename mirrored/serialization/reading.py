@@ -72,10 +72,10 @@ def deserialize_keras_object(
     said = in_safe_mode()
     safe_mode = safe_mode if said is None else said
     if _inside.get():
-        return _made(config, custom_objects_with(custom_objects), safe_mode, module_objects)
+        return _decode(config, custom_objects_with(custom_objects), safe_mode, module_objects)
     check_depth(config)
     with Within(_inside, True):
-        return _made(config, custom_objects_with(custom_objects), safe_mode, module_objects)
+        return _decode(config, custom_objects_with(custom_objects), safe_mode, module_objects)
 
 
 def check_depth(config: Any) -> None:
@@ -87,18 +87,18 @@ def check_depth(config: Any) -> None:
     level = [config]
     for _ in range(_DEEPEST):
         inner: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner += each.values()
-            elif isinstance(each, list | tuple):
-                inner += each
+        for value in level:
+            if isinstance(value, dict):
+                inner += value.values()
+            elif isinstance(value, list | tuple):
+                inner += value
         if not inner:
             return
         level = inner
     raise ValueError(f"The configuration is nested more than {_DEEPEST} levels deep.")
 
 
-def _made(
+def _decode(
     config: Any,
     known: Mapping[str, Any],
     safe_mode: bool,
@@ -109,7 +109,7 @@ def _made(
     if isinstance(config, str) and known.get(config) is not None:
         return known[config]
     if isinstance(config, list | tuple):
-        return [_made(each, known, safe_mode) for each in config]
+        return [_decode(part, known, safe_mode) for part in config]
     if module_objects is not None:
         return _among(module_objects, config, known, safe_mode)
     if isinstance(config, _PLAIN):
@@ -119,13 +119,13 @@ def _made(
             return config  # A function, or what else stands there itself.
         raise TypeError(f"Could not parse config: {config!r:.200}")
     if "class_name" not in config or "config" not in config:
-        return {key: _made(value, known, safe_mode) for key, value in config.items()}
+        return {key: _decode(value, known, safe_mode) for key, value in config.items()}
     name, inner = config["class_name"], config["config"]
     if not isinstance(name, str):
         raise TypeError(f"`class_name` is a string. Received: config={config!r:.200}")
     inner = {} if inner is None else inner
     if name in _SPECIAL:
-        return _SPECIAL[name](inner, lambda part: _made(part, known, safe_mode), safe_mode)
+        return _SPECIAL[name](inner, lambda part: _decode(part, known, safe_mode), safe_mode)
     if name == "function":
         return _function(inner, config, known)
     return _object(config, name, inner, known, safe_mode)
@@ -142,8 +142,8 @@ def _among(
             raise ValueError(f"Unknown `config` as a `dict`, config={config!r:.200}")
         inner = config.get("config")
         registered = config.get("registered_name")
-        if any(_names(each, known) for each in (config["class_name"], registered, inner)):
-            return _made(config, known, safe_mode)
+        if any(_names(text, known) for text in (config["class_name"], registered, inner)):
+            return _decode(config, known, safe_mode)
         name = config["class_name"]
         if name == "function":
             whole = config.get("module") != "builtins"
@@ -156,10 +156,10 @@ def _among(
             )
     if not isinstance(name, str) or name not in module_objects:
         return name
-    found = module_objects[name]
-    if not inspect.isclass(found):
-        return found
-    return _instance(found, {} if inner is None else inner, config, known, safe_mode)
+    value = module_objects[name]
+    if not inspect.isclass(value):
+        return value
+    return _instance(value, {} if inner is None else inner, config, known, safe_mode)
 
 
 def _names(name: Any, known: Mapping[str, Any]) -> bool:
@@ -191,7 +191,7 @@ def _bytes(inner: Any, _: _Part, __: bool) -> bytes:
 
 
 def _slice(inner: Any, part: _Part, _: bool) -> slice:
-    return slice(*(part(each) for each in _fields(inner, "start", "stop", "step")))
+    return slice(*(part(field) for field in _fields(inner, "start", "stop", "step")))
 
 
 def _placeholder(inner: Any, _: _Part, __: bool) -> NoReturn:
@@ -249,17 +249,17 @@ def _function(name: Any, config: Mapping[str, Any], known: Mapping[str, Any]) ->
             "Expected 'config' to be a non-null str for a function classname, instead got "
             f"{type(name)}. Full config: {config!r:.200}"
         )
-    found = get_registered_object(name, custom_objects=known)
-    if found is not None:
-        return found
+    value = get_registered_object(name, custom_objects=known)
+    if value is not None:
+        return value
     module = config.get("module")
-    found = public_function(name, None if module == "builtins" else str(module))
-    if found is not None:
-        return found
+    value = public_function(name, None if module == "builtins" else str(module))
+    if value is not None:
+        return value
     if module == "builtins" and ">" not in name:  # As files of Keras 3.6 and before have them.
         ending = f">{name}"
-        found = next((each for key, each in known.items() if key.endswith(ending)), None)
-    return _missing("function", name, config) if found is None else found
+        value = next((entry for key, entry in known.items() if key.endswith(ending)), None)
+    return _missing("function", name, config) if value is None else value
 
 
 def _object(
@@ -274,27 +274,27 @@ def _object(
     number = config.get("shared_object_id")
     if shared is not None and isinstance(number, int) and number in shared:
         return shared[number]
-    made = _instance(_class(config, name, known), inner, config, known, safe_mode)
+    instance = _instance(_class(config, name, known), inner, config, known, safe_mode)
     if shared is not None and isinstance(number, int):
-        shared[number] = made
-    return made
+        shared[number] = instance
+    return instance
 
 
 def _class(config: Mapping[str, Any], name: str, known: Mapping[str, Any]) -> Any:
     registered = config.get("registered_name", name)
-    found = None
+    result = None
     if isinstance(registered, str):
-        found = get_registered_object(registered, custom_objects=known)
+        result = get_registered_object(registered, custom_objects=known)
     module = config.get("module")
-    if found is None and isinstance(module, str):
-        found = public_class(module, name)
-        if found is not None and registered not in (None, "", name):
+    if result is None and isinstance(module, str):
+        result = public_class(module, name)
+        if result is not None and registered not in (None, "", name):
             raise ValueError(
                 f"`registered_name={registered!r}` was provided in the config, but "
                 f"'{module}.{name}' is built in and does not use registered names. Full object "
                 f"config: {config!r:.200}"
             )
-    return _missing("class", name, config) if found is None else found
+    return _missing("class", name, config) if result is None else result
 
 
 def _missing(kind: str, name: str, config: Any) -> NoReturn:
@@ -322,7 +322,7 @@ def _instance(cls: Any, inner: Any, config: Any, known: Mapping[str, Any], safe_
             inner = dict(inner)
             if hasattr(cls, "_config_read"):
                 inner = cls._config_read(inner, said.get("mirrored_config"))
-            made = cls.from_config(inner)
+            instance = cls.from_config(inner)
         except TypeError as error:
             raise TypeError(
                 f"{cls} could not be deserialized properly. Please ensure that components that "
@@ -330,11 +330,11 @@ def _instance(cls: Any, inner: Any, config: Any, known: Mapping[str, Any], safe_
                 "are explicitly deserialized in the model's `from_config()` method. "
                 f"config={config!r:.200}. Exception encountered: {error}"
             ) from error
-        if said.get("build_config") and not made.built:
-            made.build_from_config(said["build_config"])
+        if said.get("build_config") and not instance.built:
+            instance.build_from_config(said["build_config"])
         if said.get("compile_config"):
-            made.compile_from_config(said["compile_config"])
-    return made
+            instance.compile_from_config(said["compile_config"])
+    return instance
 
 
 @contextmanager

@@ -143,13 +143,13 @@ def get_registered_object(
     return None
 
 
-def custom_objects_with(given: Mapping[str, Any] | None) -> dict[str, Any]:
+def custom_objects_with(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what is given, what the scope has, and what is registered: later ones win.
 
     Args:
-        given: The caller's own classes and functions by name.
+        custom_objects: The caller's own classes and functions by name.
     """
-    return {**(given or {}), **_scope.get(), **_registered}
+    return {**(custom_objects or {}), **_scope.get(), **_registered}
 
 
 def safe_mode_scope(safe_mode: bool | None) -> AbstractContextManager[None]:

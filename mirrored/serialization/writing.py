@@ -68,9 +68,9 @@ def serialize_keras_object(obj: Any) -> Any:
     if isinstance(obj, _PLAIN):
         return obj
     if isinstance(obj, list):
-        return [serialize_keras_object(each) for each in obj]
+        return [serialize_keras_object(item) for item in obj]
     if isinstance(obj, tuple):
-        return tuple([serialize_keras_object(each) for each in obj])
+        return tuple([serialize_keras_object(item) for item in obj])
     if isinstance(obj, dict):
         return {key: serialize_keras_object(value) for key, value in obj.items()}
     value = _value(obj)
