@@ -13,20 +13,6 @@ from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
 from mirrored.serialization.configured import Configured, LateClasses, deserialized, serialized
 
-__all__ = [
-    "Constraint",
-    "MaxNorm",
-    "MinMaxNorm",
-    "NonNeg",
-    "Projection",
-    "UnitNorm",
-    "deserialize",
-    "get",
-    "serialize",
-]
-
-_public_module("tf.keras.constraints", __name__)
-
 Projection = Callable[[Any], Any]  # What a constraint is to a variable.
 
 _EPSILON = 1e-7  # Keras' epsilon, which keeps the norm of zeros from being divided by.
@@ -229,3 +215,6 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
         3
     """
     return deserialized(config, _NAMES, custom_objects)
+
+
+_public_module("tf.keras.constraints", __name__, constants=("Projection",))

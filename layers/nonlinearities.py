@@ -1,15 +1,92 @@
-"""Keras' activations beside the four that every network has, each a formula of operations.
+"""Keras' activations of dense tensors, each a formula of operations.
 
 Their names, arguments and defaults are Keras 3's; `activations` looks them up.
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
+from mirrored.ops.activations import ANY_ENTROPY, remember
+
+
+def linear(x: Tensor) -> Tensor:
+    """Return ``x`` itself.
+
+    Args:
+        x: Any tensor.
+
+    Example:
+        >>> from mirrored import ops
+        >>> linear(ops.constant([-1.0, 2.0])).numpy().tolist()
+        [-1.0, 2.0]
+    """
+    return x
+
+
+@explained
+def sigmoid(x: Tensor) -> Tensor:
+    """Return 1 / (1 + exp(-x)), elementwise.
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> from mirrored import ops
+        >>> sigmoid(ops.constant([0.0])).numpy().tolist()
+        [0.5]
+    """
+    x = ops.convert_to_tensor(x)
+    return remember(ops.sigmoid(x), ANY_ENTROPY, x)
+
+
+def tanh(x: Tensor) -> Tensor:
+    """Return the hyperbolic tangent of ``x``, elementwise.
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> from mirrored import ops
+        >>> tanh(ops.constant([0.0])).numpy().tolist()
+        [0.0]
+    """
+    return ops.tanh(x)
+
+
+@explained
+def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
+    """Return exp(x) / sum(exp(x)), the sum running along ``axis``.
+
+    Args:
+        x: A floating-point tensor of rank 1 or more.
+        axis: The axis of the classes, or several of them.
+
+    Raises:
+        ValueError: There is no such axis, or one is given twice.
+
+    Example:
+        >>> from mirrored import ops
+        >>> softmax(ops.constant([[3.0, 3.0]])).numpy().tolist()
+        [[0.5, 0.5]]
+    """
+    x = ops.convert_to_tensor(x)
+    if isinstance(axis, tuple | list):
+        probabilities = along_axes(ops.softmax, x, tuple(axis))
+    else:
+        if -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
+            warnings.warn(
+                f"You are using a softmax over axis {axis} of a tensor of shape {x.shape}. This "
+                "axis has size 1. The softmax operation will always return the value 1, which is "
+                "likely not what you intended. Did you mean to use a sigmoid instead?",
+                stacklevel=3,
+            )
+        probabilities = ops.softmax(x, axis=axis)
+    return remember(probabilities, ANY_ENTROPY, x)
 
 
 @explained

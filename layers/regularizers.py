@@ -19,20 +19,6 @@ from mirrored.ops import Tensor
 from mirrored.serialization.configured import Configured, LateClasses, deserialized, serialized
 from mirrored.variables import Variable
 
-__all__ = [
-    "L1",
-    "L1L2",
-    "L2",
-    "OrthogonalRegularizer",
-    "Penalty",
-    "Regularizer",
-    "deserialize",
-    "get",
-    "serialize",
-]
-
-_public_module("tf.keras.regularizers", __name__)
-
 Penalty = Callable[[Any], Tensor]  # What a regularizer is to a layer.
 
 
@@ -290,3 +276,6 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
         0.5
     """
     return deserialized(config, _NAMES, custom_objects)
+
+
+_public_module("tf.keras.regularizers", __name__, constants=("Penalty",))

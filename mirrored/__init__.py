@@ -74,6 +74,7 @@ _public_module(
             variable_creator_scope
         """,
     },
+    constants=("newaxis",),
     unlisted=("autodiff",),
     bfloat16=_bfloat16,
     compat=_partial(_import_module, "mirrored.compat"),

@@ -12,24 +12,6 @@ from mirrored._absent import public_module as _public_module
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "CollectiveError",
-    "CollectiveTimeoutError",
-    "DataLossError",
-    "DeviceLostError",
-    "DeviceUnavailableError",
-    "DevicesResetError",
-    "FailedPreconditionError",
-    "InvalidArgumentError",
-    "NonFiniteLossError",
-    "OperatorNotAllowedInGraphError",
-    "OutOfRangeError",
-    "ResourceExhaustedError",
-    "WeightsFileError",
-    "WorkerError",
-    "WorkerTimeoutError",
-]
-
 
 class _WithMessage:
     """What TensorFlow's errors have beside Python's."""

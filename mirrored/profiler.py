@@ -20,11 +20,6 @@ from mirrored.backends.backend import MEGABYTE
 from mirrored.devices.timing import ALL_REPLICAS, Work, observers
 from mirrored.ops.rng_state import current_position
 
-__all__ = [
-    "summary",
-    "trace",
-]
-
 # A trace of more would be slow to open, and take hundreds of megabytes while it is on.
 _MOST_EVENTS = 1_000_000
 

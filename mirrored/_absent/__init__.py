@@ -9,7 +9,7 @@ import functools
 import opcode
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from mirrored._late import LateNames
@@ -98,19 +98,22 @@ def public_module(
     module: str,
     late: Mapping[str, str] | None = None,
     unlisted: Collection[str] = (),
+    constants: Collection[str] = (),
     **made: Callable[[], Any],
 ) -> None:
     """Let a module show what is public in it, and say of other names what to use instead.
 
     It shows what its `__all__` lists, and names such as `abs`: `from mirrored import *` leaves them
-    out, since they would hide Python's own. Where the module defines no `__all__`, all its late
-    names are public, and all that it defines or imports without a leading underscore.
+    out, since they would hide Python's own. Where the module has no `__all__`, it is made of the
+    late names, the constants, and the classes and functions that the module defines without a
+    leading underscore.
 
     Args:
         tensorflow: The module's name in TensorFlow, as in "tf.keras.layers".
         module: Its name here.
         late: Names that are loaded when they are first asked for, as `LateNames` has them.
         unlisted: Public names that `dir` leaves out.
+        constants: Public names of the module that are no classes or functions.
         **made: Names that are not shown, and what makes each.
 
     Example:
@@ -123,9 +126,12 @@ def public_module(
     """
     home = sys.modules[module]
     names = LateNames(module, late or {})
-    # Modules are those that are inside a package: a list names the public ones.
-    there = [name for name, value in vars(home).items() if not isinstance(value, ModuleType)]
-    seen = {name for name in (*there, *names) if name[0] != "_" and not hasattr(builtins, name)}
+    there = [name for name, value in vars(home).items() if _is_defined_in(module, name, value)]
+    seen = {
+        name
+        for name in (*there, *names, *constants)
+        if name[0] != "_" and not hasattr(builtins, name)
+    }
     # pytest rewrites the modules of a package that comes with a plugin, and imports into them what
     # it needs under names such as "@pytest_ar", which no program can write.
     vars(home).setdefault("__all__", sorted(filter(str.isidentifier, seen)))
@@ -162,6 +168,13 @@ def public_module(
     # Type checkers do not follow this: they would take every name for one that exists.
     vars(home).update(__dir__=listed, __getattr__=refuse)
     _homes[module] = tensorflow
+
+
+def _is_defined_in(module: str, name: str, value: object) -> bool:
+    """Return whether a value is the class or the function that a module defines under a name."""
+    if not isinstance(value, type | FunctionType):
+        return False
+    return (value.__module__, value.__qualname__) == (module, name)
 
 
 class _AbsentModules:

@@ -4,7 +4,11 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.ops.exchange import from_dlpack as from_dlpack
-from mirrored.ops.exchange import to_dlpack as to_dlpack
 
-_public_module("tf.experimental.dlpack", __name__)
+_public_module(
+    "tf.experimental.dlpack",
+    __name__,
+    {
+        "mirrored.ops.exchange": "from_dlpack to_dlpack",
+    },
+)

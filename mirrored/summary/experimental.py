@@ -4,7 +4,11 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.training.summaries.values import get_step as get_step
-from mirrored.training.summaries.values import set_step as set_step
 
-_public_module("tf.summary.experimental", __name__)
+_public_module(
+    "tf.summary.experimental",
+    __name__,
+    {
+        "mirrored.training.summaries.values": "get_step set_step",
+    },
+)

@@ -4,8 +4,9 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.data.keras_files import load_fashion_mnist as load_data
 
-__all__ = ["load_data"]
-
-_public_module("tf.keras.datasets.fashion_mnist", __name__)
+_public_module(
+    "tf.keras.datasets.fashion_mnist",
+    __name__,
+    {"mirrored.data.keras_files": "load_data=load_fashion_mnist"},
+)
