@@ -86,24 +86,7 @@ MODEL_ITSELF = LAYER_ITSELF | {
     "output_shapes_for",
     "required_compilation",
 }
-OPTIMIZER_ITSELF = frozenset(
-    (
-        "averages",
-        "beside_names",
-        "build_for",
-        "build_from_values",
-        "builds_once",
-        "by_variable",
-        "keeps_averages",
-        "kept_names",
-        "kept_shape",
-        "pack",
-        "prepare",
-        "restore_slots",
-        "slots",
-        "within",
-    )
-)
+OPTIMIZER_ITSELF = frozenset(("prepare", "rule", "slots", "within"))
 LOSS_ITSELF = frozenset(("per_example", "shard"))
 METRIC_ITSELF: frozenset[str] = frozenset()
 

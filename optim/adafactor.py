@@ -40,7 +40,7 @@ class Adafactor(Optimizer):
         >>> import mirrored as mr
         >>> v = mr.Variable([[10.0, 1.0]])
         >>> _ = mr.optim.Adafactor(0.1).apply_gradients([(mr.constant([[5.0, 5.0]]), v)])
-        >>> print([f"{each:.4f}" for each in v.numpy()[0]])
+        >>> print([f"{w:.4f}" for w in v.numpy()[0]])
         ['9.2894', '0.2894']
     """
 

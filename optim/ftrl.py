@@ -97,7 +97,7 @@ class Ftrl(Optimizer):
         """Return the new value and sums; arguments as for `Optimizer.update`."""
         total, linear = slots
         summed = total + gradient * gradient
-        before, after = (ops.pow(each, -self.learning_rate_power) for each in (total, summed))
+        before, after = (ops.pow(n, -self.learning_rate_power) for n in (total, summed))
         shrinking = gradient
         if self.l2_shrinkage_regularization_strength:
             shrinking = gradient + value * (2.0 * self.l2_shrinkage_regularization_strength)

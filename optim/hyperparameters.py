@@ -1,10 +1,12 @@
 """What the settings of optimizers may be: numbers, each in a range of its own."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypedDict
 
+from mirrored import ops
 from mirrored._reprs import made_with
+from mirrored.ops import Tensor
 
 
 class OtherSettings(TypedDict, total=False):
@@ -70,6 +72,17 @@ class LearningRateSchedule:
             config: The arguments by name.
         """
         return cls(**config)
+
+
+def scheduled(schedule: Callable[..., Any], steps: Any) -> Tensor:
+    """Return the learning rate that a schedule or a function computes, after N steps.
+
+    Args:
+        schedule: A `LearningRateSchedule`; or a function without arguments.
+        steps: The number of steps that were taken before.
+    """
+    rate = schedule(steps) if isinstance(schedule, LearningRateSchedule) else schedule()
+    return ops.cast(ops.convert_to_tensor(rate), ops.floatx())
 
 
 def check_number(

@@ -69,7 +69,7 @@ class Lamb(Optimizer):
         square = square + (gradient * gradient - square) * (1.0 - self.beta_2)
         corrected = square / (1.0 - self.beta_2**step)
         change = mean / (1.0 - self.beta_1**step) / (ops.sqrt(corrected) + self.epsilon)
-        length, of_change = (ops.sqrt(ops.reduce_sum(each * each)) for each in (value, change))
+        length, of_change = (ops.sqrt(ops.reduce_sum(x * x)) for x in (value, change))
         are_both = ops.logical_and(ops.greater(length, 0.0), ops.greater(of_change, 0.0))
         one = ops.ones_like(length)
         # Not a quotient by 0, whose result would be left out, but is an error on some devices.

@@ -14,8 +14,8 @@ from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import check_number
 from mirrored.optim.optimizer import Optimizer
-from mirrored.optim.updates import Target, Values
-from mirrored.optim.wrapping import Wrapping
+from mirrored.optim.updates import Rule, Target, Values
+from mirrored.optim.wrapping import InnerRules, Wrapping
 from mirrored.variables import Variable
 
 # Which Keras reads in older configurations, and refuses where they say something.
@@ -103,8 +103,15 @@ class LossScaleOptimizer(Wrapping):
         return self._inner[0]
 
     @property
-    def _own_variables(self) -> list[Variable]:
-        return [*super()._own_variables, self.step_counter, self.dynamic_scale]
+    def rule(self) -> Rule:
+        """How the inner optimizer computes a step, from gradients of the scaled loss."""
+        return ScaledRule(self)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Its own variables, and those of the inner optimizer."""
+        own = super(Wrapping, self).variables
+        return [*own, self.step_counter, self.dynamic_scale, *self.inner_optimizer.variables]
 
     @property
     def learning_rate(self) -> Any:
@@ -137,24 +144,29 @@ class LossScaleOptimizer(Wrapping):
         loss = ops.convert_to_tensor(loss)
         return loss * ops.cast(self.dynamic_scale.read_value(), loss.dtype)
 
-    # ------------------------------------------------------------------ a step
 
-    def _targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
-        own = [copy_of(each, replica) for each in (self.step_counter, self.dynamic_scale)]
-        return [*own, *self._inner_targets(replica, variables)]
+class ScaledRule(InnerRules):
+    """The inner optimizer's rule, for gradients that are scaled, and finite or not."""
 
-    def _updates(self, replica: int, variables: Sequence[Variable], gradients: Buckets) -> Values:
+    optimizer: LossScaleOptimizer
+
+    def targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
+        """Return what `updates` has new values for, in its order."""
+        own = (self.optimizer.step_counter, self.optimizer.dynamic_scale)
+        return [copy_of(v, replica) for v in own] + self._inner_targets(replica, variables)
+
+    def updates(self, replica: int, variables: Sequence[Variable], gradients: Buckets) -> Values:
         """Return the new values of one replica's copies; the old ones where it is left out."""
-        counter, scale, *targets = self._targets(replica, variables)
-        before = [each.read_value() for each in targets]
+        counter, scale, *targets = self.targets(replica, variables)
+        before = [target.read_value() for target in targets]
         with devices.device(scale.device):
             steps, factor = counter.read_value(), scale.read_value()
             finite = _all_finite(gradients)
-            grows = ops.equal(steps, self.dynamic_growth_steps - 1)
+            grows = ops.equal(steps, self.optimizer.dynamic_growth_steps - 1)
             zero = ops.zeros((), steps.dtype)
             counted = ops.where(finite, ops.where(grows, zero, steps + 1), zero)
             scaled = ops.where(finite, ops.where(grows, factor * 2.0, factor), factor * 0.5)
-        unscaled = gradients.mapped(lambda each: each / ops.cast(factor, each.dtype))
+        unscaled = gradients.mapped(lambda vector: vector / ops.cast(factor, vector.dtype))
         values: Values = [(counter, counted), (scale, scaled)]
         inner = self._inner_updates(replica, variables, unscaled)
         for (target, new), old in zip(inner, before, strict=True):
@@ -164,8 +176,8 @@ class LossScaleOptimizer(Wrapping):
 
 
 def _all_finite(gradients: Buckets) -> Tensor:
-    found = [ops.reduce_all(ops.is_finite(each)) for each in gradients.vectors()]
-    return found[0] if len(found) == 1 else ops.reduce_all(ops.stack(found))
+    flags = [ops.reduce_all(ops.is_finite(vector)) for vector in gradients.vectors()]
+    return flags[0] if len(flags) == 1 else ops.reduce_all(ops.stack(flags))
 
 
 def _check_settings(settings: dict[str, Any]) -> None:

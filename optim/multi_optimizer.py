@@ -1,17 +1,12 @@
 """Several optimizers as one: each variable has one of them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, NoReturn, Self
 
-from mirrored import devices
 from mirrored._arguments import explained
-from mirrored.distribute.cross_device_ops.buckets import Buckets
-from mirrored.distribute.distributed_variables import copy_of
-from mirrored.optim.configured import read
 from mirrored.optim.loss_scale_optimizer import LossScaleOptimizer
-from mirrored.optim.optimizer import Optimizer
-from mirrored.optim.updates import Target, Values
+from mirrored.optim.optimizer import Optimizer, read_config
 from mirrored.optim.wrapping import Wrapping
 from mirrored.serialization.configured import arguments_of
 from mirrored.variables import Variable
@@ -33,8 +28,8 @@ class OptimizerMap(MutableMapping[str, Optimizer]):
 
     Example:
         >>> import mirrored as mr
-        >>> found = mr.optim.OptimizerMap(mr.optim.SGD(), {"encoder/.*": mr.optim.Adam()})
-        >>> found["encoder/kernel"].name, found["decoder/kernel"].name
+        >>> by_name = mr.optim.OptimizerMap(mr.optim.SGD(), {"encoder/.*": mr.optim.Adam()})
+        >>> by_name["encoder/kernel"].name, by_name["decoder/kernel"].name
         ('adam', 'sgd')
     """
 
@@ -64,7 +59,7 @@ class OptimizerMap(MutableMapping[str, Optimizer]):
             config: What `get_config` returned.
             custom_objects: Classes and functions that it may name, by these names.
         """
-        return cls(**read(config, ("default_optimizer", "optimizer_map"), custom_objects))
+        return cls(**read_config(config, ("default_optimizer", "optimizer_map"), custom_objects))
 
     @property
     def default_optimizer(self) -> Optimizer:
@@ -75,13 +70,13 @@ class OptimizerMap(MutableMapping[str, Optimizer]):
         """Return the optimizer of a name."""
         if key in self.optimizer_map:
             return self.optimizer_map[key]
-        found = [pattern for pattern in self.optimizer_map if re.fullmatch(pattern, key)]
-        if len(found) > 1:
+        matches = [pattern for pattern in self.optimizer_map if re.fullmatch(pattern, key)]
+        if len(matches) > 1:
             raise ValueError(
-                f"Multiple optimizers assigned to variable {key}. Received: the keys {found}, "
+                f"Multiple optimizers assigned to variable {key}. Received: the keys {matches}, "
                 "which all match it."
             )
-        return self.optimizer_map[found[0]] if found else self._default_optimizer
+        return self.optimizer_map[matches[0]] if matches else self._default_optimizer
 
     def __setitem__(self, key: str, optimizer: Optimizer) -> None:
         """Give what a key matches an optimizer."""
@@ -133,7 +128,7 @@ class MultiOptimizer(Wrapping):
         >>> kernel, bias = mr.Variable(1.0, name="kernel"), mr.Variable(1.0, name="bias")
         >>> slow, fast = mr.optim.SGD(0.25), mr.optim.SGD(0.5)
         >>> optimizer = mr.optim.MultiOptimizer(mr.optim.OptimizerMap(slow, {"bias": fast}))
-        >>> _ = optimizer.apply_gradients([(mr.constant(1.0), each) for each in (kernel, bias)])
+        >>> _ = optimizer.apply_gradients([(mr.constant(1.0), v) for v in (kernel, bias)])
         >>> float(kernel), float(bias)
         (0.75, 0.5)
     """
@@ -156,8 +151,8 @@ class MultiOptimizer(Wrapping):
         super().__init__(0.0, loss_scale_factor=loss_scale_factor, name=name)
         self.optimizer_map = optimizer_map
         if isinstance(optimizer_map, OptimizerMap):
-            for each in (*optimizer_map.values(), optimizer_map.default_optimizer):
-                self._take(each)
+            for optimizer in (*optimizer_map.values(), optimizer_map.default_optimizer):
+                self._take(optimizer)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make an optimizer like it, by name, as plain values."""
@@ -169,11 +164,11 @@ class MultiOptimizer(Wrapping):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._chosen = {id(variable): (variable, each) for variable, each in state["_chosen"]}
+        self._chosen = {id(variable): (variable, chosen) for variable, chosen in state["_chosen"]}
 
     def _take(self, optimizer: Any) -> None:
         """Have an optimizer inside, once."""
-        if not any(optimizer is each for each in self._inner):
+        if not any(optimizer is inner for inner in self._inner):
             _check_optimizer(optimizer, "An optimizer of a MultiOptimizer")
             self._wrap(optimizer)
             optimizer.loss_scale_factor = self.loss_scale_factor
@@ -198,8 +193,8 @@ class MultiOptimizer(Wrapping):
     @loss_scale_factor.setter
     def loss_scale_factor(self, value: float | None) -> None:
         self._loss_scale_factor = value
-        for each in self._inner:
-            each.loss_scale_factor = value
+        for inner in self._inner:
+            inner.loss_scale_factor = value
 
     @property
     def learning_rate(self) -> NoReturn:
@@ -216,22 +211,10 @@ class MultiOptimizer(Wrapping):
             "individual sub-optimizers instead."
         )
 
-    # ------------------------------------------------------------------ a step
 
-    def _targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
-        return [copy_of(self._iterations, replica), *self._inner_targets(replica, variables)]
-
-    def _updates(self, replica: int, variables: Sequence[Variable], gradients: Buckets) -> Values:
-        """Return the new values of one replica's copies."""
-        iterations = copy_of(self._iterations, replica)
-        with devices.device(iterations.device):
-            taken = iterations.read_value() + 1
-        return [(iterations, taken), *self._inner_updates(replica, variables, gradients)]
-
-
-def _check_optimizer(optimizer: Any, what: str) -> None:
+def _check_optimizer(optimizer: Any, role: str) -> None:
     """Refuse what cannot be one of several optimizers, as Keras does."""
     if not isinstance(optimizer, Optimizer):
-        raise ValueError(f"{what} must be an Optimizer instance. Received: {optimizer!r}")
+        raise ValueError(f"{role} must be an Optimizer instance. Received: {optimizer!r}")
     if isinstance(optimizer, LossScaleOptimizer | MultiOptimizer):
-        raise ValueError(f"{what} cannot be {type(optimizer).__name__}. Received: {optimizer!r}")
+        raise ValueError(f"{role} cannot be {type(optimizer).__name__}. Received: {optimizer!r}")

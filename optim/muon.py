@@ -56,7 +56,7 @@ class Muon(Optimizer):
         >>> v = mr.Variable([[1.0, 0.0], [0.0, 1.0]])
         >>> optimizer = mr.optim.Muon(0.1, weight_decay=None)
         >>> _ = optimizer.apply_gradients([(mr.constant([[9.0, 0.0], [0.0, 9.0]]), v)])
-        >>> print([f"{each:.2f}" for each in v.numpy().flatten()])
+        >>> print([f"{w:.2f}" for w in v.numpy().flatten()])
         ['0.97', '0.00', '0.00', '0.97']
     """
 
@@ -111,11 +111,10 @@ class Muon(Optimizer):
         name = variable.name.removesuffix(":0")
         if len(variable.shape) != 2 or (self.exclude_embeddings and "embedding" in name.lower()):
             return True
-        return any(re.search(each, name) for each in self.exclude_layers)
+        return any(re.search(pattern, name) for pattern in self.exclude_layers)
 
-    def _decay(self, variable: Variable) -> float:
-        decay = self.adam_weight_decay if self._is_adams(variable) else self.weight_decay
-        return 0.0 if decay is None or self._is_excluded(variable) else decay
+    def _weight_decay_for(self, variable: Variable) -> float | None:
+        return self.adam_weight_decay if self._is_adams(variable) else self.weight_decay
 
     def update(
         self,

@@ -4,37 +4,50 @@ An optimizer is an update rule plus its slots. The rule is a pure function; its 
 for every replica first (`updates.py`) and written afterwards.
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, Self
 
-from mirrored import _overrides, ops
+import numpy as np
+
+from mirrored import _overrides, devices, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained, takes_older
-from mirrored._logging import logger
+from mirrored._logging import logger, warn_caller
 from mirrored._name_scope import name_scope
+from mirrored._naming import snake_case, unique_name
+from mirrored._numbers import check_count
 from mirrored._reprs import made_with
 from mirrored._tracebacks import shortened
 from mirrored.autodiff import GradientTape
-from mirrored.distribute import Strategy, get_replica_context, has_strategy
-from mirrored.distribute.distributed_variables import copy_of
+from mirrored.distribute import Strategy, get_replica_context, get_strategy, has_strategy
+from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt, is_tensor
-from mirrored.ops.hooks import only
-from mirrored.optim.clipping import checked_clips
-from mirrored.optim.configured import ConfiguredOptimizer
-from mirrored.optim.hyperparameters import LearningRateSchedule, check_number
-from mirrored.optim.slots import SAME_SCOPE
-from mirrored.optim.update_steps import UpdateSteps
-from mirrored.optim.weights import OptimizerWeights
+from mirrored.ops.hooks import only, recorded_by
+from mirrored.ops.spec import Shape
+from mirrored.optim.hyperparameters import check_number, scheduled
+from mirrored.optim.slots import SAME_SCOPE, Kept, Slots, build_once, unknown
+from mirrored.optim.transforms import Clipping
+from mirrored.optim.update_steps import RuleByVariable
+from mirrored.optim.updates import Rule, Update
+from mirrored.program.variable_creation import ruled_by
+from mirrored.serialization.configured import arguments_of
 from mirrored.variables import Variable, VariableAggregation
+
+Initializer = str | Callable[..., Any]
+
+# The settings that all optimizers have, in Keras' order.
+_SHARED = (
+    *("weight_decay", "clipnorm", "global_clipnorm", "clipvalue", "use_ema", "ema_momentum"),
+    *("ema_overwrite_frequency", "loss_scale_factor", "gradient_accumulation_steps"),
+)
 
 
 @explained
 @takes_older(ignored={"decay": "is no longer supported and will be ignored."})
 @absent_members("tf.keras.optimizers.Optimizer")
-class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
+class Optimizer(_overrides.Subclassable):
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
 
     Or it defines `update_step(self, gradient, variable, learning_rate)`, which assigns what it
@@ -76,14 +89,23 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         array([0.7, 1.7], dtype=float32)
     """
 
+    elementwise: ClassVar[bool] = False
+    shared_names: ClassVar[Mapping[str, float]] = {}
     skips_non_finite: ClassVar[bool] = False  # Whether it leaves out steps that are not finite.
+    _configured: ClassVar[tuple[str, ...]] = ("learning_rate",)  # May be configurations themselves.
     _never_called = _overrides.OPTIMIZER
     _for_itself = _overrides.OPTIMIZER_ITSELF
     _called_beside = _overrides.BESIDE_UPDATE_STEP
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """See to it that a class says `elementwise` of its own rule, not of one it inherited."""
+        """See to it that a class says `elementwise` of its own rule, not of one it inherited.
+
+        Where it defines `update_step`, its own `build` is called once, whoever calls it how often.
+        """
         super().__init_subclass__(**kwargs)
+        build = vars(cls).get("build")
+        if callable(build) and cls.update_step is not Optimizer.update_step:
+            type.__setattr__(cls, "build", build_once(build))
         for owner in cls.__mro__:
             if "elementwise" in vars(owner):
                 return
@@ -105,12 +127,8 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         gradient_accumulation_steps: int | None = None,
         name: str | None = None,
     ) -> None:
-        clips = checked_clips(
-            clipnorm=clipnorm, clipvalue=clipvalue, global_clipnorm=global_clipnorm
-        )
-        self.clipnorm = clips["clipnorm"]
-        self.clipvalue = clips["clipvalue"]
-        self.global_clipnorm = clips["global_clipnorm"]
+        clips = Clipping(clipnorm, clipvalue, global_clipnorm).checked()
+        self.clipnorm, self.clipvalue, self.global_clipnorm = clips
         self.weight_decay = (
             None if weight_decay is None else check_number("weight_decay", weight_decay)
         )
@@ -122,18 +140,26 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         rate = learning_rate
         if is_tensor(rate) or not callable(rate):
             rate = check_number("learning_rate", learning_rate)
-        super().__init__(name, use_ema, ema_momentum, ema_overwrite_frequency)
-        self._accumulate(gradient_accumulation_steps)
+        self.name = name or unique_name(snake_case(type(self).__name__))
+        self._strategy = get_strategy()
+        self._slots: Kept = {}
+        self.use_ema = bool(use_ema)
+        self.ema_momentum = ema_momentum
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        if self.use_ema:
+            self.ema_momentum = check_number("ema_momentum", ema_momentum, at_most=1.0)
+            if ema_overwrite_frequency:
+                check_count("ema_overwrite_frequency", ema_overwrite_frequency, least=1)
+        if gradient_accumulation_steps is not None:
+            check_count("gradient_accumulation_steps", gradient_accumulation_steps, least=2)
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self._added: list[tuple[Variable | None, str, Variable]] = []  # For what, name, itself.
+        self._early: list[Variable] = []  # What was there before `build`.
+        self._trainable_variables: list[Variable] = []
+        # The attributes before a `build` of a subclass's own, once that was called.
+        self._unbuilt: dict[str, Any] | None = None
         self._undecayed: list[Variable] = []
         self._undecayed_names: str | None = None
-        self._make_variables(rate)
-        self._warned: set[str] = set()
-        self._base_attributes = frozenset(vars(self))
-
-    def __repr__(self) -> str:
-        return made_with(self, always=("learning_rate",))
-
-    def _make_variables(self, rate: Any) -> None:
         self._learning_rate: Variable | Callable[..., Any] = rate
         self._rates = 0  # How often there was a new schedule: a recorded step has the old one.
         once = VariableAggregation.ONLY_FIRST_REPLICA
@@ -153,6 +179,181 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
                 Variable(start, trainable=False, name=f"{self.name}/{name}", dtype=ops.floatx())
                 for name, start in self.shared_names.items()
             ]
+        self._warned: set[str] = set()
+        self._base_attributes = frozenset(vars(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**vars(self), "_slots": list(self._slots.values())}
+        return {**state, "_unbuilt": None if self._unbuilt is None else {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # Slots are known by their variables' identities, which are others now.
+        self._slots = {id(variable): (variable, slots) for variable, slots in state["_slots"]}
+
+    def __repr__(self) -> str:
+        return made_with(self, always=("learning_rate",))
+
+    # ------------------------------------------------------------------ the rule
+
+    @property
+    def slot_names(self) -> tuple[str, ...]:
+        """The names of the values that are kept for each variable beside it."""
+        return ()
+
+    def slot_names_for(self, variable: Variable) -> tuple[str, ...]:
+        """Return those of `slot_names` that a variable has: all, unless its rule is another.
+
+        Args:
+            variable: The variable.
+        """
+        del variable
+        return self.slot_names
+
+    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
+        """Return the shape of a slot and the number that it is full of before the first step.
+
+        None in the place of the number: it begins as the variable itself.
+
+        Args:
+            name: One of the names of what is kept for the variable.
+            shape: The shape of the variable that it is kept for.
+        """
+        del name
+        return shape, 0.0
+
+    def update(
+        self,
+        gradient: Tensor,
+        value: Tensor,
+        slots: tuple[Tensor, ...],
+        learning_rate: Tensor,
+        step: Tensor,
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the new value of a variable and of its slots; it changes nothing.
+
+        Args:
+            gradient: The gradient, of the variable's shape and dtype.
+            value: The variable's value.
+            slots: The values of `slot_names`; behind them those of `shared_names`, as `advance`
+                returned them, scalars of the variable's dtype.
+            learning_rate: A scalar of the variable's dtype.
+            step: The number of this step, from 1, a scalar of the variable's dtype.
+        """
+        raise NotImplementedError(
+            f"The optimizer {type(self).__name__} has no `update`. Define `update(self, gradient, "
+            "value, slots, learning_rate, step)` that returns the new value and the new slots, or "
+            "`update_step(self, gradient, variable, learning_rate)` that assigns them."
+        )
+
+    def advance(self, shared: tuple[Tensor, ...], step: Tensor) -> tuple[Tensor, ...]:
+        """Return what the numbers of `shared_names` become in a step: once for all variables.
+
+        Args:
+            shared: The numbers before the step, scalars.
+            step: The number of this step, from 1, a scalar of their dtype.
+        """
+        del step
+        return shared
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Any) -> None:
+        """Update one variable: assign it and what is kept for it their new values.
+
+        A subclass defines it, or `update`; one of an optimizer there is may call it. It is run in
+        each step, or once where a step is recorded, for every variable that has a gradient. In it a
+        variable has its value on the replica that is updated.
+
+        Args:
+            gradient: The gradient of the global batch, of the variable's shape and dtype.
+            variable: The variable.
+            learning_rate: A scalar.
+        """
+        self.rule.update_in_place(gradient, variable, learning_rate)
+
+    def assign(self, variable: Variable, value: Any) -> None:
+        """Give a variable a value, in `update_step`.
+
+        Args:
+            variable: A variable that is trained, or one of the optimizer's.
+            value: The value, in any dtype.
+        """
+        variable.assign(ops.cast(value, variable.dtype))
+
+    def assign_add(self, variable: Variable, value: Any) -> None:
+        """Add a value to a variable, in `update_step`.
+
+        Args:
+            variable: A variable that is trained, or one of the optimizer's.
+            value: The value, in any dtype.
+        """
+        variable.assign_add(ops.cast(value, variable.dtype))
+
+    def assign_sub(self, variable: Variable, value: Any) -> None:
+        """Take a value from a variable, in `update_step`.
+
+        Args:
+            variable: A variable that is trained, or one of the optimizer's.
+            value: The value, in any dtype.
+        """
+        variable.assign_sub(ops.cast(value, variable.dtype))
+
+    def _get_variable_index(self, variable: Variable) -> int:
+        """Return the place of a variable among those that `build` was given, as Keras calls it."""
+        for i, trained in enumerate(self._trainable_variables):
+            if variable is trained or any(variable is copy for copy in copies_of(trained)):
+                return i
+        raise KeyError(unknown(variable))
+
+    # ------------------------------------------------------------------ its parts
+
+    @property
+    def slots(self) -> Slots:
+        """What it keeps for each variable."""
+        return Slots(self)
+
+    @property
+    def rule(self) -> Rule:
+        """How it computes a step: by `update`, or by `update_step` where a subclass defines it."""
+        by_variable = type(self).update_step is not Optimizer.update_step
+        return RuleByVariable(self) if by_variable else Rule(self)
+
+    @property
+    def within(self) -> tuple["Optimizer", ...]:
+        """This optimizer, and those that it is around."""
+        return (self,)
+
+    @property
+    def _slot_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Names of slots that lie together for each variable, before the next group's for all."""
+        return (self.slot_names,)
+
+    def _weight_decay_for(self, variable: Variable) -> float | None:
+        """Return the weight decay of a variable that is not excluded from it."""
+        del variable
+        return self.weight_decay
+
+    def prepare(
+        self,
+        variables: Sequence[Variable],
+        gradients: Any,
+        among: Sequence[Variable] | None = None,
+    ) -> Update:
+        """Return one step's new values, on every replica, from gradients that are reduced.
+
+        Args:
+            variables: The variables to update.
+            gradients: For each the gradient, equal on all replicas: per-replica or plain, in a
+                list; or as `Strategy.sum_gradients` returns them.
+            among: All variables that are trained, where not each has a gradient.
+
+        Raises:
+            ValueError: A gradient has another shape or dtype than its variable, or that was made in
+                another strategy's scope than this optimizer.
+            ResourceExhaustedError: A device has no room for the new values.
+        """
+        return self.rule.prepare(variables, gradients, among)
+
+    # ------------------------------------------------------------------ settings
 
     @property
     def learning_rate(self) -> Any:
@@ -162,7 +363,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         """
         if isinstance(self._learning_rate, Variable):
             return self._learning_rate
-        return self._scheduled(self._learning_rate, self._iterations)
+        return scheduled(self._learning_rate, self._iterations)
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
@@ -178,17 +379,6 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             )
         self._learning_rate.assign(check_number("learning_rate", value))
 
-    def _scheduled(self, schedule: Callable[..., Any], steps: Any) -> Tensor:
-        """Return what a schedule or a function says, after so many steps."""
-        rate = schedule(steps) if isinstance(schedule, LearningRateSchedule) else schedule()
-        return ops.cast(ops.convert_to_tensor(rate), ops.floatx())
-
-    def _rate(self, replica: int, taken: Tensor) -> Tensor:
-        if isinstance(self._learning_rate, Variable):
-            rate: Tensor = copy_of(self._learning_rate, replica).read_value()
-            return rate
-        return self._scheduled(self._learning_rate, taken - 1)
-
     @property
     def iterations(self) -> Any:
         """The number of changes of the variables: an int64 variable.
@@ -198,25 +388,6 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         if self.gradient_accumulation_steps:
             return self._iterations.read_value() // self.gradient_accumulation_steps
         return self._iterations
-
-    @property
-    def variables(self) -> list[Variable]:
-        """The step count, the learning rate if it is a number, slots, and shared numbers.
-
-        In Keras' order: of the slots first moving averages and sums of gradients, those of all
-        variables one after the other.
-        """
-        return [*self._own_variables, *self._ordered_slots(), *self._shared]
-
-    @property
-    def _own_variables(self) -> list[Variable]:
-        rate = [self._learning_rate] if isinstance(self._learning_rate, Variable) else []
-        return [self._iterations, *rate]
-
-    @property
-    def within(self) -> tuple["Optimizer", ...]:
-        """This optimizer, and those that it is around."""
-        return (self,)
 
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
@@ -235,7 +406,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             >>> kernel, bias = mr.Variable(1.0, name="kernel"), mr.Variable(1.0, name="bias")
             >>> optimizer = mr.optim.SGD(1.0, weight_decay=0.5)
             >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
-            >>> _ = optimizer.apply_gradients([(mr.constant(0.0), each) for each in (kernel, bias)])
+            >>> _ = optimizer.apply_gradients([(mr.constant(0.0), v) for v in (kernel, bias)])
             >>> float(kernel), float(bias)
             (0.5, 1.0)
         """
@@ -247,17 +418,275 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         self._undecayed = list(var_list or ())
         self._undecayed_names = "|".join(sorted(set(var_names or ()))) or None
 
-    def _decay(self, variable: Variable) -> float:
-        if not self.weight_decay or self._is_excluded(variable):
-            return 0.0
-        return self.weight_decay
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make an optimizer like it, by name, as plain values.
 
-    def _is_excluded(self, variable: Variable) -> bool:
-        """Return whether `exclude_from_weight_decay` was told of a variable."""
-        if any(variable is each for each in self._undecayed):
-            return True
-        names = self._undecayed_names
-        return names is not None and re.search(names, variable.name) is not None
+        A subclass adds its own to those of `super().get_config()`.
+
+        Raises:
+            ValueError: The learning rate is a lambda.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.optim.SGD(0.5, momentum=0.25).get_config()["momentum"]
+            0.25
+        """
+        from mirrored.serialization.writing import serialize_keras_object  # Few programs need it.
+
+        rate: Any = self._learning_rate
+        if isinstance(rate, Variable):
+            rate = float(rate.numpy())
+        settings = {name: serialize_keras_object(getattr(self, name)) for name in _SHARED}
+        return {
+            "name": self.name,
+            "learning_rate": serialize_keras_object(rate),
+            **settings,
+            **arguments_of(self, without=("name", "learning_rate", *_SHARED)),
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return an optimizer that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+            custom_objects: Classes and functions that it may name, by these names.
+
+        Raises:
+            TypeError: The class does not take these arguments.
+
+        Example:
+            >>> import mirrored as mr
+            >>> config = mr.optim.SGD(0.5).get_config()
+            >>> float(mr.optim.SGD.from_config(config).learning_rate)
+            0.5
+        """
+        return cls(**read_config(config, cls._configured, custom_objects))
+
+    # ------------------------------------------------------------------ variables
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The step count, the learning rate if it is a number, slots, and shared numbers.
+
+        In Keras' order: of the slots first moving averages and sums of gradients, those of all
+        variables one after the other.
+        """
+        rate = [self._learning_rate] if isinstance(self._learning_rate, Variable) else []
+        return [self._iterations, *rate, *self.slots.ordered(), *self._shared]
+
+    @property
+    def built(self) -> bool:
+        """Whether it has been told of variables, by `build` or by a first step."""
+        return bool(self._slots)
+
+    def build(self, variables: Iterable[Variable]) -> None:
+        """Make what is kept for `variables`, equal on every replica, where there is none yet.
+
+        A subclass that defines `update_step` calls it in a `build` of its own, and then makes its
+        variables with `add_variable_from_reference`; it is called once, before the first step.
+
+        Args:
+            variables: The variables that are to be trained.
+
+        Raises:
+            ValueError: A variable was made in another strategy's scope than this optimizer.
+        """
+        self.slots.build(list(variables))
+
+    def add_variable(
+        self,
+        shape: Any,
+        initializer: Initializer = "zeros",
+        dtype: Any = None,
+        aggregation: str | None = "none",
+        layout: Any = None,
+        name: str | None = None,
+    ) -> Variable:
+        """Make a variable of the optimizer, equal on every replica.
+
+        Args:
+            shape: Its shape.
+            initializer: "zeros", "ones" or what is called with a shape and a dtype, as Keras'
+                initializers are.
+            dtype: Its dtype; None: floatx.
+            aggregation: Accepted for compatibility: what `update_step` assigns is equal on all
+                replicas.
+            layout: None.
+            name: Its name.
+
+        Raises:
+            ValueError: There is no such initializer, or a layout.
+        """
+        del aggregation
+        variable = _new_variable(self, shape, initializer, dtype, layout, name or "variable")
+        self._added.append((None, name or "variable", variable))
+        return variable
+
+    def add_variable_from_reference(
+        self,
+        reference_variable: Variable,
+        name: str | None = None,
+        initializer: Initializer = "zeros",
+    ) -> Variable:
+        """Make a variable of the optimizer, of the shape and dtype of one that it trains.
+
+        Args:
+            reference_variable: That variable.
+            name: What it is called behind that one's name; None: "var".
+            initializer: As for `add_variable`.
+
+        Raises:
+            ValueError: There is no such initializer.
+        """
+        name = name or "var"
+        plain = reference_variable.name.removesuffix(":0").replace("/", "_")
+        with devices.device(reference_variable.device):
+            variable = _new_variable(
+                self,
+                reference_variable.shape,
+                initializer,
+                reference_variable.dtype,
+                None,
+                f"{plain}_{name}",
+            )
+        self._added.append((reference_variable, name, variable))
+        return variable
+
+    def add_optimizer_variables(
+        self,
+        trainable_variables: Iterable[Variable],
+        name: str | Sequence[str],
+        initializer: Initializer | Sequence[Initializer] = "zeros",
+    ) -> Any:
+        """Make variables of the optimizer for each of those that it trains.
+
+        Args:
+            trainable_variables: These.
+            name: A name, as for `add_variable_from_reference`; or several.
+            initializer: One for all names, or one for each.
+
+        Returns:
+            A list of variables; for several names a tuple of lists.
+
+        Raises:
+            ValueError: There are not as many initializers as names.
+        """
+        names = [name] if isinstance(name, str) else list(name)
+        is_single = isinstance(initializer, str) or callable(initializer)
+        starts: list[Any] = [initializer] * len(names) if is_single else list(initializer)  # type: ignore[arg-type]
+        if len(names) != len(starts):
+            raise ValueError(
+                "The number of provided names must match the number of provided initializers. "
+                f"Received name='{name}', initializer='{initializer}'"
+            )
+        rows = [
+            [
+                self.add_variable_from_reference(variable, *pair)
+                for pair in zip(names, starts, strict=True)
+            ]
+            for variable in trainable_variables
+        ]
+        columns = tuple([row[i] for row in rows] for i in range(len(names)))
+        return columns[0] if isinstance(name, str) else columns
+
+    def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
+        """Set variables to their averages, where there are some: `fit` does so at its end.
+
+        Args:
+            var_list: The variables; those that were never updated stay as they are.
+        """
+        averages = {id(variable): average for variable, average in self.slots.averages()}
+        for variable in var_list:
+            if id(variable) in averages:
+                variable.assign(averages[id(variable)])
+
+    def set_weights(self, weights: Iterable[Any]) -> None:
+        """Give `variables` values, one after the other; all of them or none.
+
+        Args:
+            weights: Arrays or tensors of their shapes. What is behind the last one stays as it is.
+
+        Raises:
+            ValueError: The optimizer was not told of variables yet, or a shape is another one.
+
+        Example:
+            >>> import mirrored as mr
+            >>> optimizer = mr.optim.SGD(0.5, momentum=0.9)
+            >>> optimizer.build([mr.Variable([1.0, 2.0])])
+            >>> optimizer.set_weights([3, 0.25, [1.0, 1.0]])
+            >>> int(optimizer.iterations), float(optimizer.learning_rate)
+            (3, 0.25)
+        """
+        if not self.built:
+            raise ValueError(
+                "You are calling `set_weights()` on an optimizer that has not yet been built. "
+                "Please call `optimizer.build(trainable_variables)` to create the optimizer "
+                "weights before calling `set_weights()`."
+            )
+        pairs = [
+            (variable, np.asarray(weight))
+            for variable, weight in zip(self.variables, weights, strict=False)
+        ]
+        for variable, value in pairs:
+            if variable.shape != value.shape:
+                raise ValueError(
+                    f"Optimizer variable {variable.name} has shape {variable.shape} not compatible "
+                    f"with provided weight shape {value.shape}."
+                )
+        for variable, value in pairs:
+            variable.assign(value.astype(variable.dtype))
+
+    def save_own_variables(self, store: Any) -> None:
+        """Put `variables` into a store, under "0", "1" and so on, as Keras' files have them.
+
+        Args:
+            store: Where they go, as a dict.
+        """
+        for number, variable in enumerate(self.variables):
+            store[str(number)] = variable
+
+    def load_own_variables(self, store: Any) -> None:
+        """Set `variables` to what `save_own_variables` put into a store.
+
+        Where it has more or fewer, as of an optimizer that has taken no step yet, a warning says so
+        and nothing is set.
+
+        Args:
+            store: What the file has of this optimizer, as a dict of arrays.
+
+        Raises:
+            ValueError: One is of another shape. None was set.
+        """
+        from mirrored.variables.together import assign_together  # Few programs read such files.
+
+        own = self.variables
+        if len(store.keys()) != len(own):
+            warn_caller(skipped(self, len(own), len(store.keys())))
+            return
+        assign_together(
+            (variable, np.asarray(store[str(number)]).astype(variable.dtype, copy=False))
+            for number, variable in enumerate(own)
+        )
+
+    def stateless_apply(
+        self, optimizer_variables: Any, grads: Any, trainable_variables: Any
+    ) -> NoReturn:
+        """Refuse, as Keras does on TensorFlow.
+
+        Args:
+            optimizer_variables: Values.
+            grads: Gradients.
+            trainable_variables: Values.
+        """
+        raise ValueError(
+            "stateless_apply is not supported here, nor with Keras on TensorFlow: a step writes "
+            "the variables of all replicas. Call `apply(grads, trainable_variables)`."
+        )
+
+    # ------------------------------------------------------------------ a step
 
     def scale_loss(self, loss: Any) -> Any:
         """Return a loss times `loss_scale_factor`, inside the tape; `apply_gradients` undoes it.
@@ -275,7 +704,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         """
         if self.loss_scale_factor is None:
             return list(gradients)
-        return [each if each is None else each / self.loss_scale_factor for each in gradients]
+        return [g if g is None else g / self.loss_scale_factor for g in gradients]
 
     @shortened
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
@@ -313,8 +742,8 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         batch = global_batch()
         if batch is not None:
             pairs = _as_in_first(pairs, batch, context.replica_id_in_sync_group)
-        kept = self._with_gradients(pairs)
-        variables, among = ([variable for _, variable in each] for each in (kept, pairs))
+        kept = _with_gradients(pairs, self._warned)
+        variables, among = ([variable for _, variable in row] for row in (kept, pairs))
         with only():
             gradients = [_in_dtype_of(variable, gradient) for gradient, variable in kept]
             gradients = self.unscaled(gradients)
@@ -322,6 +751,11 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             gradients = _by_examples(gradients, batch, context.replica_id_in_sync_group)
         context.merge_call(self._sum_and_apply, (variables, gradients, among))
         return self._iterations
+
+    def _sum_and_apply(
+        self, strategy: Strategy, variables: Any, gradients: Any, among: Any
+    ) -> None:
+        self.prepare(variables, strategy.sum_gradients(variables, gradients), among).commit()
 
     @shortened
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
@@ -344,8 +778,8 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         gradients = list(grads)
         if not gradients:
             return
-        slots = self.slots()
-        known = [each for each in self._trainable_variables if id(each) in slots]
+        slots = self.slots.snapshot()
+        known = [v for v in self._trainable_variables if id(v) in slots]
         variables = known if trainable_variables is None else list(trainable_variables)
         if not variables:
             raise ValueError(
@@ -405,30 +839,47 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         gradients = recording.gradient(loss, variables, output_gradients=seed)
         return self.apply_gradients(zip(gradients, variables, strict=True))
 
-    def _with_gradients(self, pairs: list[tuple[Any, Variable]]) -> list[tuple[Any, Variable]]:
-        kept = [pair for pair in pairs if pair[0] is not None]
-        if not kept:
-            raise ValueError(
-                "No gradients provided for any variable. Received: variables "
-                f"{[variable.name for _, variable in pairs]}. Compute the loss from them, inside "
-                "the tape."
-            )
-        missing = {variable.name for gradient, variable in pairs if gradient is None}
-        if missing - self._warned:  # Once, not in every replica of every step.
-            self._warned |= missing
-            logger.warning(
-                "Gradients do not exist for variables %s; they stay as they are.", sorted(missing)
-            )
-        return kept
 
-    def _sum_and_apply(
-        self,
-        strategy: Strategy,
-        variables: list[Variable],
-        gradients: list[Any],
-        among: list[Variable],
-    ) -> None:
-        self.prepare(variables, strategy.sum_gradients(variables, gradients), among).commit()
+def _new_variable(
+    optimizer: Optimizer, shape: Any, initializer: Initializer, dtype: Any, layout: Any, name: str
+) -> Variable:
+    if layout is not None:
+        raise ValueError(f"Variables have no layout here. Received: layout={layout!r}")
+    kind = ops.as_dtype(dtype or ops.floatx())
+    known: dict[Any, Any] = {"zeros": ops.zeros, "ones": ops.ones}
+    start = known.get(initializer, initializer) if isinstance(initializer, str) else initializer
+    if not callable(start):
+        raise ValueError(
+            '`initializer` is "zeros", "ones" or an initializer. Received: '
+            f"initializer={initializer!r}. Pass `keras.initializers.get(...)` of it."
+        )
+    with recorded_by(None), only(), ruled_by(None), optimizer._strategy.scope():
+        return Variable(
+            lambda: start(tuple(shape), dtype=kind),
+            trainable=False,
+            name=f"{optimizer.name}/{name}",
+            aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
+        )
+
+
+def _with_gradients(
+    pairs: list[tuple[Any, Variable]], warned: set[str]
+) -> list[tuple[Any, Variable]]:
+    """Return the pairs that have a gradient; a variable without one is warned of once."""
+    kept = [pair for pair in pairs if pair[0] is not None]
+    if not kept:
+        raise ValueError(
+            "No gradients provided for any variable. Received: variables "
+            f"{[variable.name for _, variable in pairs]}. Compute the loss from them, inside "
+            "the tape."
+        )
+    missing = {variable.name for gradient, variable in pairs if gradient is None}
+    if missing - warned:  # Once, not in every replica of every step.
+        warned |= missing
+        logger.warning(
+            "Gradients do not exist for variables %s; they stay as they are.", sorted(missing)
+        )
+    return kept
 
 
 def _in_dtype_of(variable: Variable, gradient: Any) -> Any:
@@ -458,8 +909,8 @@ def _by_examples(gradients: list[Any], batch: GlobalBatch, replica: int) -> list
         return gradients
     with only():  # The sum is that of the optimizer, and nothing to be differentiated.
         if batch.is_empty(replica):
-            return [ops.zeros(each.shape, each.dtype) for each in gradients]
-        return [each * weight for each, weight in zip(gradients, weights, strict=True)]
+            return [ops.zeros(g.shape, g.dtype) for g in gradients]
+        return [g * weight for g, weight in zip(gradients, weights, strict=True)]
 
 
 def _check_variables(variables: Sequence[Any]) -> None:
@@ -476,3 +927,43 @@ def _check_variables(variables: Sequence[Any]) -> None:
                 f"{variable.name}. Add them up first."
             )
         seen.add(id(variable))
+
+
+def skipped(optimizer: Optimizer, own: int, stored: int) -> str:
+    """Return what is said where a file has more or fewer variables than an optimizer.
+
+    Args:
+        optimizer: The optimizer.
+        own: How many it has.
+        stored: How many the file has.
+    """
+    unbuilt = (
+        " This is likely because the optimizer has not been called/built yet."
+        if not optimizer.built
+        else ""
+    )
+    return (
+        f"Skipping variable loading for optimizer '{optimizer.name}', because it has {own} "
+        f"variables whereas the saved optimizer has {stored} variables.{unbuilt}"
+    )
+
+
+def read_config(
+    config: Mapping[str, Any], names: tuple[str, ...], custom_objects: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the arguments of a configuration, with what some of them describe.
+
+    Args:
+        config: The configuration.
+        names: Those that may be configurations themselves.
+        custom_objects: Classes and functions that these may name.
+    """
+    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+
+    arguments = dict(config)
+    for name in names:
+        if isinstance(arguments.get(name), dict):
+            arguments[name] = deserialize_keras_object(
+                arguments[name], custom_objects=custom_objects
+            )
+    return arguments

@@ -1,119 +1,203 @@
-"""What an optimizer keeps beside each variable: its slots.
+"""What an optimizer keeps for each variable: the slots of its rule, and more.
 
 They are mirrored as the variable is, and all of a step's are made or none.
 """
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
-from mirrored import _overrides, devices, ops
-from mirrored._naming import snake_case, unique_name
-from mirrored.distribute import get_strategy
+from mirrored import _nest, devices, ops
 from mirrored.ops import Tensor
+from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.spec import Shape
+from mirrored.optim.transforms import Accumulation, MovingAverage
 from mirrored.program.variable_creation import ruled_by
 from mirrored.variables import Variable
 
-Slots = dict[int, tuple[Variable, tuple[Variable, ...]]]
+Kept = dict[int, tuple[Variable, tuple[Variable, ...]]]
 
 SAME_SCOPE = "Create the model and its optimizer inside the same `with strategy.scope():`."
+_HOLDERS = (Variable, list, tuple, dict)
 
 
-class SlotOwner(_overrides.Subclassable):
-    """Keeps slots by variable; `Optimizer` says what for."""
+class Slots:
+    """The slots of an optimizer: their names and shapes, how they are made, kept and taken back.
 
-    def __init__(self, name: str | None) -> None:
-        """Have none yet; they belong to the strategy that is in force now."""
-        self.name = name or unique_name(snake_case(type(self).__name__))
-        self._strategy = get_strategy()
-        self._slots: Slots = {}
+    Behind the slots of the rule a variable has those of moving averages and of accumulation, and
+    then the variables that a subclass added for it.
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_slots": list(self._slots.values())}
+    Args:
+        optimizer: The optimizer, in whose attributes they are.
+    """
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        # Slots are known by their variables' identities, which are others now.
-        self._slots = {id(variable): (variable, slots) for variable, slots in state["_slots"]}
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
+        self.accumulation = Accumulation(optimizer.gradient_accumulation_steps)
+        self.transforms: list[MovingAverage | Accumulation] = []
+        if optimizer.use_ema:
+            self.transforms.append(
+                MovingAverage(optimizer.ema_momentum, optimizer.ema_overwrite_frequency)
+            )
+        if optimizer.gradient_accumulation_steps:
+            self.transforms.append(self.accumulation)
+
+    # ------------------------------------------------------------------ names and shapes
+
+    def names(self, variable: Variable) -> tuple[str, ...]:
+        """Return the names of all that is kept for a variable."""
+        return (*self._own_names(variable), *self._added(variable))
+
+    def shape(self, variable: Variable, name: str) -> Shape:
+        """Return the shape of what is kept for a variable under one of its `names`."""
+        added = self._added(variable)
+        if name in added:
+            return added[name].shape
+        shape: Shape = self._optimizer.slot_start(name, variable.shape)[0]
+        return shape
+
+    def _own_names(self, variable: Variable) -> tuple[str, ...]:
+        rules = self._optimizer.slot_names_for(variable)
+        return (*rules, *(transform.slot for transform in self.transforms))
+
+    def _added(self, variable: Variable) -> dict[str, Variable]:
+        """Return what a subclass added for a variable, by names that differ."""
+        added: dict[str, Variable] = {}
+        for reference, name, slot in self._optimizer._added:
+            if reference is not variable:
+                continue
+            key, number = name, 0
+            while key in added:
+                number += 1
+                key = f"{name}_{number}"
+            added[key] = slot
+        return added
+
+    # ------------------------------------------------------------------ what there is
+
+    def snapshot(self) -> Kept:
+        """Return each variable that has slots, with them, by the variable's identity."""
+        kept: Kept = self._optimizer._slots
+        return {
+            key: (variable, (*slots, *self._added(variable).values()))
+            for key, (variable, slots) in kept.items()
+        }
+
+    def restore(self, kept: Kept) -> None:
+        """Have the slots that `snapshot` returned before, and no others.
+
+        What a subclass's own `build` made is removed where nothing of it was there before.
+        """
+        if self._optimizer._unbuilt is None:
+            self._optimizer._slots = dict(kept)
+        elif not kept:
+            reset(self._optimizer, self._optimizer._unbuilt)
+
+    def of(self, variable: Variable) -> tuple[Variable, ...]:
+        """Return the slots of a variable, without what a subclass added."""
+        slots: tuple[Variable, ...] = self._optimizer._slots[id(variable)][1]
+        return slots
+
+    def of_rule(self, variable: Variable) -> tuple[Variable, ...]:
+        """Return the slots that the rule has for a variable."""
+        return self.of(variable)[: len(self._optimizer.slot_names_for(variable))]
+
+    def of_transforms(self, variable: Variable) -> tuple[Variable, ...]:
+        """Return the slots that lie behind the rule's: an average, a sum of gradients."""
+        return self.of(variable)[len(self._optimizer.slot_names_for(variable)) :]
 
     @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The names of the values that are kept for each variable beside it."""
-        return ()
+    def keeps_averages(self) -> bool:
+        """Whether `averages` has some, once there was a step."""
+        return bool(self._optimizer.use_ema)
 
-    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
-        """Return the shape of a slot and the number that it is full of before the first step.
+    def averages(self) -> list[tuple[Variable, Variable]]:
+        """Return each variable that was updated, with its average; none without `use_ema`.
 
-        None in the place of the number: it begins as the variable itself.
-
-        Args:
-            name: One of the variable's `kept_names`.
-            shape: The shape of the variable that it is kept for.
+        Example:
+            >>> import mirrored as mr
+            >>> v = mr.Variable(1.0)
+            >>> optimizer = mr.optim.SGD(1.0, use_ema=True, ema_momentum=0.5)
+            >>> for _ in range(2):
+            ...     _ = optimizer.apply_gradients([(mr.constant(1.0), v)])
+            >>> [(float(w), float(average)) for w, average in optimizer.slots.averages()]
+            [(-1.0, -0.5)]
         """
-        del name
-        return shape, 0.0
+        if not self._optimizer.use_ema:
+            return []
+        kept: Kept = self._optimizer._slots
+        return [(variable, slots[-len(self.transforms)]) for variable, slots in kept.values()]
 
-    def slot_names_for(self, variable: Variable) -> tuple[str, ...]:
-        """Return those of `slot_names` that a variable has: all, unless its rule is another.
+    def ordered(self) -> list[Variable]:
+        """Return all that is kept in Keras' order: transforms' slots come before the rule's.
 
-        Args:
-            variable: The variable.
+        What a subclass made before `build` is at the beginning, and the rest of it at the end.
         """
-        del variable
-        return self.slot_names
+        kept: Kept = self._optimizer._slots
+        named = [
+            dict(zip(self._own_names(variable), slots, strict=True))
+            for variable, slots in kept.values()
+        ]
+        beside = [(transform.slot,) for transform in self.transforms]
+        groups = (*beside, *self._optimizer._slot_groups)
+        slots = [row[name] for group in groups for row in named for name in group if name in row]
+        if not (self._optimizer._added or self._optimizer.rule.by_variable):
+            return slots
+        early = self._optimizer._early
+        known = set(map(id, early))
+        return [*early, *slots, *[v for v in self.of_subclass() if id(v) not in known]]
 
-    @property
-    def beside_names(self) -> tuple[str, ...]:
-        """The names of what is kept for each variable behind the slots of the rule."""
-        return ()
+    def of_subclass(self) -> list[Variable]:
+        """Return the variables that a subclass added, and those that its attributes hold."""
+        optimizer = self._optimizer
+        added = [variable for _, _, variable in optimizer._added]
+        known = set(map(id, (*added, *optimizer._trainable_variables, *optimizer._undecayed)))
+        held = {
+            id(value): value
+            for name, attribute in vars(optimizer).items()
+            if name not in optimizer._base_attributes and isinstance(attribute, _HOLDERS)
+            for value in _nest.flatten(attribute)
+            if isinstance(value, Variable) and id(value) not in known and not value.trainable
+        }
+        return [*added, *held.values()]
 
-    def kept_names(self, variable: Variable) -> tuple[str, ...]:
-        """Return the names of all that is kept for a variable, whoever asks for it.
+    # ------------------------------------------------------------------ how they are made
 
-        Args:
-            variable: The variable.
-        """
-        return self._names(variable)
-
-    def _names(self, variable: Variable) -> tuple[str, ...]:
-        return (*self.slot_names_for(variable), *self.beside_names)
-
-    def kept_shape(self, variable: Variable, name: str) -> Shape:
-        """Return the shape of what is kept for a variable.
-
-        Args:
-            variable: The variable.
-            name: One of its `kept_names`.
-        """
-        return self.slot_start(name, variable.shape)[0]
-
-    def build(self, variables: Iterable[Variable]) -> None:
-        """Make the slots of `variables`, equal on every replica, where they have none yet.
-
-        Raises:
-            ValueError: A variable was made in another strategy's scope than this optimizer, or
-                `slot_names` has names that its slots were made without.
-        """
-        given = list(variables)
-        for variable in given:
-            names = self._names(variable)
-            if len(self._slots.get(id(variable), (variable, names))[1]) < len(names):
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Make the slots of variables, equal on every replica, where they have none yet."""
+        optimizer = self._optimizer
+        if not optimizer._trainable_variables:
+            optimizer._early = self.of_subclass()
+        for variable in variables:
+            names = self._own_names(variable)
+            if len(optimizer._slots.get(id(variable), (variable, names))[1]) < len(names):
                 raise ValueError(
-                    f"The optimizer {self.name} has slots for {variable.name} that were made "
+                    f"The optimizer {optimizer.name} has slots for {variable.name} that were made "
                     f"before its settings asked for {names}. Make a new optimizer, with these "
                     "settings from the start."
                 )
-        new = [each for each in given if id(each) not in self._slots]
+        new = [variable for variable in variables if id(variable) not in optimizer._slots]
         for variable in new:
-            if not self._strategy.owns(variable):
+            if not optimizer._strategy.owns(variable):
                 raise ValueError(
                     f"Variable ({variable.name}) was not created in the distribution strategy "
-                    f"scope of ({self._strategy}), which is that of the optimizer {self.name}. "
-                    f"{SAME_SCOPE}"
+                    f"scope of ({optimizer._strategy}), which is that of the optimizer "
+                    f"{optimizer.name}. {SAME_SCOPE}"
                 )
-        made = [(v, tuple(self._slot(v, name) for name in self._names(v))) for v in new]
+        rows = [(v, tuple([self._slot(v, name) for name in self._own_names(v)])) for v in new]
         # All of them or none: the device may have no room for the last one.
-        self._slots.update({id(variable): (variable, slots) for variable, slots in made})
+        optimizer._slots.update({id(variable): (variable, slots) for variable, slots in rows})
+        self._remember(variables)
+
+    def _remember(self, variables: Sequence[Variable]) -> None:
+        """Remember the order of variables that are trained."""
+        known = set(map(id, self._optimizer._trainable_variables))
+        self._optimizer._trainable_variables += [v for v in variables if id(v) not in known]
+
+    @property
+    def builds_once(self) -> bool:
+        """Whether `build` is a subclass's, and still has to be called with all variables."""
+        return bool(self._optimizer.rule.by_variable and not self._optimizer.built)
 
     def build_for(self, variables: Sequence[Variable], among: Sequence[Variable]) -> None:
         """Make the slots for a step.
@@ -122,60 +206,41 @@ class SlotOwner(_overrides.Subclassable):
             variables: The variables that it updates.
             among: Those that are trained, of which some may have no gradient.
         """
-        del among
-        self.build(variables)
+        optimizer = self._optimizer
+        if not optimizer.rule.by_variable:
+            optimizer.build(variables)
+            return
+        if not optimizer.built:  # It may compute what no step is to compute again.
+            with recorded_by(None), only(), ruled_by(None), optimizer._strategy.scope():
+                optimizer.build(list(among))
+        for variable in variables:
+            if id(variable) not in optimizer._slots:
+                raise ValueError(unknown(variable))
 
     def build_from_values(self, variables: Sequence[Variable]) -> None:
         """Make the slots that begin as their variables, which layers may write in the step.
 
+        Those of `update_step` come with its step.
+
         Args:
             variables: The variables that are trained.
         """
-        new = [each for each in variables if id(each) not in self._slots]
-        begun = [each for each in new if self._begins_as(each)]
-        if begun:
-            self.build(begun)
+        new = [v for v in variables if id(v) not in self._optimizer._slots and self._begins_as(v)]
+        if new and not self._optimizer.rule.by_variable:
+            self._optimizer.build(new)
 
     def _begins_as(self, variable: Variable) -> bool:
-        starts = (self._start_of(name, variable.shape) for name in self._names(variable))
-        return any(number is None for _, number in starts)
+        return any(self._start(variable, name)[1] is None for name in self._own_names(variable))
 
-    @property
-    def built(self) -> bool:
-        """Whether it has been told of variables, by `build` or by a first step."""
-        return bool(self._slots)
-
-    def slots(self) -> Slots:
-        """Return each variable that has slots, with them, by the variable's identity."""
-        return dict(self._slots)
-
-    def restore_slots(self, slots: Slots) -> None:
-        """Have the slots that `slots` returned before, and no others."""
-        self._slots = dict(slots)
-
-    def _slots_of(self, variable: Variable) -> tuple[Variable, ...]:
-        return self._slots[id(variable)][1]
-
-    @property
-    def _slot_groups(self) -> tuple[tuple[str, ...], ...]:
-        """Names of slots that lie together for each variable, before the next group's for all."""
-        return (self.slot_names,)
-
-    def _ordered_slots(self) -> list[Variable]:
-        """Return all slots in Keras' order: what is kept beside the rule's comes before these."""
-        named = [
-            dict(zip(self._names(variable), slots, strict=True))
-            for variable, slots in self._slots.values()
-        ]
-        groups = (*[(name,) for name in self.beside_names], *self._slot_groups)
-        return [each[name] for group in groups for each in named for name in group if name in each]
-
-    def _start_of(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
-        """Return what `slot_start` does, of what is kept beside the rule's slots too."""
-        return self.slot_start(name, shape)
+    def _start(self, variable: Variable, name: str) -> tuple[Shape, float | None]:
+        """Return a slot's shape and the number that it is full of; None: it is the variable's."""
+        if self.keeps_averages and name == MovingAverage.slot:
+            return variable.shape, None  # That of a variable that no step changes is its value.
+        start: tuple[Shape, float | None] = self._optimizer.slot_start(name, variable.shape)
+        return start
 
     def _slot(self, variable: Variable, name: str) -> Variable:
-        shape, number = self._start_of(name, variable.shape)
+        shape, number = self._start(variable, name)
 
         def start() -> Tensor:
             if number is None:
@@ -184,9 +249,44 @@ class SlotOwner(_overrides.Subclassable):
                 return ops.zeros(shape, variable.dtype)
             return ops.fill(shape, ops.constant(number, variable.dtype))
 
+        owner = self._optimizer
         plain = variable.name.removesuffix(":0").replace("/", "_")
         # It is kept with its variable: what makes slots may be recorded again.
-        with ruled_by(None), self._strategy.scope(), devices.device(variable.device):
-            slot = Variable(start, trainable=False, name=f"{self.name}/{plain}_{name}")
-        slot._traits.path = f"{self.name}/{variable.path.replace('/', '_')}_{name}"
+        with ruled_by(None), owner._strategy.scope(), devices.device(variable.device):
+            slot = Variable(start, trainable=False, name=f"{owner.name}/{plain}_{name}")
+        slot._traits.path = f"{owner.name}/{variable.path.replace('/', '_')}_{name}"
         return slot
+
+
+def build_once(build: Any) -> Any:
+    """Return a `build` that makes nothing where it was called before, and all or nothing."""
+
+    @functools.wraps(build)
+    def run(self: Any, *args: Any, **kwargs: Any) -> None:
+        if self.built:
+            return
+        before = {k: list(v) if type(v) is list else v for k, v in vars(self).items()}
+        before["_slots"] = dict(self._slots)
+        try:
+            build(self, *args, **kwargs)
+        except BaseException:  # The device may have no room for the last of its variables.
+            reset(self, before)
+            raise
+        self._unbuilt = before
+
+    return run
+
+
+def reset(optimizer: Any, before: dict[str, Any]) -> None:
+    """Give an optimizer the attributes that it had before its `build`."""
+    vars(optimizer).clear()
+    vars(optimizer).update(before)
+
+
+def unknown(variable: Variable) -> str:
+    """Return the error for a variable that an optimizer was not built with."""
+    return (
+        f"Unknown variable: {variable!r}. This optimizer can only be called for the variables it "
+        "was originally built with. When working with a new set of variables, you should recreate "
+        "a new optimizer instance."
+    )

@@ -6,12 +6,14 @@ Their own step calls those of the others, and is one step: all of it is written,
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from mirrored import devices
 from mirrored._reprs import made_with
 from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops.spec import Shape
 from mirrored.optim.optimizer import Optimizer
-from mirrored.optim.slots import SAME_SCOPE, Slots
-from mirrored.optim.updates import Target, Values
+from mirrored.optim.slots import SAME_SCOPE, Kept, Slots
+from mirrored.optim.updates import Rule, Target, Values
 from mirrored.variables import Variable
 
 
@@ -45,81 +47,30 @@ class Wrapping(Optimizer):
         """Return the optimizer of a variable."""
         raise NotImplementedError
 
-    def _parts(self, variables: Sequence[Variable]) -> list[tuple[Optimizer, list[int]]]:
-        """Return the optimizers that have some of the variables, with the places of these."""
-        places: dict[int, list[int]] = {}
-        for i, each in enumerate(variables):
-            places.setdefault(id(self._inner_of(each)), []).append(i)
-        return [(each, places[id(each)]) for each in self._inner if id(each) in places]
+    @property
+    def slots(self) -> "InnerSlots":
+        """What the optimizers inside keep for each variable."""
+        return InnerSlots(self)
 
-    # ------------------------------------------------------------------ what the others keep
+    @property
+    def rule(self) -> Rule:
+        """How the optimizers inside compute a step."""
+        return InnerRules(self)
 
     @property
     def within(self) -> tuple[Optimizer, ...]:
         """This optimizer, and those inside."""
-        return (self, *(inner for each in self._inner for inner in each.within))
+        return (self, *(optimizer for inner in self._inner for optimizer in inner.within))
 
     @property
     def variables(self) -> list[Variable]:
         """Its own variables, and those of the optimizers inside, one after the other."""
-        return [*super().variables, *(v for each in self._inner for v in each.variables)]
+        return [*super().variables, *(v for inner in self._inner for v in inner.variables)]
 
     @property
     def built(self) -> bool:
         """Whether it has been told of variables, by `build` or by a first step."""
-        return any(each.built for each in self._inner)
-
-    @property
-    def keeps_averages(self) -> bool:
-        """Whether an optimizer inside keeps moving averages."""
-        return any(each.keeps_averages for each in self._inner)
-
-    def kept_names(self, variable: Variable) -> tuple[str, ...]:
-        """Return the names of all that is kept for a variable; see `Optimizer`."""
-        return self._inner_of(variable).kept_names(variable)
-
-    def kept_shape(self, variable: Variable, name: str) -> Shape:
-        """Return the shape of what is kept for a variable; see `Optimizer`."""
-        return self._inner_of(variable).kept_shape(variable, name)
-
-    def build(self, variables: Iterable[Variable]) -> None:
-        """Make the slots of `variables`, where they have none yet; see `Optimizer`."""
-        given = list(variables)
-        for inner, places in self._parts(given):
-            inner.build([given[i] for i in places])
-        self._know(given)
-
-    def build_for(self, variables: Sequence[Variable], among: Sequence[Variable]) -> None:
-        """Make the slots for a step; see `Optimizer`."""
-        updated = {id(inner): places for inner, places in self._parts(variables)}
-        for inner, places in self._parts(among):
-            own = [variables[i] for i in updated.get(id(inner), ())]
-            inner.build_for(own, [among[i] for i in places])
-        self._know(among)
-
-    def build_from_values(self, variables: Sequence[Variable]) -> None:
-        """Make the slots that begin as their variables; see `Optimizer`."""
-        for inner, places in self._parts(variables):
-            inner.build_from_values([variables[i] for i in places])
-
-    @property
-    def builds_once(self) -> bool:
-        """Whether the `build` of an optimizer inside has to be called with all variables."""
-        return not self._inner or any(each.builds_once for each in self._inner)
-
-    def slots(self) -> Slots:
-        """Return each variable that has slots, with them, by the variable's identity."""
-        return {key: slots for each in self._inner for key, slots in each.slots().items()}
-
-    def restore_slots(self, slots: Slots) -> None:
-        """Have the slots that `slots` returned before, and no others."""
-        for each in self._inner:
-            own = each.slots()
-            each.restore_slots({key: slots[key] for key in own if key in slots})
-
-    def averages(self) -> list[tuple[Variable, Variable]]:
-        """Return each variable that was updated, with its average, where one is kept."""
-        return [pair for each in self._inner for pair in each.averages()]
+        return any(inner.built for inner in self._inner)
 
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
@@ -135,26 +86,108 @@ class Wrapping(Optimizer):
             "`exclude_from_weight_decay` of the optimizer inside."
         )
 
-    # ------------------------------------------------------------------ a step of the others
+
+class InnerSlots(Slots):
+    """The slots of the optimizers inside another one."""
+
+    _optimizer: Wrapping
+
+    def parts(self, variables: Sequence[Variable]) -> list[tuple[Optimizer, list[int]]]:
+        """Return the optimizers that have some of the variables, with the places of these."""
+        places: dict[int, list[int]] = {}
+        for i, variable in enumerate(variables):
+            places.setdefault(id(self._optimizer._inner_of(variable)), []).append(i)
+        return [(inner, places[id(inner)]) for inner in self._all if id(inner) in places]
+
+    @property
+    def _all(self) -> list[Optimizer]:
+        return self._optimizer._inner
+
+    def names(self, variable: Variable) -> tuple[str, ...]:
+        """Return the names of all that is kept for a variable."""
+        return self._optimizer._inner_of(variable).slots.names(variable)
+
+    def shape(self, variable: Variable, name: str) -> Shape:
+        """Return the shape of what is kept for a variable under one of its `names`."""
+        return self._optimizer._inner_of(variable).slots.shape(variable, name)
+
+    def snapshot(self) -> Kept:
+        """Return each variable that has slots, with them, by the variable's identity."""
+        return {key: row for inner in self._all for key, row in inner.slots.snapshot().items()}
+
+    def restore(self, kept: Kept) -> None:
+        """Have the slots that `snapshot` returned before, and no others."""
+        for inner in self._all:
+            own = inner.slots.snapshot()
+            inner.slots.restore({key: kept[key] for key in own if key in kept})
+
+    @property
+    def keeps_averages(self) -> bool:
+        """Whether an optimizer inside keeps moving averages."""
+        return any(inner.slots.keeps_averages for inner in self._all)
+
+    def averages(self) -> list[tuple[Variable, Variable]]:
+        """Return each variable that was updated, with its average, where one is kept."""
+        return [pair for inner in self._all for pair in inner.slots.averages()]
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Make the slots of variables, where they have none yet."""
+        for inner, places in self.parts(variables):
+            inner.build([variables[i] for i in places])
+        self._remember(variables)
+
+    @property
+    def builds_once(self) -> bool:
+        """Whether the `build` of an optimizer inside has to be called with all variables."""
+        return not self._all or any(inner.slots.builds_once for inner in self._all)
+
+    def build_for(self, variables: Sequence[Variable], among: Sequence[Variable]) -> None:
+        """Make the slots for a step; see `Slots`."""
+        updated = {id(inner): places for inner, places in self.parts(variables)}
+        for inner, places in self.parts(among):
+            own = [variables[i] for i in updated.get(id(inner), ())]
+            inner.slots.build_for(own, [among[i] for i in places])
+        self._remember(among)
+
+    def build_from_values(self, variables: Sequence[Variable]) -> None:
+        """Make the slots that begin as their variables; see `Slots`."""
+        for inner, places in self.parts(variables):
+            inner.slots.build_from_values([variables[i] for i in places])
+
+
+class InnerRules(Rule):
+    """The rules of the optimizers inside another one, which counts its own steps."""
+
+    _slots: InnerSlots
 
     def pack(self, variables: Sequence[Variable]) -> None:
-        """Bring variables together on every replica; see `Optimizer`."""
-        for inner, places in self._parts(variables):
-            inner.pack([variables[i] for i in places])
+        """Bring variables together on every replica; see `Rule`."""
+        for inner, places in self._slots.parts(variables):
+            inner.rule.pack([variables[i] for i in places])
+
+    def targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
+        """Return what `updates` has new values for, in its order."""
+        targets: list[Target] = [copy_of(self.optimizer._iterations, replica)]
+        return targets + self._inner_targets(replica, variables)
+
+    def updates(self, replica: int, variables: Sequence[Variable], gradients: Buckets) -> Values:
+        """Return the new values of one replica's copies."""
+        iterations = copy_of(self.optimizer._iterations, replica)
+        with devices.device(iterations.device):
+            taken = iterations.read_value() + 1
+        return [(iterations, taken), *self._inner_updates(replica, variables, gradients)]
+
+    def _inner_targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
+        targets: list[Target] = []
+        for inner, places in self._slots.parts(variables):
+            targets += inner.rule.targets(replica, [variables[i] for i in places])
+        return targets
 
     def _inner_updates(
         self, replica: int, variables: Sequence[Variable], gradients: Buckets
     ) -> Values:
-        """Return the new values of one replica's copies, of all optimizers inside."""
         values: Values = []
-        for inner, places in self._parts(variables):
-            taken = gradients.renumbered(dict(enumerate(places)))
-            values += inner._updates(replica, [variables[i] for i in places], taken)
+        for inner, places in self._slots.parts(variables):
+            own = gradients.renumbered(dict(enumerate(places)))
+            values += inner.rule.updates(replica, [variables[i] for i in places], own)
         return values
-
-    def _inner_targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
-        """Return what `_inner_updates` has new values for, in its order."""
-        targets: list[Target] = []
-        for inner, places in self._parts(variables):
-            targets += inner._targets(replica, [variables[i] for i in places])
-        return targets

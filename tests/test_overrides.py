@@ -113,7 +113,7 @@ def test_a_reduce_of_ones_own_goes_with_an_all_reduce_of_ones_own(base: Any) -> 
     [
         (mr.layers.Layer, "_run"),
         (mr.Sequential, "_prepare"),
-        (mr.optim.SGD, "_units"),
+        (mr.optim.SGD, "_weight_decay_for"),
         (mr.metrics.Mean, "set_totals"),
         (mr.distribute.CrossDeviceOps, "_check"),
         (mr.layers.Dense, "_sublayers"),

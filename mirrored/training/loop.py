@@ -78,7 +78,7 @@ def fit(
                 break
         told._epochs_done()
         optimizer = model.required_compilation().optimizer
-        if optimizer is not None and optimizer.keeps_averages:
+        if optimizer is not None and optimizer.slots.keeps_averages:
             with guard.step():  # All of them or none.
                 optimizer.finalize_variable_values(model.trainable_weights)
         told.on_train_end(logs)

@@ -200,7 +200,7 @@ class OwnStep(Step):
     def _whole(self) -> Iterator[None]:
         """Take back what a step wrote before it failed, where Python runs it op by op."""
         optimizers = optimizers_of(self._model)
-        slots = [each.slots() for each in optimizers]
+        slots = [each.slots.snapshot() for each in optimizers]
         variables = [*self._model.weights, *(v for each in optimizers for v in each.variables)]
         variables += [v for metric in self._model.metrics for v in metric.variables]
         try:
@@ -208,7 +208,7 @@ class OwnStep(Step):
                 yield
         except BaseException:
             for optimizer, known in zip(optimizers, slots, strict=True):
-                optimizer.restore_slots(known)
+                optimizer.slots.restore(known)
             raise
 
 

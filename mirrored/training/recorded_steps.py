@@ -125,13 +125,13 @@ class RecordedSteps:
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
         """Take back the slots that were made for a first step which then failed."""
-        known, self._stepped = [optimizer.slots() for optimizer in self._optimizers], False
+        known, self._stepped = [optimizer.slots.snapshot() for optimizer in self._optimizers], False
         try:
             yield
         except BaseException:
             for optimizer, before in zip(self._optimizers, known, strict=True):
-                if not self._stepped and optimizer.slots().keys() != before.keys():
-                    optimizer.restore_slots(before)
+                if not self._stepped and optimizer.slots.snapshot().keys() != before.keys():
+                    optimizer.slots.restore(before)
                     self._traces.clear()
             raise
 
@@ -198,7 +198,7 @@ class RecordedSteps:
         if kind == "train" and not self._own(kind):
             optimizer = self._model.required_compilation().required_optimizer()
             # Where only some variables have a gradient, those are brought together meanwhile.
-            optimizer.pack(self._model.trainable_variables)
+            optimizer.rule.pack(self._model.trainable_variables)
         inputs = [
             (TensorSpec((rows, *spec.shape), spec.dtype), self._strategy.devices[replica], replica)
             for replica, rows in enumerate(sharding.sizes)

@@ -111,8 +111,8 @@ class Step:
     ) -> Totals:
         scales = self._scales("train", shards)
         optimizer = self._model.required_compilation().required_optimizer()
-        known = optimizer.slots()
-        optimizer.build_from_values(self._variables)
+        known = optimizer.slots.snapshot()
+        optimizer.slots.build_from_values(self._variables)
         with GlobalBatch(sizes, scales=scales).in_force():
             given = (*shards, sum(sizes))
             outcome = self._with_zeros(self._run(self._train_replica, given))
@@ -132,9 +132,9 @@ class Step:
         used = sorted(_first(gradients))
         self._check_used(used)
         kept = {*known, *(id(self._variables[i]) for i in used)}
-        slots = optimizer.slots()
+        slots = optimizer.slots.snapshot()
         if not slots.keys() <= kept:  # Others have no gradient, and so no slots.
-            optimizer.restore_slots({key: slots[key] for key in slots if key in kept})
+            optimizer.slots.restore({key: slots[key] for key in slots if key in kept})
         parts = self._strategy.experimental_local_results(gradients)
         optimizer.prepare(
             [self._variables[i] for i in used],

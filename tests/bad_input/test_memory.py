@@ -56,7 +56,7 @@ EAGER = {
     "_cut": "transfer",
     "backpropagate": "backward",
     "_forward": "forward",
-    "_updates": "update",
+    "updates": "update",
     "build": "slots",
 }
 RECORDED = {

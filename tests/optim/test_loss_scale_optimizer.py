@@ -171,7 +171,7 @@ def test_a_function_gives_the_optimizer_of_each_variable() -> None:
     optimizer.optimizers.reverse()  # It is a copy.
     optimizer.apply([mr.constant(1.0), mr.constant(0.0)])
     assert (float(kernel), float(bias)) == (0.5, 0.5)
-    assert [each.name for each, _ in optimizer.averages()] == ["bias:0"]
+    assert [each.name for each, _ in optimizer.slots.averages()] == ["bias:0"]
     assert (slow.loss_scale_factor, optimizer.name) == (None, "both")
     optimizer.loss_scale_factor = 2.0
     assert (slow.loss_scale_factor, fast.loss_scale_factor) == (2.0, 2.0)

@@ -42,8 +42,8 @@ def test_slots_are_mirrored(
         v = mr.Variable([1.0, 2.0], name="v")
         optimizer = kind()
     strategy.run(lambda: optimizer.apply_gradients([(mr.constant([1.0, 1.0]), v)]))
-    ((_, slots),) = optimizer.slots().values()
-    assert len(slots) == len(optimizer.kept_names(v))
+    ((_, slots),) = optimizer.slots.snapshot().values()
+    assert len(slots) == len(optimizer.slots.names(v))
     for slot in slots:
         assert isinstance(slot, MirroredVariable)
         assert any(slot is each for each in optimizer.variables)

@@ -210,4 +210,4 @@ def test_what_nothing_would_call(method: str, text: str) -> None:
         type("Mine", (Adam,), {method: lambda self, *_: None})
     if method == "assign":
         both = {method: lambda self, *_: None, "update_step": lambda self, *_: None}
-        assert type("Mine", (Adam,), both)().by_variable
+        assert type("Mine", (Adam,), both)().rule.by_variable

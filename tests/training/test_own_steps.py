@@ -391,7 +391,7 @@ def test_a_step_with_two_optimizers_is_whole(eager: bool) -> None:
     for old, new in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
     assert [int(each.iterations) for each in (model.one, model.other)] == [0, 0]
-    assert len(model.one.slots()) == 0
+    assert len(model.one.slots.snapshot()) == 0
     model.spoilt = False
     model.compile(model.one, model.other)  # What a step reads from attributes is recorded.
     model.fit(X, verbose=0)

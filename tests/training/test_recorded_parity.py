@@ -756,7 +756,7 @@ def test_slots_that_begin_as_a_kernel_that_its_layer_assigns(make: Callable[[], 
         optimizer = make()
         model.compile(optimizer, "mse", run_eagerly=eager)
         model.fit(x, x[:, :2] ** 2, batch_size=4, shuffle=False, verbose=0)
-        slots = [slot for _, own in optimizer.slots().values() for slot in own]
+        slots = [slot for _, own in optimizer.slots.snapshot().values() for slot in own]
         found.append([each.numpy() for each in (*model.weights, *slots)])
     assert len(found[0]) == len(found[1])
     for one, other in zip(*found, strict=True):

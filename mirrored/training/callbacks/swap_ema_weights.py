@@ -38,7 +38,7 @@ class SwapEMAWeights(Callback):
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Look whether there will be averages."""
-        if not self.model.optimizer.keeps_averages:
+        if not self.model.optimizer.slots.keeps_averages:
             raise ValueError(
                 "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer. "
                 "Received: use_ema=False"
@@ -81,11 +81,12 @@ class SwapEMAWeights(Callback):
         """Let the weights and the averages change places, unless they are where they should be."""
         if into_model == self._ema_weights_in_model:
             return
-        pairs = self.model.optimizer.averages()
+        slots = self.model.optimizer.slots
+        pairs = slots.averages()
         if not pairs:
             raise ValueError(
                 "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer, and once "
-                f"it has taken a step. Received: use_ema={self.model.optimizer.keeps_averages}"
+                f"it has taken a step. Received: use_ema={slots.keeps_averages}"
             )
         with InterruptGuard(whole=True):  # All of them or none.
             for variable, average in pairs:

@@ -261,8 +261,8 @@ def _slots_in_file(
                 if f"{start}{key}" not in there or not has_value:
                     continue
                 in_file |= there[f"{start}{key}"]
-                for name in part.optimizer.kept_names(variable):
-                    shape = part.optimizer.kept_shape(variable, name)
+                for name in part.optimizer.slots.names(variable):
+                    shape = part.optimizer.slots.shape(variable, name)
                     specs[slot_key(part, key, name)] = shape, variable.dtype.name
                 variables[id(variable)] = variable
     return specs, in_file, list(variables.values())
@@ -270,12 +270,12 @@ def _slots_in_file(
 
 @contextmanager
 def _slots_undone_on_failure(optimizers: Iterable[Optimizer]) -> Iterator[None]:
-    known: list[tuple[Optimizer, Any]] = [(each, each.slots()) for each in optimizers]
+    known: list[tuple[Optimizer, Any]] = [(each, each.slots.snapshot()) for each in optimizers]
     try:
         yield
     except BaseException:
         for optimizer, slots in known:
-            optimizer.restore_slots(slots)
+            optimizer.slots.restore(slots)
         raise
 
 

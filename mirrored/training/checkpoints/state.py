@@ -97,9 +97,9 @@ def build_optimizers(values: Mapping[str, Any]) -> None:
     for each in objects:
         owned = each.optimizer if isinstance(each, CompiledNetwork) else None
         optimizer = each if isinstance(each, Optimizer) else owned
-        if optimizer is not None and optimizer.builds_once and trained:
+        if optimizer is not None and optimizer.slots.builds_once and trained:
             own = each.trainable_variables if optimizer is owned else list(trained.values())
-            optimizer.build_for((), own)
+            optimizer.slots.build_for((), own)
 
 
 def find_parts(values: Mapping[str, Any], *, some: bool = False) -> list[Part]:
@@ -127,13 +127,13 @@ def _with_slots_by_place(part: Part, known: set[int]) -> Part:
     They are named by the places of their variables in the optimizer, as there is no other name.
     """
     optimizer = part.optimizer
-    slots = () if optimizer is None else optimizer.slots().values()
+    slots = () if optimizer is None else optimizer.slots.snapshot().values()
     if optimizer is None or any(id(variable) in known for variable, _ in slots):
         return part
     named = {
         f"{part.name}/alone/{number}/{name}": slot
         for number, (variable, each) in enumerate(slots)
-        for name, slot in zip(optimizer.kept_names(variable), each, strict=True)
+        for name, slot in zip(optimizer.slots.names(variable), each, strict=True)
     }
     return replace(part, variables={**part.variables, **named})
 
@@ -153,16 +153,16 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
             keys.setdefault(id(each), []).append(key)
     named = {}
     own = {id(each) for each in part.variables.values()}
-    for variable, slots in part.optimizer.slots().values():
+    for variable, slots in part.optimizer.slots.snapshot().values():
         if slots and id(slots[0]) in own:
             continue
         if id(variable) not in keys:
             raise ValueError(
-                f"The optimizer {part.name!r} keeps {part.optimizer.kept_names(variable)} for the "
+                f"The optimizer {part.name!r} keeps {part.optimizer.slots.names(variable)} for the "
                 f"variable {variable.name!r}, which is not in the checkpoint. Give the checkpoint "
                 "the model too, as in mr.train.Checkpoint(model=model, optimizer=optimizer)."
             )
-        names = part.optimizer.kept_names(variable)
+        names = part.optimizer.slots.names(variable)
         for key in keys[id(variable)]:
             for slot_name, slot in zip(names, slots, strict=True):
                 named[slot_key(part, key, slot_name)] = slot
@@ -302,7 +302,7 @@ def _parts_of(name: str, value: Any, given: set[int], some: bool) -> list[Part]:
 
 
 def _of_optimizer(name: str, optimizer: Optimizer) -> Part:
-    slots = {id(each) for _, slots in optimizer.slots().values() for each in slots}
+    slots = {id(each) for _, slots in optimizer.slots.snapshot().values() for each in slots}
     own = [each for each in optimizer.variables if id(each) not in slots]
     return Part(name, _named(name, own), {}, optimizer)
 

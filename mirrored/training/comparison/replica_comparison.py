@@ -281,7 +281,7 @@ def _kinds(copy: ReplicaCopy) -> Iterator[tuple[str, Variable, Variable | None]]
         is_weight = id(variable) in trained
         yield "weight" if is_weight else "state", variable, variable if is_weight else None
     for optimizer in optimizers_of(model):
-        for variable, slots in optimizer.slots().values():
+        for variable, slots in optimizer.slots.snapshot().values():
             yield "weight", variable, variable
             for slot in slots:
                 yield "slot", slot, variable

@@ -15,7 +15,7 @@ from mirrored.errors import WeightsFileError
 from mirrored.layers import Layer
 from mirrored.layers.stored import check_count, shape_problem
 from mirrored.optim import Optimizer
-from mirrored.optim.stored import skipped
+from mirrored.optim.optimizer import skipped
 from mirrored.program.variable_access import variable_writes
 from mirrored.program.variable_creation import Late
 from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
@@ -86,15 +86,15 @@ def _state_of(optimizer: Optimizer, model: Network) -> list[Variable]:
         optimizer.build(model.trainable_weights)
         places = {id(each): i for i, each in enumerate(model.weights)}
         for inner in optimizer.within:
-            slots = inner.slots().items()
+            slots = inner.slots.snapshot().items()
             last = len(places)
-            inner.restore_slots(dict(sorted(slots, key=lambda each: places.get(each[0], last))))
+            inner.slots.restore(dict(sorted(slots, key=lambda each: places.get(each[0], last))))
     return optimizer.variables
 
 
 def _unbuilt_state(optimizer: Optimizer) -> list[Variable]:
     """Return what Keras' optimizer has before its first step: no slots, nor numbers beside them."""
-    slots = [slot for _, own in optimizer.slots().values() for slot in own]
+    slots = [slot for _, own in optimizer.slots.snapshot().values() for slot in own]
     shared = [each for inner in optimizer.within for each in inner._shared]
     later = {id(each) for each in (*slots, *shared)}
     return [each for each in optimizer.variables if id(each) not in later]
@@ -261,12 +261,12 @@ def _take_back(saved: tuple[Any, list[Any]] | None) -> None:
 def _undone_on_failure(model: Network, plan: Plan) -> Iterator[None]:
     """Within this context, an exception takes back new slots, and what parts loaded themselves."""
     optimizer = getattr(model, "optimizer", None)
-    known = optimizer.slots() if isinstance(optimizer, Optimizer) else {}
+    known = optimizer.slots.snapshot() if isinstance(optimizer, Optimizer) else {}
     try:
         yield
     except BaseException:
         for saved in plan.undo:
             _take_back(saved)
         if isinstance(optimizer, Optimizer):
-            optimizer.restore_slots(known)
+            optimizer.slots.restore(known)
         raise

@@ -26,7 +26,7 @@ def model(strategy: mr.MirroredStrategy) -> mr.Model:
 
 def values(model: mr.Model) -> tuple[float, float]:
     """Return the weight and its average."""
-    ((weight, average),) = model.optimizer.averages()
+    ((weight, average),) = model.optimizer.slots.averages()
     return weight.numpy().item(), average.numpy().item()
 
 

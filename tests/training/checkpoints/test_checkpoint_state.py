@@ -278,11 +278,11 @@ def test_slots_are_made_and_those_beside_begin_anew() -> None:
     fresh = mr.optim.SGD(0.1, momentum=0.9)
     for used, others in ((optimizer, parts), (fresh, find_parts({"a": a, "b": b, "sgd": fresh}))):
         restore(match("file", others, specs(tensors), {}), others, tensors)
-        slots = {id(variable): float(slot) for variable, (slot,) in used.slots().values()}
+        slots = {id(variable): float(slot) for variable, (slot,) in used.slots.snapshot().values()}
         assert slots[id(a)] == pytest.approx(-0.1)
         assert slots.get(id(b), 0.0) == 0.0
         assert int(used.iterations) == 1
-    assert list(fresh.slots()) == [id(a)]
+    assert list(fresh.slots.snapshot()) == [id(a)]
 
 
 def shared(first: str, second: str) -> dict[str, Any]:
@@ -363,18 +363,18 @@ def test_out_of_memory(simulate: Callable[..., Any], tmp_path: Path, bits: Bits)
     path = mr.train.Checkpoint(model=saved).save(tmp_path / "ckpt")
     del saved
     checkpoint = mr.train.Checkpoint(model=model)
-    before, slots = bits(everything(model)), list(model.optimizer.slots())
+    before, slots = bits(everything(model)), list(model.optimizer.slots.snapshot())
     hog = fill("GPU:1", 300_000)
     with pytest.raises(ResourceExhaustedError, match="GPU:1"):
         checkpoint.restore(path)
     assert bits(everything(model)) == before
-    assert list(model.optimizer.slots()) == slots
+    assert list(model.optimizer.slots.snapshot()) == slots
     for variable in model.weights:
         first, second = (copy.numpy() for copy in variable.copies)
         np.testing.assert_array_equal(first, second)
     del hog
     checkpoint.restore(path).assert_consumed()
-    assert len(model.optimizer.slots()) == 4
+    assert len(model.optimizer.slots.snapshot()) == 4
     assert bits(everything(model)) != before
 
 
@@ -422,7 +422,7 @@ def test_an_optimizer_of_another_strategy(simulate: Callable[..., Any], tmp_path
     with pytest.raises(ValueError, match="was not created in the distribution strategy scope of"):
         mr.train.Checkpoint(model=model, optimizer=outside).restore(path)
     np.testing.assert_array_equal(model.get_weights()[0], kernel + 1.0)
-    assert outside.slots() == {}
+    assert outside.slots.snapshot() == {}
 
 
 @pytest.mark.usefixtures("python_interrupts")
