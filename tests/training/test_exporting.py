@@ -9,7 +9,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import layers
-from mirrored.layers import activations
+from mirrored.layers import activation_registry
 
 RNG = np.random.default_rng(0)
 Layers = list[Callable[[], Any]]
@@ -91,7 +91,7 @@ NOISES = ("Dropout", "GaussianDropout", "GaussianNoise", "AlphaDropout", "Spatia
 MERGES = ("Add", "Average", "Concatenate", "Maximum", "Minimum", "Multiply", "Subtract")
 MODELS: dict[str, Callable[[], mr.Model]] = {
     "Activation": lambda: chain(
-        *map(layers.Activation, sorted({*activations._NAMES} - {"glu", "threshold"}))
+        *map(layers.Activation, sorted({*activation_registry._NAMES} - {"glu", "threshold"}))
     ),
     "ActivityRegularization": lambda: chain(layers.ActivityRegularization(0.1)),
     "AdditiveAttention": lambda: pair(layers.AdditiveAttention(), steps=None),
