@@ -5,7 +5,7 @@ A weight that does not fit in memory must leave none of those behind that were m
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import zip_longest
 from typing import Any, NoReturn
@@ -51,7 +51,7 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
                     _check_shared(self)
                 return
             scope = nullcontext() if alone else self._build_scope()
-            with undone_on_failure(self), scope, self._within_path():
+            with undone_on_failure(self._walk()), scope, self._within_path():
                 build(self, *shapes, **by_name)
             self._input_shape = first
             given = signature.bind(self, *shapes, **by_name).arguments
@@ -113,13 +113,13 @@ def _built_eagerly(layer: Any, shapes: list[Shapes], by_name: dict[str, Shapes])
 
 
 @contextmanager
-def undone_on_failure(root: WeightOwner) -> Iterator[None]:
-    """Within this context, an exception leaves ``root`` and what it holds as they are now.
+def undone_on_failure(owners: Iterable[WeightOwner]) -> Iterator[None]:
+    """Within this context, an exception leaves the owners as they are now.
 
     That is, their attributes and what is in lists and dicts among these. What is built already
     does not change by building, so it is left alone.
     """
-    before = [(owner, _copied(vars(owner))) for owner in root._walk() if not owner.built]
+    before = [(owner, _copied(vars(owner))) for owner in owners if not owner.built]
     try:
         yield
     except BaseException:

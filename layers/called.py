@@ -227,7 +227,7 @@ class Called(WeightOwner):
     ) -> Any:
         """Return placeholders for what a call returns, by `compute_output_shape` if it has one."""
         if self._infers or not self._says_shapes():
-            with undone_on_failure(self):
+            with undone_on_failure(self._walk()):
                 return self._results(args, kwargs, training)
         method = self.compute_output_shape
         given = arguments.of(method, f"{type(self).__name__!r}")
@@ -288,7 +288,7 @@ class Called(WeightOwner):
     def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""
         if not self._has_run and unbuilt(self):
-            with undone_on_failure(self):
+            with undone_on_failure(self._walk()):
                 self._results(args, kwargs, False)
 
     @property

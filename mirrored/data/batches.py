@@ -58,12 +58,11 @@ class Chunk:
         if self.sizes is not None:
             yield self
             return
-        whole = count_of(self.rows) // self.batch_size
+        whole, rest = divmod(count_of(self.rows), self.batch_size)
         if whole:
-            yield self.part(0, whole)
-        if whole < len(self):
-            last = self.part(whole, 1)
-            yield replace(last, batch_size=count_of(last.rows))
+            yield self.part(0, whole) if rest else self
+        if rest:
+            yield replace(self.part(whole, 1), batch_size=rest)
 
     def feeder(self, shard: slice, targets: Sequence[Any]) -> Callable[[int], None]:
         """Return what gathers some rows of a batch into arrays, called with the batch's number.
@@ -114,7 +113,7 @@ class Span:
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self._chunks = chunks
-        self.count = sum(len(chunk) for chunk in chunks)
+        self.count = sum(map(len, chunks))
 
     def __iter__(self) -> Iterator[Arrays]:
         """Yield the batches in order."""
@@ -122,6 +121,8 @@ class Span:
 
     def after(self, count: int) -> "Span":
         """Return the batches without the first `count`."""
+        if not count:
+            return self
         chunks = []
         for chunk in self._chunks:
             gone = min(count, len(chunk))
@@ -133,6 +134,9 @@ class Span:
     def alike(self) -> "Iterator[Span]":
         """Yield spans of batches of the same sizes, shapes and dtypes, as long as may be."""
         parts = [part for chunk in self._chunks for part in chunk.alike()]
+        if len(parts) == 1 and parts[0] is self._chunks[0]:
+            yield self
+            return
         for _, like in itertools.groupby(enumerate(parts), _kind):
             yield Span([part for _, part in like])
 

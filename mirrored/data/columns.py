@@ -162,6 +162,8 @@ def arrays_in(value: Any, name: str, leaf_of: Callable[[Any, str], Any] | None =
     """
     if value is None:
         return None
+    if type(value) is np.ndarray:
+        return (leaf_of or to_array)(value, name)
     if is_sparse(value):  # Some of SciPy's are dicts.
         return (leaf_of or to_array)(value, name)
     if isinstance(value, Mapping):

@@ -3,6 +3,7 @@
 Elements travel as NumPy arrays, and rows of arrays as chunks where nothing looks at single ones.
 """
 
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -240,8 +241,17 @@ class Slices(Transform):
 
     def __init__(self, arrays: Element, size: int) -> None:
         self.cardinality = size
-        self.form = Form(arrays)
-        self.leaves: list[NDArray[Any]] = _nest.flatten(arrays)
+        self._arrays = arrays
+
+    @functools.cached_property
+    def form(self) -> Form:
+        """The structure of the rows."""
+        return Form(self._arrays)
+
+    @functools.cached_property
+    def leaves(self) -> list[NDArray[Any]]:
+        """The arrays, in the order of the structure."""
+        return _nest.flatten(self._arrays)
 
     @property
     def row_bytes(self) -> int:

@@ -23,7 +23,8 @@ from mirrored.ops import SeedGenerator, TensorSpec
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import is_own, row_of, step_of
+from mirrored.training.own_steps import OwnStep, row_of
+from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Shards, Totals, joined, of_all_workers
 
 # Given a row for each step - its losses, then each metric's total and count; or what a step of the
@@ -36,16 +37,15 @@ class EagerSteps:
     """Runs Python for every op of every step.
 
     Args:
-        model: The model.
+        plan: The plan of the run.
         refuses: As for `Step`.
     """
 
-    def __init__(self, model: SteppedNetwork, *, refuses: bool = True) -> None:
-        self._model = model
-        self._strategy = model.distribute_strategy
-        self._step = step_of(model, refuses=refuses)
+    def __init__(self, plan: RunPlan, *, refuses: bool = True) -> None:
+        self._plan, self._model, self._strategy = plan, plan.model, plan.strategy
+        self._step = OwnStep(plan, refuses=refuses)
         self._generators = find(
-            (each for layer in model._walk() for each in vars(layer).values()), SeedGenerator
+            (value for layer, _ in plan.layers for value in vars(layer).values()), SeedGenerator
         )
         self._compared: set[str] = set()
 
@@ -115,7 +115,7 @@ class EagerSteps:
             self._compared.add(kind)
             self._compare(batch, sharding.examples, kind)
         dtypes = column_dtypes(
-            self._model, batch.layout, batch.columns, own=is_own(self._model, kind)
+            self._model, batch.layout, batch.columns, own=self._plan.is_custom(kind)
         )
         parts = [
             self._cut(_cast(array, dtype), sharding)

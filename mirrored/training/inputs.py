@@ -3,8 +3,8 @@
 All of it is checked before the first step, so bad input changes nothing.
 """
 
-from collections.abc import Sequence
-from contextlib import ExitStack, closing, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import Shape, map_shapes, shapes_in, without_batch
 from mirrored.training.compilation import output_names
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import is_own, looked_up_once
+from mirrored.training.run_plan import RunPlan
 
 _BATCH_SIZE = 32  # Keras' default.
 # What the arguments are called, where that depends on what the data are for.
@@ -165,7 +165,7 @@ class GivenData:
 
 
 def fit_epochs(
-    model: SteppedNetwork,
+    plan: RunPlan,
     training: GivenData,
     validation: GivenData,
     validation_split: float,
@@ -174,7 +174,7 @@ def fit_epochs(
     """Return what `fit` trains on and what it validates on, if it does; the model is built for it.
 
     Args:
-        model: The model.
+        plan: The plan of the run.
         training: What to train on.
         validation: What to validate on; without `x` there is none but that of `validation_split`.
         validation_split: The part of arrays, taken from their end, to validate on instead.
@@ -192,7 +192,7 @@ def fit_epochs(
                 f"Found incompatible type in the input: {type(stream)}. Pass a dataset as "
                 "`validation_data`."
             )
-        trained = training.of_stream(stream, model.distribute_strategy)
+        trained = training.of_stream(stream, plan.strategy)
     else:
         arrays = training.arrays()
         if validation.x is None and validation_split:
@@ -201,14 +201,14 @@ def fit_epochs(
         trained = training.of_arrays(arrays)
     stack.enter_context(closing(trained))
     if validation.x is not None:
-        validated = stack.enter_context(closing(validation.epochs(model.distribute_strategy)))
+        validated = stack.enter_context(closing(validation.epochs(plan.strategy)))
     if training.validate:
         from mirrored.data.finite import check_finite  # Few ask for it.
 
         for epochs in (trained, validated):
             if epochs is not None:
                 epochs.check_with(check_finite)
-    prepare(model, trained, validated, use="fit")
+    prepare(plan, trained, validated, use="fit")
     # The order of the examples comes from the global seed, on any number of replicas; that of
     # arrays is taken here, once the model is built.
     trained.begin()
@@ -226,13 +226,11 @@ def epochs_to_validate(frequency: int | Sequence[int], epochs: int) -> Sequence[
 # ---------------------------------------------------------------------------- the model
 
 
-def prepare(
-    model: SteppedNetwork, epochs: Epochs, validation: Epochs | None = None, *, use: str
-) -> None:
+def prepare(plan: RunPlan, epochs: Epochs, validation: Epochs | None = None, *, use: str) -> None:
     """Build the model for these data where it is not built, and make its metrics.
 
     Args:
-        model: The model.
+        plan: The plan of the run.
         epochs: What it is about to run on; from here on with targets in the shape that the loss
             wants.
         validation: What it is validated on, if it is; likewise.
@@ -241,49 +239,52 @@ def prepare(
     Raises:
         ValueError: Inputs or targets do not fit the model; it is as it was.
     """
-    compilation = model._compilation
+    compilation = plan.model._compilation
     known = None if compilation is None else compilation.outputs
     try:
-        # A layer that is yet to be built may get metrics then.
-        with undone_on_failure(model), looked_up_once(model) if model.built else nullcontext():
-            _prepare(model, use, epochs, validation)
+        with undone_on_failure(layer for layer, _ in plan.layers):
+            _prepare(plan, use, epochs, validation)
     except BaseException:
         if compilation is not None:
             compilation.outputs = known
         raise
 
 
-def _prepare(model: SteppedNetwork, use: str, epochs: Epochs, validation: Epochs | None) -> None:
-    if is_own(model, _KINDS[use]) and not (model.has_call and _takes(model, epochs.example)):
+def _prepare(plan: RunPlan, use: str, epochs: Epochs, validation: Epochs | None) -> None:
+    model = plan.model
+    if plan.is_custom(_KINDS[use]) and not (model.has_call and _takes(model, epochs.example)):
         return  # Its own steps call other models, or this one with parts of what there is.
-    shape, dtypes = _usable(model, use, epochs)
+    shape, dtypes = _usable(plan, use, epochs)
+    is_ready = model.built and model._output_shape is not None
     model.build_for(shape, dtypes)
+    if not is_ready:
+        plan.look_up()
     compilation = model._compilation
     if compilation is not None and compilation.outputs is None:
         with model.distribute_strategy.scope():
             compilation.resolve(model.output_shapes, output_names(model))
-    epochs.check_with(partial(_checked, model, use, epochs.is_stream))
+    epochs.check_with(partial(_checked, plan, use, epochs.is_stream))
     if validation is not None:
-        validated, dtypes = _usable(model, "validation", validation)
-        validation.check_with(partial(_checked, model, "validation", validation.is_stream))
+        validated, dtypes = _usable(plan, "validation", validation)
+        validation.check_with(partial(_checked, plan, "validation", validation.is_stream))
         if validated != shape:
             # Only running it tells whether the model takes both; after an epoch is too late.
             model.output_shapes_for(validated, dtypes)
 
 
-def _usable(model: SteppedNetwork, use: str, epochs: Epochs) -> tuple[Any, Any]:
+def _usable(plan: RunPlan, use: str, epochs: Epochs) -> tuple[Any, Any]:
     """Return shapes, the batch left open, and dtypes of the inputs as the model takes them."""
-    example = epochs.example
-    _check_targets(model, use, epochs.is_stream, example)
+    model, example = plan.model, epochs.example
+    _check_targets(plan, use, epochs.is_stream, example)
     if epochs.is_stream:
         _check_batched(model, example)
     inputs = _inputs(model, example)
     return _batchless(model.fitted_shape(_shapes(inputs))), _dtypes(model, inputs)
 
 
-def _check_targets(model: SteppedNetwork, use: str, is_stream: bool, arrays: Arrays) -> None:
+def _check_targets(plan: RunPlan, use: str, is_stream: bool, arrays: Arrays) -> None:
     """Raise where there are no targets for the loss."""
-    if arrays.y is not None or not _needs_targets(model, use):
+    if arrays.y is not None or use == "predict" or plan.is_custom(_KINDS[use]):
         return
     if is_stream:
         raise ValueError(
@@ -292,10 +293,6 @@ def _check_targets(model: SteppedNetwork, use: str, is_stream: bool, arrays: Arr
         )
     advice = _VALIDATION_DATA if use == "validation" else "Pass an array as `y`."
     raise ValueError(f"`{use}` needs targets to compute the loss. Received: y=None. {advice}")
-
-
-def _needs_targets(model: SteppedNetwork, use: str) -> bool:
-    return use != "predict" and not is_own(model, _KINDS[use])
 
 
 def _check_batched(model: SteppedNetwork, example: Arrays) -> None:
@@ -310,19 +307,18 @@ def _check_batched(model: SteppedNetwork, example: Arrays) -> None:
         raise ValueError(unbatched(model.name, [shape]))
 
 
-def _checked(model: SteppedNetwork, use: str, is_stream: bool, arrays: Arrays) -> Arrays:
+def _checked(plan: RunPlan, use: str, is_stream: bool, arrays: Arrays) -> Arrays:
     """Return the arrays in the shapes that the model and the losses want, all checked."""
-    if is_own(model, _KINDS[use]):
+    if plan.is_custom(_KINDS[use]):
         return arrays
-    _check_targets(model, use, is_stream, arrays)
+    model = plan.model
+    _check_targets(plan, use, is_stream, arrays)
     x, y, weights = arrays.layout.pack(arrays.columns)
     x = _inputs(model, arrays)
     shapes = _shapes(x)
     model.check_input_shape(_batchless(shapes))
-    fitted = iter(shapes_in(model.fitted_shape(shapes)))
-    inputs = _nest.map_structure(
-        lambda each: each if each is None else each.reshape(next(fitted)), x
-    )
+    fitted = model.fitted_shape(shapes)
+    inputs = x if fitted == shapes else _reshaped(x, shapes_in(fitted))
     if y is None:
         return Arrays.of(inputs, None, weights)
     outputs = model.required_compilation().required_outputs()
@@ -339,6 +335,13 @@ def _checked(model: SteppedNetwork, use: str, is_stream: bool, arrays: Arrays) -
     if len(targets) == 1:
         return Arrays.of(inputs, targets[0], each_weight[0])
     return Arrays.of(inputs, targets, None if weights is None else each_weight)
+
+
+def _reshaped(structure: Any, shapes: Iterator[Shape]) -> Any:
+    """Return a structure of arrays, which get these shapes in turn."""
+    return _nest.map_structure(
+        lambda array: array if array is None else array.reshape(next(shapes)), structure
+    )
 
 
 def _output_shapes(model: SteppedNetwork, inputs: Any, usual: list[Shape]) -> list[Shape]:
@@ -410,6 +413,9 @@ def _shapes(structure: Any) -> Any:
 
 def _dtypes(model: SteppedNetwork, structure: Any) -> Any:
     """Return the dtypes in which a model is fed arrays."""
+    if isinstance(structure, np.ndarray):
+        fed = model.fed_dtypes(structure.dtype)
+        return structure.dtype if fed is None else fed
     own = _nest.map_structure(lambda each: each if each is None else each.dtype, structure)
     return _nest.map_structure(
         lambda fed, kept: kept if fed is None else fed, model.fed_dtypes(own), own

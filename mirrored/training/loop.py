@@ -12,6 +12,7 @@ from mirrored._interrupt import InterruptGuard
 from mirrored._numbers import check_count
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
+from mirrored.distribute import Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import functions_run_eagerly
@@ -21,8 +22,9 @@ from mirrored.training.compilation import running
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import looked_up_once, means_of
+from mirrored.training.own_steps import means_of
 from mirrored.training.recorded_steps import RecordedSteps
+from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import LatestLogs, RunningMeans
 from mirrored.training.step import joined
 
@@ -34,7 +36,7 @@ Means = RunningMeans | LatestLogs
 
 
 def fit(
-    model: SteppedNetwork,
+    plan: RunPlan,
     training: GivenData,
     validation: GivenData,
     *,
@@ -51,14 +53,13 @@ def fit(
     to_validate = epochs_to_validate(validation_freq, epochs)
     told = _callbacks(verbose, callbacks, add_history=True)
     history = told.history or History()
+    model = plan.model
     with ExitStack() as stack:
         stack.enter_context(running(model, "fit"))
-        _draw_alike(model)
-        if model.built:  # A layer that is yet to be built may get metrics then.
-            stack.enter_context(looked_up_once(model))
-        trained, validated = fit_epochs(model, training, validation, validation_split, stack)
-        steps = stack.enter_context(_steps_of(model))
-        stack.enter_context(model.distribute_strategy.scope())
+        _draw_alike(plan.strategy)
+        trained, validated = fit_epochs(plan, training, validation, validation_split, stack)
+        steps = stack.enter_context(_steps_of(plan))
+        stack.enter_context(plan.strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
         stack.callback(told._let_go)
         _introduce(told, model, verbose, epochs, trained.steps)
@@ -69,9 +70,9 @@ def fit(
         for epoch in range(told._first_epoch(initial_epoch), epochs):
             if not trained.begin():
                 break
-            logs = _train_epoch(model, steps, trained, told, guard, epoch)
+            logs = _train_epoch(plan, steps, trained, told, guard, epoch)
             if validated is not None and epoch + 1 in to_validate and validated.begin():
-                found = _evaluate_batches(model, steps, validated, told)
+                found = _evaluate_batches(plan, steps, validated, told)
                 logs |= {f"val_{name}": value for name, value in found.items()}
             told.on_epoch_end(epoch, dict(logs))
             if model.stop_training or trained.ran_out:
@@ -85,9 +86,8 @@ def fit(
     return history
 
 
-def _draw_alike(model: SteppedNetwork) -> None:
+def _draw_alike(strategy: Strategy) -> None:
     """Let all workers draw what the first one draws, since one of them may have drawn more."""
-    strategy = model.distribute_strategy
     if strategy.is_shared:
         from mirrored.distribute.worker_setup import draw_alike
 
@@ -95,26 +95,26 @@ def _draw_alike(model: SteppedNetwork) -> None:
 
 
 def _train_epoch(
-    model: SteppedNetwork,
+    plan: RunPlan,
     steps: Steps,
     epochs: Epochs,
     callbacks: CallbackList,
     guard: InterruptGuard,
     epoch: int,
 ) -> dict[str, float]:
-    means = means_of(model, "train")
+    means = means_of(plan, "train")
     callbacks.on_epoch_begin(epoch)
     begun = time.perf_counter()
     after = 0
     try:
-        for span, before in _spans(model, epochs, callbacks, "train"):
+        for span, before in _spans(plan, epochs, callbacks, "train"):
             callbacks.on_train_batch_begin(before)
             done, error = _train(steps, span, means, guard, f"of epoch {epoch + 1}", before)
             after = before + done
             if error is not None and not callbacks.look_at_losses:
                 raise error
             callbacks.on_train_batch_end(after - 1, means.logs())
-            if error is not None and not model.stop_training:
+            if error is not None and not plan.model.stop_training:
                 raise error
     except BaseException as error:  # A callback's, or the data's: other workers hear of the step.
         vars(error).setdefault("training_step", f"what follows step {after} of epoch {epoch + 1}")
@@ -157,33 +157,33 @@ def _train(
 
 
 def evaluate(
-    model: SteppedNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
+    plan: RunPlan, data: GivenData, *, callbacks: Callbacks, verbose: int | str
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
     told = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
-        epochs = _begun(model, data, told, verbose, stack)
+        epochs = _begun(plan, data, told, verbose, stack)
         epochs.begin()
-        steps = stack.enter_context(_steps_of(model))
-        return _evaluate_batches(model, steps, epochs, told)
+        steps = stack.enter_context(_steps_of(plan))
+        return _evaluate_batches(plan, steps, epochs, told)
 
 
 def on_batch(
-    model: SteppedNetwork, kind: str, data: GivenData, *, goes_on: bool = False
+    plan: RunPlan, kind: str, data: GivenData, *, goes_on: bool = False
 ) -> dict[str, float]:
     """Return the logs of one step; `Model.train_on_batch` and `test_on_batch` say the rest.
 
     Metrics begin anew, unless they are to go on.
     """
     with ExitStack() as stack:
-        epochs = stack.enter_context(closing(data.epochs(model.distribute_strategy)))
-        prepare(model, epochs, use=data.use)
-        stack.enter_context(running(model, f"{kind}_on_batch"))
-        steps = stack.enter_context(_steps_of(model))
-        stack.enter_context(model.distribute_strategy.scope())
+        epochs = stack.enter_context(closing(data.epochs(plan.strategy)))
+        prepare(plan, epochs, use=data.use)
+        stack.enter_context(running(plan.model, f"{kind}_on_batch"))
+        steps = stack.enter_context(_steps_of(plan))
+        stack.enter_context(plan.strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
         epochs.begin()
-        means = means_of(model, kind, goes_on=goes_on)
+        means = means_of(plan, kind, goes_on=goes_on)
         for span in epochs.spans(1):
             if kind == "train":
                 _, error = _train(steps, span, means, guard, "of this batch", 0)
@@ -194,19 +194,17 @@ def on_batch(
         return means.finish()
 
 
-def predict(
-    model: SteppedNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
-) -> Any:
+def predict(plan: RunPlan, data: GivenData, *, callbacks: Callbacks, verbose: int | str) -> Any:
     """Return the outputs; `Model.predict` says what the arguments mean."""
     told = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
-        epochs = _begun(model, data, told, verbose, stack)
-        steps = stack.enter_context(_steps_of(model))
+        epochs = _begun(plan, data, told, verbose, stack)
+        steps = stack.enter_context(_steps_of(plan))
         outputs: list[Any] = []
-        model.stop_predicting = False
+        plan.model.stop_predicting = False
         told.on_predict_begin()
         epochs.begin()
-        for span, before in _spans(model, epochs, told, "predict"):
+        for span, before in _spans(plan, epochs, told, "predict"):
             told.on_predict_batch_begin(before)
             steps.predict(span, outputs.append)
             made = joined(outputs[before:])
@@ -216,29 +214,29 @@ def predict(
 
 
 def _begun(
-    model: SteppedNetwork,
+    plan: RunPlan,
     data: GivenData,
     callbacks: CallbackList,
     verbose: int | str,
     stack: ExitStack,
 ) -> Epochs:
     """Return the batches of an evaluation or a prediction, which runs until the stack is closed."""
-    epochs = stack.enter_context(closing(data.epochs(model.distribute_strategy)))
-    prepare(model, epochs, use=data.use)
-    stack.enter_context(running(model, data.use))
-    stack.enter_context(model.distribute_strategy.scope())
+    epochs = stack.enter_context(closing(data.epochs(plan.strategy)))
+    prepare(plan, epochs, use=data.use)
+    stack.enter_context(running(plan.model, data.use))
+    stack.enter_context(plan.strategy.scope())
     stack.callback(callbacks._let_go)
-    _introduce(callbacks, model, verbose, 1, epochs.steps)
+    _introduce(callbacks, plan.model, verbose, 1, epochs.steps)
     return epochs
 
 
 def _evaluate_batches(
-    model: SteppedNetwork, steps: Steps, epochs: Epochs, callbacks: CallbackList
+    plan: RunPlan, steps: Steps, epochs: Epochs, callbacks: CallbackList
 ) -> dict[str, float]:
-    means = means_of(model, "test")
-    model.stop_evaluating = False
+    means = means_of(plan, "test")
+    plan.model.stop_evaluating = False
     callbacks.on_test_begin()
-    for span, before in _spans(model, epochs, callbacks, "test"):
+    for span, before in _spans(plan, epochs, callbacks, "test"):
         callbacks.on_test_batch_begin(before)
         steps.test(span, means.add)
         callbacks.on_test_batch_end(before + span.count - 1, means.logs())
@@ -252,11 +250,11 @@ _STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_
 
 
 def _spans(
-    model: SteppedNetwork, epochs: Epochs, callbacks: CallbackList, kind: str
+    plan: RunPlan, epochs: Epochs, callbacks: CallbackList, kind: str
 ) -> Iterator[tuple[Span, int]]:
     """Yield the batches that run between two calls of hooks, with how many came before them."""
     before, stop = 0, _STOPS[kind]
-    strategy = model.distribute_strategy
+    model, strategy = plan.model, plan.strategy
     shared = strategy.is_shared
     # Where it was stopped before it began, it ends with its first batch, as in Keras.
     most = 1 if getattr(model, stop) else _most(model, epochs, callbacks, kind)
@@ -327,14 +325,13 @@ def _introduce(
 
 
 @contextmanager
-def _steps_of(model: SteppedNetwork) -> Iterator[Steps]:
+def _steps_of(plan: RunPlan) -> Iterator[Steps]:
     """Run a model's steps within this context, recorded ones unless it is to run eagerly.
 
     The memory of recorded steps is given back at its end.
     """
-    with looked_up_once(model):
-        if model.run_eagerly or functions_run_eagerly():
-            yield EagerSteps(model)
-        else:
-            with model._traces.memory():
-                yield RecordedSteps(model)
+    if plan.model.run_eagerly or functions_run_eagerly():
+        yield EagerSteps(plan)
+    else:
+        with plan.model._traces.memory():
+            yield RecordedSteps(plan)

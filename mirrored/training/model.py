@@ -15,6 +15,7 @@ from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import check_steps_per_execution, compile_model
 from mirrored.training.configured import ConfiguredModel
 from mirrored.training.inputs import GivenData
+from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import in_order
 
 
@@ -187,9 +188,8 @@ class Model(ConfiguredModel):
             NonFiniteLossError: The loss became NaN or infinite; the weights are those before.
             ResourceExhaustedError: A device has not enough memory; the weights are those before.
         """
-        self._check_ready("fit")
         return loop.fit(
-            self,
+            self._plan_of("fit"),
             GivenData(
                 use="fit",
                 x=x,
@@ -276,7 +276,7 @@ class Model(ConfiguredModel):
             InvalidArgumentError: The model is not compiled.
             ValueError: An argument is out of range, or data do not fit the model or each other.
         """
-        self._check_ready("evaluate")
+        plan = self._plan_of("evaluate")
         data = GivenData(
             use="evaluate",
             x=x,
@@ -285,7 +285,7 @@ class Model(ConfiguredModel):
             batch_size=batch_size,
             steps=steps,
         )
-        logs = loop.evaluate(self, data, callbacks=callbacks, verbose=verbose)
+        logs = loop.evaluate(plan, data, callbacks=callbacks, verbose=verbose)
         return logs if return_dict else in_order(self, logs)
 
     def predict(
@@ -312,7 +312,7 @@ class Model(ConfiguredModel):
         """
         loop.check_context("predict")
         data = GivenData(use="predict", x=x, batch_size=batch_size, steps=steps)
-        return loop.predict(self, data, callbacks=callbacks, verbose=verbose)
+        return loop.predict(RunPlan(self), data, callbacks=callbacks, verbose=verbose)
 
     # ------------------------------------------------------------------ looking
 

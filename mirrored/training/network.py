@@ -389,7 +389,7 @@ class Network(BuiltOnZeros):
         """Return placeholders for what a call returns."""
         if type(self).compute_output_shape is not Network.compute_output_shape:
             return super()._announced(args, kwargs, training, arguments)
-        with undone_on_failure(self):
+        with undone_on_failure(self._walk()):
             return self._results(args, kwargs, training)
 
     def _take_policy(self, policy: DTypePolicy) -> None:

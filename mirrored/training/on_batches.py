@@ -14,7 +14,7 @@ from mirrored.program import PeekingIterator
 from mirrored.training import loop
 from mirrored.training.inputs import GivenData
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import is_own
+from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import in_order
 from mirrored.training.step import joined
 from mirrored.training.utilities import unpack_x_y_sample_weight
@@ -98,13 +98,13 @@ class SteppedOnBatches(SteppedNetwork):
         super()._forget_steps()
         self._step_functions.clear()
 
-    def _check_ready(self, method: str) -> None:
-        """Raise where the model cannot be run with a loss, before anything changes."""
+    def _plan_of(self, method: str) -> RunPlan:
+        """Return the plan of a run; raise where the model cannot be run with a loss."""
         loop.check_context(method)
-        compilation = self.required_compilation()
-        kind = "train" if method in ("fit", "train_on_batch") else "test"
-        if kind == "train" and not is_own(self, kind):
+        compilation, plan = self.required_compilation(), RunPlan(self)
+        if method in ("fit", "train_on_batch") and not plan.is_custom("train"):
             compilation.required_optimizer()
+        return plan
 
     def train_on_batch(
         self,
@@ -165,7 +165,7 @@ class SteppedOnBatches(SteppedNetwork):
             ValueError: The data do not fit the model.
         """
         loop.check_context("predict_on_batch")
-        return loop.predict(self, _batch("predict", x), callbacks=None, verbose=0)
+        return loop.predict(RunPlan(self), _batch("predict", x), callbacks=None, verbose=0)
 
     def _step_on(
         self,
@@ -178,9 +178,9 @@ class SteppedOnBatches(SteppedNetwork):
         goes_on: bool = False,
     ) -> dict[str, float]:
         """Take a step of training or evaluation, and return what logs show."""
-        self._check_ready(f"{kind}_on_batch")
+        plan = self._plan_of(f"{kind}_on_batch")
         data = _batch(_USES[kind], x, y, sample_weight, class_weight)
-        return loop.on_batch(self, kind, data, goes_on=goes_on)
+        return loop.on_batch(plan, kind, data, goes_on=goes_on)
 
     # ------------------------------------------------------------------ on what iterators give
 

@@ -8,123 +8,55 @@ mean over a shard's examples, and N replicas compute what one does.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from mirrored import _nest, ops
-from mirrored._contexts import Within
+from mirrored import ops
 from mirrored.autodiff.tape import GradientsMade, telling_of_gradients
 from mirrored.distribute import Strategy, get_replica_context
 from mirrored.distribute.global_batch import GlobalBatch
-from mirrored.layers.weights import find
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS, INTEGERS, DType
-from mirrored.optim import Optimizer
-from mirrored.training.metrics import Metric
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.running_means import LatestLogs, RunningMeans, is_mean
+from mirrored.training.run_plan import RunPlan, optimizers_of
+from mirrored.training.running_means import LatestLogs, RunningMeans
 from mirrored.training.step import Shards, Step, Totals, undone_on_failure
 from mirrored.training.utilities import pack_x_y_sample_weight
 from mirrored.variables import Variable
 
-# What a model overrides to have each kind of step of its own.
-_FOR_ALL = ("compute_loss", "compute_metrics", "get_metrics_result", "reset_metrics", "metrics")
-_FOR = {
-    "train": ("train_step", *_FOR_ALL),
-    "test": ("test_step", *_FOR_ALL),
-    "predict": ("predict_step",),
-}
 
-
-# What is known of models that run just now, by their ids and the kinds of steps.
-# A model, and by kind whether its steps are its own.
-_known: ContextVar[tuple[Any, dict[str, bool]] | None] = ContextVar("mirrored_own", default=None)
-
-
-def looked_up_once(model: SteppedNetwork) -> Within:
-    """Return the context in which it is looked up once which steps are a model's own.
-
-    That takes all of its layers, and each epoch asks for it, and each batch of a stream.
-
-    Args:
-        model: The model, whose layers stay as they are.
-    """
-    known = _known.get()
-    return Within(_known, known if known is not None and known[0] is model else (model, {}))
-
-
-def is_own(model: SteppedNetwork, kind: str) -> bool:
-    """Return whether a step of a kind is the model's own, or updates metrics of its own.
-
-    It is too where `compile` was given no loss.
-
-    Args:
-        model: The model, which is compiled but for prediction.
-        kind: "train", "test" or "predict".
-    """
-    known = _known.get()
-    if known is None or known[0] is not model:
-        return _looks_own(model, kind)
-    if kind not in known[1]:
-        known[1][kind] = _looks_own(model, kind)
-    return known[1][kind]
-
-
-def _looks_own(model: SteppedNetwork, kind: str) -> bool:
-    cls, own = type(model), vars(model)
-    for name in _FOR[kind]:  # In one piece: several ask before each fit.
-        if name in own or getattr(cls, name) is not getattr(SteppedNetwork, name):
-            return True
-    if kind == "predict":
-        return False
-    if not model.required_compilation().has_loss:
-        return True  # Then there is what layers add: whether they do shows in the step.
-    if any(metrics for _, metrics in model._walk_with(Metric)):
-        return True
-    given = _nest.flatten(model.required_compilation().given[2:])
-    return not all(map(is_mean, given))
-
-
-def step_of(model: SteppedNetwork, *, refuses: bool = True) -> Step:
-    """Return what computes a model's steps.
-
-    Args:
-        model: A model that is compiled, but for prediction.
-        refuses: As for `Step`.
-    """
-    return OwnStep(model, refuses=refuses)
-
-
-def means_of(
-    model: SteppedNetwork, kind: str, *, goes_on: bool = False
-) -> RunningMeans | LatestLogs:
+def means_of(plan: RunPlan, kind: str, *, goes_on: bool = False) -> RunningMeans | LatestLogs:
     """Return what makes logs of the steps of one epoch.
 
     Args:
-        model: The model.
+        plan: The plan of the run.
         kind: "train" or "test".
         goes_on: Whether metrics go on from what they have counted, or begin anew.
     """
-    return (LatestLogs if is_own(model, kind) else RunningMeans)(model, goes_on=goes_on)
+    return (LatestLogs if plan.is_custom(kind) else RunningMeans)(plan.model, goes_on=goes_on)
 
 
 class OwnStep(Step):
     """The steps of a model of which some are its own.
 
     Args:
-        model: The model.
+        plan: The plan of the run.
+        refuses: As for `Step`.
     """
 
     _model: SteppedNetwork
+
+    def __init__(self, plan: RunPlan, *, refuses: bool = True) -> None:
+        super().__init__(plan.model, refuses=refuses)
+        self._plan = plan
 
     def train(
         self, shards: Shards, sizes: Sequence[int], check: Callable[[Totals], None]
     ) -> Totals:
         """Take one step of training; see `Step`. Where it raises, nothing was changed."""
-        if not is_own(self._model, "train"):
+        if not self._plan.is_custom("train"):
             return super().train(shards, sizes, check)
         with self._whole():
             totals = self._own(self._model.train_step, shards, sizes)
@@ -133,7 +65,7 @@ class OwnStep(Step):
 
     def test(self, shards: Shards, sizes: Sequence[int]) -> Totals:
         """Return what the model makes of one global batch, without training."""
-        if not is_own(self._model, "test"):
+        if not self._plan.is_custom("test"):
             return super().test(shards, sizes)
         with self._whole():
             return self._own(self._model.test_step, shards, sizes)
@@ -186,7 +118,7 @@ class OwnStep(Step):
 
     def _analysed(self, kind: str, batch: GlobalBatch) -> Callable[..., Any]:
         """Return what a replica computes in a step of a kind, to be analysed."""
-        if kind == "predict" or not is_own(self._model, kind):
+        if kind == "predict" or not self._plan.is_custom(kind):
             return super()._analysed(kind, batch)
         method = self._model.train_step if kind == "train" else self._model.test_step
 
@@ -229,17 +161,6 @@ def row_of(totals: Totals, statistics: list[float]) -> Any:
         row[name] = np.array(numbers, dtype).reshape(shape) if shape else numbers[0]
         start = stop
     return row
-
-
-def optimizers_of(model: Any) -> list[Optimizer]:
-    """Return the optimizers of a model: that of `compile`, and those in its attributes.
-
-    Args:
-        model: The model.
-    """
-    held = find(vars(model).values(), Optimizer)
-    first = [] if model.optimizer is None else [model.optimizer]
-    return list({id(each): each for each in (*first, *held)}.values())
 
 
 def _replica() -> int:

@@ -16,14 +16,12 @@ from mirrored.distribute import PerReplica, Strategy
 from mirrored.distribute.sharding import Sharding, sharding_of_span
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
-from mirrored.optim import Optimizer
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.program.results import Results
 from mirrored.training.eager_steps import Take, column_dtypes
-from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import is_own, optimizers_of, row_of, step_of
+from mirrored.training.own_steps import OwnStep, row_of
+from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Shards, Step, Totals, joined, of_all_workers
-from mirrored.variables import Variable
 
 
 class RecordedSteps:
@@ -32,18 +30,16 @@ class RecordedSteps:
     Traces and their programs stay with the model, so that the next `fit` has them.
 
     Args:
-        model: A model that is built and, but for prediction, compiled with a loss.
+        plan: The plan of the run.
     """
 
-    def __init__(self, model: SteppedNetwork) -> None:
-        self._model = model
-        self._strategy = model.distribute_strategy
-        self._traces = model._traces
-        self._optimizers = optimizers_of(model)
-        self._identity, self._kept = _identity(model, self._optimizers)
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan, self._model, self._strategy = plan, plan.model, plan.strategy
+        self._traces = plan.model._traces
+        self._optimizers = plan.optimizers
+        self._identity, self._kept = _identity(plan)
         self._stepped = False
         self._weighed = False
-        self._is_own: dict[str, bool] = {}
 
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
@@ -151,15 +147,9 @@ class RecordedSteps:
 
     # ------------------------------------------------------------------ recording
 
-    def _own(self, kind: str) -> bool:
-        """Return whether a step of a kind is the model's own; it stays so in a fit."""
-        if kind not in self._is_own:
-            self._is_own[kind] = is_own(self._model, kind)
-        return self._is_own[kind]
-
     @cached_property
     def _step(self) -> Step:
-        return step_of(self._model)  # It looks through all layers, which a replay need not.
+        return OwnStep(self._plan)  # It looks through all layers, which a replay need not.
 
     def _sharding(self, span: Span) -> Sharding:
         return sharding_of_span(span, self._strategy.sharing)
@@ -167,7 +157,7 @@ class RecordedSteps:
     def _trace(self, kind: str, span: Span) -> Trace:
         """Return the step for batches like these, recorded where it is not."""
         columns, layout, sharding = span.columns, span.layout, self._sharding(span)
-        dtypes = column_dtypes(self._model, layout, columns, own=self._own(kind))
+        dtypes = column_dtypes(self._model, layout, columns, own=self._plan.is_custom(kind))
         specs = tuple(
             [
                 TensorSpec(array.shape[1:], dtype or array.dtype)
@@ -195,7 +185,7 @@ class RecordedSteps:
         layout: Layout,
         sharding: Sharding,
     ) -> Trace:
-        if kind == "train" and not self._own(kind):
+        if kind == "train" and not self._plan.is_custom(kind):
             optimizer = self._model.required_compilation().required_optimizer()
             # Where only some variables have a gradient, those are brought together meanwhile.
             optimizer.rule.pack(self._model.trainable_variables)
@@ -240,23 +230,21 @@ class RecordedSteps:
 _SETTINGS = (bool, int, float, str, type(None))
 
 
-def _identity(
-    model: SteppedNetwork, optimizers: Sequence[Optimizer]
-) -> tuple[tuple[Any, ...], list[Any]]:
+def _identity(plan: RunPlan) -> tuple[tuple[Any, ...], list[Any]]:
     """Return what a recorded step of a model depends on beside the batch, and whose ids are in it.
 
     Whoever keeps the first keeps the second, or another object could have an id of it. (But for the
     compilation: with another one all traces go.)
     """
-    rules = [inner for optimizer in optimizers for inner in optimizer.within]
+    rules = [inner for optimizer in plan.optimizers for inner in optimizer.within]
     settings = [(i, vars(rule)) for i, rule in enumerate(rules)]
     held: list[Any] = []
     trained: list[bool] = []
-    for layer, weights in model._walk_with(Variable):
-        held += (layer, *weights)
-        trained += (layer._trainable, *[each.trainable for each in weights])
+    for layer, variables in plan.layers:
+        held += (layer, *variables)
+        trained += (layer._trainable, *[variable.trainable for variable in variables])
     identity = (
-        id(model._compilation),
+        id(plan.model._compilation),
         tuple(map(id, held)),
         tuple(trained),
         tuple(

@@ -13,7 +13,7 @@ from mirrored.serialization.writing import serialize_keras_object
 from mirrored.training.compilation import COMPILED
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.network import Network
-from mirrored.training.own_steps import optimizers_of
+from mirrored.training.run_plan import optimizers_of
 
 # Parts of configurations that may differ: a worker may number layers without weights differently.
 _LEFT_OUT = ("name", "module", "registered_name", "build_config")

@@ -365,11 +365,16 @@ class DeviceVariable(Variable):
     def set_in_place(self, value: NDArray[Any]) -> None:
         """Copy a value of the host into the memory that the value stays in, outside of recordings.
 
+        Where the host sees that it is there already, nothing is written.
+
         Args:
             value: An array of the variable's shape and dtype.
         """
         if self._stays_in is None:
             self.pinned()
+        array = self._tensor._array
+        if self._device.backend.host_readable and array.tobytes() == value.tobytes():
+            return
         back = undone()
         if back is not None:
             back.note(self)

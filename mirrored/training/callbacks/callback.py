@@ -101,8 +101,9 @@ class Callback:
         hooks = [f"on_{kind}_batch_begin", f"on_{kind}_batch_end"]
         if kind == "train":
             hooks += ["on_batch_begin", "on_batch_end"]
-        own = any(getattr(type(self), hook) is not getattr(base, hook) for hook in hooks)
-        return own or any(hook in vars(self) for hook in hooks)
+        cls, own = type(self), vars(self)
+        defined = [hook in own or getattr(cls, hook) is not getattr(base, hook) for hook in hooks]
+        return any(defined)
 
     def _first_epoch(self, initial: int) -> int:
         """Return the epoch to begin with, after `on_train_begin`, given that of before."""

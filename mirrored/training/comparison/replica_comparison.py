@@ -28,7 +28,8 @@ from mirrored.training.compilation import running
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, prepare
 from mirrored.training.model import Model
-from mirrored.training.own_steps import means_of, optimizers_of
+from mirrored.training.own_steps import means_of
+from mirrored.training.run_plan import RunPlan, optimizers_of
 from mirrored.variables import Variable
 
 # What makes each kind of thing differ where nothing before it does.
@@ -155,7 +156,7 @@ def compare_replicas(
     if not isinstance(model, Model):
         raise TypeError(f"`compare_replicas` takes a model. Received: {model!r:.200}")
     loop.check_context("compare_replicas")
-    model._check_ready("train_on_batch")
+    model._plan_of("train_on_batch")
     check_count("replicas", replicas, least=2)
     if is_stream(x):
         raise TypeError(
@@ -233,18 +234,18 @@ def _values(
 
 
 def _step(copy: ReplicaCopy, arrays: Given, examples: int) -> dict[Event, Value]:
-    model = copy.model
+    plan = RunPlan(copy.model)
     data = GivenData(use="fit", x=None, batch_size=examples, steps=1)
     with ExitStack() as stack:
         epochs = stack.enter_context(closing(data.of_arrays(arrays)))
-        prepare(model, epochs, use="fit")
-        stack.enter_context(running(model, "compare_replicas"))
+        prepare(plan, epochs, use="fit")
+        stack.enter_context(running(copy.model, "compare_replicas"))
         stack.enter_context(copy.strategy.scope())
         epochs.begin()
-        means = means_of(model, "train")
-        notes = StepNotes(model, tuple(split_sizes(examples, copy.strategy.num_replicas_in_sync)))
+        means = means_of(plan, "train")
+        notes = StepNotes(plan, tuple(split_sizes(examples, copy.strategy.num_replicas_in_sync)))
         stack.enter_context(notes.taken())
-        steps = EagerSteps(model, refuses=False)
+        steps = EagerSteps(plan, refuses=False)
         for span in epochs.spans(1):
             steps.train(span, lambda _: "the step that is compared", means.add, lambda: True)
         found = {event: Value(value) for event, value in notes.values().items()}

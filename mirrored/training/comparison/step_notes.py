@@ -18,7 +18,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import active_recorder
 from mirrored.optim import Optimizer
-from mirrored.training.own_steps import is_own, optimizers_of
+from mirrored.training.run_plan import RunPlan
 from mirrored.variables import Variable
 
 # What an event is of, with how a text names it.
@@ -56,19 +56,19 @@ class StepNotes:
     """Notes what a model computes while it takes a step.
 
     Args:
-        model: The model, whose layers and optimizers tell of themselves from now on.
+        plan: The plan of the step; the model's layers and optimizers notify this from now on.
         sizes: The number of examples of each replica's shard.
     """
 
-    def __init__(self, model: Any, sizes: tuple[int, ...]) -> None:
+    def __init__(self, plan: RunPlan, sizes: tuple[int, ...]) -> None:
         self._sizes = sizes
-        self._weighs = is_own(model, "train")  # Else a loss is the shard's part of the whole one.
+        self._weighs = plan.is_custom("train")  # Else a loss is the shard's part of the whole one.
         self._parts: dict[Event, dict[int, np.ndarray[Any, Any]]] = {}
         self._counts: Counter[tuple[str, str, int]] = Counter()
-        for layer in model._walk():
-            if layer is not model:
+        for layer, _ in plan.layers:
+            if layer is not plan.model:
                 self._listen_to_layer(layer)
-        for optimizer in optimizers_of(model):
+        for optimizer in plan.optimizers:
             self._listen_to_optimizer(optimizer)
 
     @contextmanager

@@ -1,0 +1,77 @@
+"""The plan of a run: its layers and optimizers, and whether its steps are custom."""
+
+from typing import Any
+
+import pytest
+
+import mirrored as mr
+from mirrored.training.run_plan import RunPlan
+
+
+class Counting(mr.layers.Layer):
+    """A layer that gets a metric when it is built."""
+
+    def build(self, input_shape: Any) -> None:
+        """Make the metric."""
+        self.seen = mr.metrics.Mean(name="seen")
+
+    def call(self, inputs: Any) -> Any:
+        """Return the inputs."""
+        return inputs
+
+
+class Lossy(mr.Sequential):
+    """A model with a loss of its own."""
+
+    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+        """Return that of `compile`."""
+        return super().compute_loss(*args, **kwargs)
+
+
+class Doubling(mr.Sequential):
+    """A model that predicts in another way."""
+
+    def predict_step(self, data: Any) -> Any:
+        """Return twice the outputs."""
+        return super().predict_step(data) * 2.0
+
+
+class Custom(mr.metrics.Mean):
+    """A metric with an update of its own."""
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        """Count."""
+
+
+KINDS = ("train", "test", "predict")
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "custom"),
+    [
+        (mr.Sequential, {"loss": "mse", "metrics": ["mae"]}, ()),
+        (mr.Sequential, {}, ("train", "test")),
+        (mr.Sequential, {"loss": "mse", "metrics": [Custom]}, ("train", "test")),
+        (Lossy, {"loss": "mse"}, ("train", "test")),
+        (Doubling, {"loss": "mse"}, ("predict",)),
+    ],
+)
+def test_a_plan_tells_which_steps_are_custom(
+    model: Any, options: dict[str, Any], custom: tuple[str, ...]
+) -> None:
+    built = model([mr.layers.Input((1,)), mr.layers.Dense(1)])
+    metrics = [make() if isinstance(make, type) else make for make in options.get("metrics", ())]
+    built.compile("sgd", **{**options, "metrics": metrics or None})
+    plan = RunPlan(built)
+    assert tuple(kind for kind in KINDS if plan.is_custom(kind)) == custom
+    assert [layer for layer, _ in plan.layers] == [built, *built.layers]
+    assert [variable for _, owned in plan.layers for variable in owned] == built.weights
+    assert plan.optimizers == [built.optimizer]
+
+
+def test_a_layer_that_gets_a_metric_when_it_is_built_makes_steps_custom() -> None:
+    model = mr.Sequential([Counting(), mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    plan = RunPlan(model)
+    model.build((None, 1))
+    assert plan.is_custom("train")
