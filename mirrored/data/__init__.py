@@ -16,6 +16,6 @@ _public_module(
         "mirrored.data.options": "Options ThreadingOptions",
         "mirrored.data.dataset_iterators": "Iterator=DatasetIterator NumpyIterator",
         "mirrored.data.record_files": "TFRecordDataset",
-        "mirrored.data.sources": "INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
+        "mirrored.data.transform": "INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
     },
 )

@@ -10,10 +10,10 @@ from mirrored._arguments import explained
 from mirrored.data.dataset import Dataset
 from mirrored.data.dataset_arguments import as_whole
 from mirrored.data.dataset_iterators import DatasetIterator
-from mirrored.data.nested_transforms import Listed
+from mirrored.data.element_transforms import Asserted
 from mirrored.data.optional import Optional
-from mirrored.data.spec import Form, to_element
-from mirrored.data.transforms import Asserted
+from mirrored.data.source_transforms import Listed
+from mirrored.data.spec import FormCheck, to_element
 from mirrored.ops import Tensor, int64
 
 Applied = Callable[[Dataset[Any]], Dataset[Any]]
@@ -109,11 +109,9 @@ def from_list(elements: list[Any], name: str | None = None) -> Dataset[Any]:
             "Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
             "`mr.data.Dataset.range(0)`."
         )
-    made = [to_element(each, f"`elements`[{i}]") for i, each in enumerate(elements)]
-    form = Form(made[0])
-    for i, each in enumerate(made):
-        form.leaves(each, f"`elements`[{i}]")
-    return Dataset(Listed(made))
+    where, check = "`elements`[{}]".format, FormCheck()
+    converted = [to_element(element, where(i)) for i, element in enumerate(elements)]
+    return Dataset(Listed([check(element, where(i)) for i, element in enumerate(converted)]))
 
 
 def get_next_as_optional(iterator: DatasetIterator[Any]) -> Optional:

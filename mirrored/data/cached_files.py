@@ -9,7 +9,7 @@ import math
 import os
 import struct
 import zlib
-from contextlib import closing
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from mirrored import _nest
 from mirrored._files import PathName, as_path, check_replaceable, replacing
 from mirrored.data.failures import Failure
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Derived, Transform
 from mirrored.data.spec import Element, Elements, Form, check_arrays, specs_of
+from mirrored.data.transform import Derived, Transform
 from mirrored.ops import as_dtype
 
 _WHAT = "cache of a dataset"
@@ -46,15 +46,13 @@ class CachedInFile(Derived):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator, which reads the file or makes it."""
-        if os.path.exists(self._path):
-            yield from self._read()
-            return
+        return self._read() if os.path.exists(self._path) else super().open(iteration)
+
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
+        """Return the same elements, which are written to the file."""
         form: Form | None = None
         count = 0
-        with (
-            replacing(self._path, _WHAT) as file,
-            closing(self._source.open(iteration.source())) as elements,
-        ):
+        with replacing(self._path, _WHAT) as file:
             file.write(_MAGIC)
             for element in elements:
                 if type(element) is not Failure:

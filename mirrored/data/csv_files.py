@@ -21,8 +21,8 @@ from mirrored.data.files import matching, names_of, rows_of_names
 from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.records import compression_of
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Transform
 from mirrored.data.spec import DatasetBase, Element, Elements
+from mirrored.data.transform import Transform
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import as_dtype, float32, float64, int32, int64
 from mirrored.ops.conversion import is_tensor, to_array

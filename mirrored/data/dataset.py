@@ -12,62 +12,30 @@ from typing import Any, Self, TypeVar, cast, overload
 
 import numpy as np
 
+import mirrored.data.combining as combining
+import mirrored.data.element_transforms as element_transforms
+import mirrored.data.nested_transforms as nested_transforms
+import mirrored.data.padded_batches as padded_batches
+import mirrored.data.resampling as resampling
+import mirrored.data.row_transforms as row_transforms
+import mirrored.data.source_transforms as source_transforms
+import mirrored.data.states as states
+import mirrored.data.unbatching as unbatching
 from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored._tracebacks import shortened_methods
-from mirrored.data.buckets import Buckets
-from mirrored.data.dataset_arguments import (
-    AUTOTUNE,
-    as_count,
-    as_whole,
-    check_parallel_calls,
-    counted_from,
-    element_of,
-    generated_by,
-    mixed_by_choices,
-    mixed_by_weights,
-    parts_of_classes,
-    range_of,
-    sizes_of,
-    slices_of,
-    transforms_of,
-)
+from mirrored.data.dataset_arguments import AUTOTUNE, as_count, as_whole, check_parallel_calls
 from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator
 from mirrored.data.files import matching, rows_of_names
 from mirrored.data.leaf_specs import public_specs
-from mirrored.data.mixtures import Drawn
-from mirrored.data.nested_transforms import FlatMapped, Grouped, Interleaved, Windowed
 from mirrored.data.options import Optioned, Options, merged_options
-from mirrored.data.padded_batches import PaddedBatched
 from mirrored.data.positions import elements_of
 from mirrored.data.prefetching import Prefetched
-from mirrored.data.resampling import Resampled
 from mirrored.data.rng import Rng
-from mirrored.data.row_transforms import Batched, Repeated, Shuffled
-from mirrored.data.sources import (
-    INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY,
-    Counted,
-    Transform,
-    zipped,
-)
 from mirrored.data.spec import DatasetBase, ElementT, check_callable, to_tensors
-from mirrored.data.states import Scanned, States, reduced
-from mirrored.data.transforms import (
-    Cached,
-    Chosen,
-    Concatenated,
-    Enumerated,
-    Filtered,
-    Ignored,
-    Mapped,
-    TakenWhile,
-    Unique,
-    chosen,
-)
-from mirrored.data.unbatching import Rebatched, Unbatched
+from mirrored.data.transform import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.devices import get_device
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops import Tensor, as_dtype, int64, transfer
@@ -160,7 +128,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> list(dataset.as_numpy_iterator())
             [(np.float32(1.0), np.int32(3)), (np.float32(2.0), np.int32(4))]
         """
-        return cls(slices_of(tensors))
+        return cls(source_transforms.slices_of(tensors))
 
     @classmethod
     def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
@@ -178,7 +146,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> len(mr.data.Dataset.from_tensors([1.0, 2.0]))
             1
         """
-        return cls(element_of(tensors))
+        return cls(source_transforms.element_of(tensors))
 
     @classmethod
     def from_generator(
@@ -211,7 +179,11 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in dataset]
             [1, 2, 3]
         """
-        return cls(generated_by(generator, args, output_signature, output_types, output_shapes))
+        return cls(
+            source_transforms.generated_by(
+                generator, args, output_signature, output_types, output_shapes
+            )
+        )
 
     @classmethod
     def range(
@@ -233,7 +205,10 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in mr.data.Dataset.range(1, 8, 3)]
             [1, 4, 7]
         """
-        return cast("Dataset[Tensor]", cls(Counted(range_of(args), as_dtype(output_type))))
+        return cast(
+            "Dataset[Tensor]",
+            cls(source_transforms.Counted(source_transforms.range_of(args), as_dtype(output_type))),
+        )
 
     @classmethod
     def list_files(
@@ -294,7 +269,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in numbers] == [int(x) for x in numbers]
             True
         """
-        numbers = Drawn(Rng(seed), bool(rerandomize_each_iteration))
+        numbers = source_transforms.Drawn(Rng(seed), bool(rerandomize_each_iteration))
         return cast("Dataset[Tensor]", cls(numbers))
 
     @classmethod
@@ -317,7 +292,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in mr.data.Dataset.counter(2, 5).take(3)]
             [2, 7, 12]
         """
-        return cast("Dataset[Tensor]", cls(counted_from(start, step, dtype)))
+        return cast("Dataset[Tensor]", cls(source_transforms.counted_from(start, step, dtype)))
 
     # ---------------------------------------------------------------- elements of several datasets
 
@@ -339,7 +314,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> list(Dataset.zip(Dataset.range(2), Dataset.range(5, 9)).as_numpy_iterator())
             [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
         """
-        return cls(zipped(transforms_of(args, datasets)))
+        return cls(combining.zipped(combining.transforms_of(args, datasets)))
 
     @staticmethod
     def sample_from_datasets(
@@ -373,7 +348,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             [1, 1, 2, 2]
         """
         anew = bool(rerandomize_each_iteration)
-        mixed = mixed_by_weights(datasets, weights, seed, stop_on_empty_dataset, anew)
+        mixed = combining.mixed_by_weights(datasets, weights, seed, stop_on_empty_dataset, anew)
         return cast(DatasetT, Dataset(mixed))
 
     @staticmethod
@@ -403,8 +378,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in chosen]
             [0, 10, 1, 11]
         """
-        chosen = mixed_by_choices(datasets, choice_dataset, stop_on_empty_dataset)
-        return cast(DatasetT, Dataset(chosen))
+        mixed = combining.mixed_by_choices(datasets, choice_dataset, stop_on_empty_dataset)
+        return cast(DatasetT, Dataset(mixed))
 
     def concatenate(self, dataset: "Dataset[Any]", name: str | None = None) -> "Dataset[ElementT]":
         """Return the elements of this dataset and then those of another.
@@ -423,7 +398,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"`dataset` is a Dataset. Received: a {type(dataset).__name__}.")
-        return Dataset(Concatenated(self._transform, dataset._transform))
+        return Dataset(combining.Concatenated(self._transform, dataset._transform))
 
     # ---------------------------------------------------------------------------- users' functions
 
@@ -485,7 +460,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         """
         check_callable("map_func", map_func)
         check_parallel_calls(num_parallel_calls, synchronous)
-        return Dataset(Mapped(self._transform, map_func))
+        return Dataset(element_transforms.Mapped(self._transform, map_func))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> "Dataset[ElementT]":
         """Return the elements of which a predicate is true.
@@ -503,7 +478,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             [3, 4]
         """
         check_callable("predicate", predicate)
-        return Dataset(Filtered(self._transform, predicate))
+        return Dataset(element_transforms.Filtered(self._transform, predicate))
 
     def take_while(
         self, predicate: Callable[..., Any], name: str | None = None
@@ -523,7 +498,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             [0, 1]
         """
         check_callable("predicate", predicate)
-        return Dataset(TakenWhile(self._transform, predicate))
+        return Dataset(element_transforms.TakenWhile(self._transform, predicate))
 
     def scan(
         self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None
@@ -548,8 +523,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in sums]
             [1, 3, 6, 10]
         """
-        states = States(initial_state, "scan_func", scan_func)
-        return Dataset(Scanned(self._transform, states))
+        function = states.States(initial_state, "scan_func", scan_func)
+        return Dataset(states.Scanned(self._transform, function))
 
     def flat_map(self, map_func: Callable[..., DatasetT], name: str | None = None) -> DatasetT:
         """Return the elements of the datasets that a function makes, one dataset after another.
@@ -571,7 +546,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             [0, 0, 1, 0, 1, 2]
         """
         check_callable("map_func", map_func)
-        return cast(DatasetT, Dataset(FlatMapped(self._transform, map_func)))
+        return cast(DatasetT, Dataset(nested_transforms.FlatMapped(self._transform, map_func)))
 
     def interleave(
         self,
@@ -617,7 +592,10 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
                     f"num_parallel_calls={num_parallel_calls}."
                 )
         block = as_count("block_length", 1 if block_length is None else block_length, least=1)
-        return cast(DatasetT, Dataset(Interleaved(self._transform, map_func, cycle, block)))
+        return cast(
+            DatasetT,
+            Dataset(nested_transforms.Interleaved(self._transform, map_func, cycle, block)),
+        )
 
     def group_by_window(
         self,
@@ -667,7 +645,10 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         ):
             check_callable(argument, function)
         return cast(
-            DatasetT, Dataset(Grouped(self._transform, key_func, reduce_func, size, Dataset))
+            DatasetT,
+            Dataset(
+                nested_transforms.Grouped(self._transform, key_func, reduce_func, size, Dataset)
+            ),
         )
 
     def apply(self, transformation_func: Callable[[Self], AppliedT]) -> AppliedT:
@@ -710,7 +691,9 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             2
         """
         number = as_count("count", count, least=-1)
-        return self if number == -1 else Dataset(chosen(self._transform, 0, number))
+        return (
+            self if number == -1 else Dataset(element_transforms.chosen(self._transform, 0, number))
+        )
 
     def skip(self, count: int, name: str | None = None) -> "Dataset[ElementT]":
         """Return the elements after the first `count`.
@@ -729,7 +712,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         """
         number = as_count("count", count, least=-1)
         begin, end = (0, 0) if number == -1 else (number, None)
-        return Dataset(chosen(self._transform, begin, end))
+        return Dataset(element_transforms.chosen(self._transform, begin, end))
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> "Dataset[ElementT]":
         """Return every `num_shards`-th element, from number `index` on.
@@ -753,7 +736,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             raise InvalidArgumentError(
                 f"Index must be between 0 and {shards - 1} (currently index = {number})."
             )
-        return Dataset(Chosen(self._transform, number, None, shards))
+        return Dataset(element_transforms.Chosen(self._transform, number, None, shards))
 
     def unique(self, name: str | None = None) -> "Dataset[ElementT]":
         """Return the elements that differ from all before them.
@@ -771,7 +754,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in dataset.unique()]
             [1, 2, 3]
         """
-        return Dataset(Unique(self._transform))
+        return Dataset(element_transforms.Unique(self._transform))
 
     def rejection_resample(
         self,
@@ -807,11 +790,13 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             [(1, 0), (1, 1)]
         """
         check_callable("class_func", class_func)
-        target = parts_of_classes("target_dist", target_dist)
+        target = resampling.parts_of_classes("target_dist", target_dist)
         initial = None
         if initial_dist is not None:
-            initial = parts_of_classes("initial_dist", initial_dist, len(target))
-        return Dataset(Resampled(self._transform, class_func, target, initial, Rng(seed)))
+            initial = resampling.parts_of_classes("initial_dist", initial_dist, len(target))
+        return Dataset(
+            resampling.Resampled(self._transform, class_func, target, initial, Rng(seed))
+        )
 
     def ignore_errors(
         self, log_warning: bool = False, name: str | None = None
@@ -835,7 +820,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         """
         if not isinstance(log_warning, bool):
             raise TypeError(f"Expected bool for argument 'log_warning' not {log_warning!r}.")
-        return Dataset(Ignored(self._transform, logs=log_warning))
+        return Dataset(element_transforms.Ignored(self._transform, logs=log_warning))
 
     def shuffle(
         self,
@@ -870,7 +855,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         if buffer_size != UNKNOWN_CARDINALITY or is_endless:
             size = as_count("buffer_size", buffer_size, least=1)
         anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
-        return Dataset(Shuffled(self._transform, size, Rng(seed), anew))
+        return Dataset(row_transforms.Shuffled(self._transform, size, Rng(seed), anew))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset[ElementT]":
         """Return the elements so many times over; a shuffled dataset is in another order each time.
@@ -888,7 +873,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             [0, 1, 0, 1]
         """
         times = -1 if count is None else as_count("count", count, least=-1)
-        return Dataset(Repeated(self._transform, None if times == -1 else times))
+        return Dataset(row_transforms.Repeated(self._transform, None if times == -1 else times))
 
     def enumerate(
         self, start: int = 0, name: str | None = None
@@ -907,7 +892,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> list(mr.data.Dataset.range(5, 7).enumerate().as_numpy_iterator())
             [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
         """
-        return Dataset(Enumerated(self._transform, as_whole("start", start)))
+        return Dataset(element_transforms.Enumerated(self._transform, as_whole("start", start)))
 
     # ------------------------------------------------------------------------- batches and windows
 
@@ -939,7 +924,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         """
         size = as_count("batch_size", batch_size, least=1)
         check_parallel_calls(num_parallel_calls)
-        return Dataset(Batched(self._transform, size, bool(drop_remainder)))
+        return Dataset(row_transforms.Batched(self._transform, size, bool(drop_remainder)))
 
     def padded_batch(
         self,
@@ -975,7 +960,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         """
         size = as_count("batch_size", batch_size, least=1)
         return Dataset(
-            PaddedBatched(
+            padded_batches.PaddedBatched(
                 self._transform, size, padded_shapes, padding_values, bool(drop_remainder)
             )
         )
@@ -1018,7 +1003,9 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             [[[1, 0], [5, 6]], [[2, 3, 4], [7, 8, 9]]]
         """
         check_callable("element_length_func", element_length_func)
-        buckets = Buckets(element_length_func, [*bucket_boundaries], [*bucket_batch_sizes])
+        buckets = padded_batches.Buckets(
+            element_length_func, [*bucket_boundaries], [*bucket_batch_sizes]
+        )
 
         def batched(bucket: Tensor, group: "Dataset[ElementT]") -> Any:
             size, shapes = buckets.size(bucket), padded_shapes
@@ -1028,7 +1015,11 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
                 shapes = buckets.bounded(int(bucket), group._transform, shapes)
             return group.padded_batch(size, shapes, padding_values, drop_remainder)
 
-        return Dataset(Grouped(self._transform, buckets.number, batched, buckets.size, Dataset))
+        return Dataset(
+            nested_transforms.Grouped(
+                self._transform, buckets.number, batched, buckets.size, Dataset
+            )
+        )
 
     def rebatch(
         self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
@@ -1049,8 +1040,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [batch.numpy().tolist() for batch in batches]
             [[0, 1, 2], [3, 4, 5]]
         """
-        sizes = sizes_of(batch_size)
-        return Dataset(Rebatched(self._transform, sizes, bool(drop_remainder)))
+        sizes = unbatching.sizes_of(batch_size)
+        return Dataset(unbatching.Rebatched(self._transform, sizes, bool(drop_remainder)))
 
     def unbatch(self, name: str | None = None) -> "Dataset[ElementT]":
         """Return the rows of each element, one after another.
@@ -1063,7 +1054,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in mr.data.Dataset.range(3).batch(2).unbatch()]
             [0, 1, 2]
         """
-        return Dataset(Unbatched(self._transform))
+        return Dataset(unbatching.Unbatched(self._transform))
 
     def window(
         self,
@@ -1096,7 +1087,9 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         length = as_count("size", size, least=1)
         further = as_count("shift", length if shift is None else shift, least=1)
         step = as_count("stride", stride, least=1)
-        windows = Windowed(self._transform, length, further, step, drop_remainder, Dataset)
+        windows = nested_transforms.Windowed(
+            self._transform, length, further, step, drop_remainder, Dataset
+        )
         return Dataset(windows)
 
     # ---------------------------------------------------------------------- when elements are made
@@ -1123,7 +1116,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             3
         """
         if filename == "":
-            return Dataset(Cached(self._transform))
+            return Dataset(element_transforms.Cached(self._transform))
         from mirrored.data.cached_files import CachedInFile  # Few programs need it.
 
         return Dataset(CachedInFile(self._transform, filename))
@@ -1240,8 +1233,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
                 "Received: a call while a function was being recorded. Call it outside, and give "
                 "the function the result; or loop over the dataset in the function."
             )
-        states = States(initial_state, "reduce_func", reduce_func)
-        return to_tensors(reduced(elements_of(self._transform), states))
+        function = states.States(initial_state, "reduce_func", reduce_func)
+        return to_tensors(states.reduced(elements_of(self._transform), function))
 
     def get_single_element(self, name: str | None = None) -> ElementT:
         """Return the one element of the dataset.

@@ -14,8 +14,8 @@ from mirrored.data.batches import Chunk, Span
 from mirrored.data.passes import Passes, PassesOfRows, cardinality_of, passes_of
 from mirrored.data.rng import FitRng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled
-from mirrored.data.sources import INFINITE_CARDINALITY, Slices, Transform
 from mirrored.data.stored import Given, Stored
+from mirrored.data.transform import INFINITE_CARDINALITY, Slices, Transform
 
 # Running several batches of a stream in one go takes less Python. Where no callback looks between
 # steps, some batches are read first: no more bytes than a cache holds, and for no longer than a

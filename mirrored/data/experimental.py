@@ -22,6 +22,6 @@ _public_module(
             AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions
             ExternalStatePolicy OptimizationOptions ThreadingOptions
         """,
-        "mirrored.data.sources": "INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
+        "mirrored.data.transform": "INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
     },
 )

@@ -8,11 +8,11 @@ from mirrored.data.applied import Counter as Counter
 from mirrored.data.csv_files import CsvDataset as CsvDataset
 from mirrored.data.options import DistributeOptions as DistributeOptions
 from mirrored.data.options import ExternalStatePolicy as ExternalStatePolicy
-from mirrored.data.sources import INFINITE_CARDINALITY as INFINITE_CARDINALITY
+from mirrored.data.transform import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from mirrored.data.options import OptimizationOptions as OptimizationOptions
 from mirrored.data.optional import Optional as Optional
 from mirrored.data.options import ThreadingOptions as ThreadingOptions
-from mirrored.data.sources import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+from mirrored.data.transform import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from mirrored.data.applied import assert_cardinality as assert_cardinality
 from mirrored.data.applied import bucket_by_sequence_length as bucket_by_sequence_length
 from mirrored.data.applied import cardinality as cardinality

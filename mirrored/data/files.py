@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mirrored._files import as_path
-from mirrored.data.sources import Slices
+from mirrored.data.transform import Slices
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.strings import StringTensor, as_strings
 

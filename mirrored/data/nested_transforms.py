@@ -4,7 +4,7 @@ A dataset that a function makes draws from the iteration that calls it, so that 
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -14,43 +14,21 @@ from mirrored import _nest
 from mirrored.data.failures import Failure, attempt
 from mirrored.data.leaf_specs import NestedSpec
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import (
+from mirrored.data.source_transforms import Listed
+from mirrored.data.spec import DatasetBase, Element, Elements, Form, FormCheck, call_with, to_leaf
+from mirrored.data.transform import (
     UNKNOWN_CARDINALITY,
     Following,
     Transform,
     external_of,
     named,
     results_of,
-    size_of_first,
 )
-from mirrored.data.spec import DatasetBase, Element, Elements, Form, call_with, specs_of, to_leaf
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.rng_state import drawing_from
 
 AsDataset = Callable[[Transform], DatasetBase[Any]]
-
-
-class Listed(Transform):
-    """Elements that are there already.
-
-    Args:
-        elements: The elements.
-        specs: Their structure; None: that of the first one.
-    """
-
-    def __init__(self, elements: Sequence[Element], specs: Any = None) -> None:
-        self._elements, self._specs = elements, specs
-        self.known = specs is not None
-        self.cardinality = len(elements)
-
-    def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator over them."""
-        yield from self._elements
-
-    def specs(self) -> Any:
-        """Return their structure."""
-        return specs_of(self._elements[0]) if self._specs is None else self._specs
 
 
 # ---------------------------------------------------------------------------- datasets of elements
@@ -86,7 +64,7 @@ class Windowed(Following):
             begins = self.cardinality - (self._span - 1 if drop_remainder else 0)
             self.cardinality = len(range(0, max(begins, 0), shift))
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of windows."""
         met: list[Element] = []
         form: Form | None = None
@@ -100,15 +78,14 @@ class Windowed(Following):
             form = form or Form(rows[0])
             return self._window(form, rows, specs)
 
-        with closing(self._source.open(iteration.source())) as elements:
-            while True:
-                met += itertools.islice(elements, self._span - len(met))
-                if not met or (self._drop and len(met) < self._span):
-                    return
-                yield attempt(window, met[:: self._stride])
-                for _ in itertools.islice(elements, max(self._shift - len(met), 0)):
-                    pass
-                del met[: self._shift]
+        while True:
+            met += itertools.islice(elements, self._span - len(met))
+            if not met or (self._drop and len(met) < self._span):
+                return
+            yield attempt(window, met[:: self._stride])
+            for _ in itertools.islice(elements, max(self._shift - len(met), 0)):
+                pass
+            del met[: self._shift]
 
     def _window(self, form: Form, rows: list[Element], specs: Any) -> Element:
         leaves = [form.leaves(row, "An element of `window`") for row in rows]
@@ -117,12 +94,6 @@ class Windowed(Following):
         return form.pack(
             [self._as_dataset(Listed(*pair)) for pair in zip(columns, parts, strict=True)]
         )
-
-    def first(self) -> Element:
-        """Return a window of one element, over and over."""
-        element = self._source.first()
-        size = size_of_first(self._source, self._size, self._drop)
-        return self._window(Form(element), [element] * size, None)
 
     def specs(self) -> Any:
         """Return those of datasets of the elements' parts."""
@@ -144,11 +115,10 @@ class FlatMapped(Following):
         self.cardinality = UNKNOWN_CARDINALITY
         self.rng = Rng()
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator over one dataset after another."""
-        draws, made = self.rng.call_draws(iteration), _Made(self)
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from results_of(elements, made.open, self._method, draws)
+        draws = self.rng.call_draws(iteration)
+        return results_of(elements, _Opener(self).open, self._method, draws)
 
     def first(self) -> Element:
         """Return an element of the first dataset."""
@@ -162,33 +132,33 @@ class FlatMapped(Following):
         """Return what gives the elements of the first dataset."""
         element = self._source.first()
         with named(self._method, 0), drawing_from(self.rng.call_draws(Iteration())):
-            return self.made_of(element)
+            return self.dataset_for(element)
 
-    def made_of(self, element: Element) -> Transform:
+    def dataset_for(self, element: Element) -> Transform:
         """Return what the function makes of an element."""
-        made = call_with(self._function, element)
-        if not isinstance(made, DatasetBase):
+        dataset = call_with(self._function, element)
+        if not isinstance(dataset, DatasetBase):
             raise TypeError(
                 f"The `{self._argument}` argument must return a `Dataset` object. Got "
-                f"{type(made)!r}. Make one of it, as with `Dataset.from_tensors`."
+                f"{type(dataset)!r}. Make one of it, as with `Dataset.from_tensors`."
             )
-        transform: Transform = made._transform
+        transform: Transform = dataset._transform
         return transform
 
 
-class _Made:
+class _Opener:
     """Opens the datasets that the function of a transform makes in one iteration."""
 
     def __init__(self, transform: FlatMapped) -> None:
         self._transform = transform
-        self._form: Form | None = None
+        self._check = FormCheck()
 
     def open(self, _: int, element: Element) -> Elements:
         """Return an iterator over what is made of an element; the others are of the same form."""
-        made = self._transform.made_of(element)
-        iteration = made.begin()
-        self._transform.external = self._transform.external or external_of(made)
-        return self._opened(made.open(iteration))
+        inner = self._transform.dataset_for(element)
+        iteration = inner.begin()
+        self._transform.external = self._transform.external or external_of(inner)
+        return self._opened(inner.open(iteration))
 
     def _opened(self, opened: Elements) -> Elements:
         with closing(opened) as elements:
@@ -196,13 +166,8 @@ class _Made:
                 if type(element) is Failure:
                     yield element
                     continue
-                yield attempt(self._checked, element)
+                yield attempt(self._check, element, "An element of a dataset that was made")
                 yield from elements
-
-    def _checked(self, first: Element) -> Element:
-        self._form = self._form or Form(first)
-        self._form.leaves(first, "An element of a dataset that was made")
-        return first
 
 
 class Interleaved(FlatMapped):
@@ -223,49 +188,48 @@ class Interleaved(FlatMapped):
         super().__init__(source, function)
         self._cycle, self._block = cycle_length, block_length
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator that goes round."""
-        draws, made = self.rng.call_draws(iteration), _Made(self)
+        draws, opener = self.rng.call_draws(iteration), _Opener(self)
 
         def opened(index: int, element: Element) -> tuple[Elements]:
-            return (made.open(index, element),)
+            return (opener.open(index, element),)
 
         # One place for each that takes turns; None where one has ended. A place is filled when its
         # turn comes, as in TensorFlow.
         places: list[Elements | None] = []
-        with closing(self._source.open(iteration.source())) as elements:
-            datasets = results_of(elements, opened, self._method, draws)
-            is_over = False
-            try:
-                while not is_over or any(places):
-                    for place in itertools.count():
-                        if place == self._cycle or (is_over and place == len(places)):
-                            break
-                        if place == len(places):
-                            places.append(None)
-                        while places[place] is None and not is_over:
-                            dataset = next(datasets, None)
-                            if type(dataset) is Failure:
-                                yield dataset
-                                continue
-                            is_over = dataset is None
-                            places[place] = dataset
-                        yield from self._turn(places, place)
-            finally:
-                for each in places:
-                    if each is not None:
-                        each.close()
+        datasets = results_of(elements, opened, self._method, draws)
+        is_over = False
+        try:
+            while not is_over or any(places):
+                for place in itertools.count():
+                    if place == self._cycle or (is_over and place == len(places)):
+                        break
+                    if place == len(places):
+                        places.append(None)
+                    while places[place] is None and not is_over:
+                        dataset = next(datasets, None)
+                        if type(dataset) is Failure:
+                            yield dataset
+                            continue
+                        is_over = dataset is None
+                        places[place] = dataset
+                    yield from self._turn(places, place)
+        finally:
+            for dataset in places:
+                if dataset is not None:
+                    dataset.close()
 
     def _turn(self, places: list[Elements | None], place: int) -> Elements:
         """Yield a block of the dataset at a place; where it ends, the place is free."""
         opened = places[place]
         if opened is None:
             return
-        given = 0
+        count = 0
         for element in opened:
             yield element
-            given += type(element) is not Failure
-            if given == self._block:
+            count += type(element) is not Failure
+            if count == self._block:
                 return
         places[place] = None
 
@@ -294,9 +258,9 @@ class Grouped(FlatMapped):
         super().__init__(source, function)
         self._key, self._size, self._as_dataset = key, size, as_dataset
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator over windows as they fill, then over those that are left by key."""
-        draws, made = self.rng.call_draws(iteration), _Made(self)
+        draws, opener = self.rng.call_draws(iteration), _Opener(self)
         groups: dict[int, tuple[int, list[Element]]] = {}
         specs = self._source.specs() if self._source.known else None
 
@@ -309,12 +273,11 @@ class Grouped(FlatMapped):
             if len(group) < size:
                 return ()
             del groups[key]
-            return made.open(index, self._pair(key, group, specs))
+            return opener.open(index, self._pair(key, group, specs))
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from results_of(elements, step, self._method, draws)
+        yield from results_of(elements, step, self._method, draws)
         left = (self._pair(key, groups[key][1], specs) for key in sorted(groups))
-        yield from results_of(left, made.open, self._method, draws)
+        yield from results_of(left, opener.open, self._method, draws)
 
     def _pair(self, key: int, group: list[Element], specs: Any) -> Element:
         return np.array(key, np.int64), self._as_dataset(Listed(group, specs))
@@ -333,7 +296,7 @@ class Grouped(FlatMapped):
     def _inner(self) -> Transform:
         element = self._source.first()
         with named(self._method, 0), drawing_from(self.rng.call_draws(Iteration())):
-            return self.made_of(self._pair(self._key_of(element), [element], None))
+            return self.dataset_for(self._pair(self._key_of(element), [element], None))
 
 
 def _whole_scalar(name: str, value: Any) -> int:

@@ -11,8 +11,8 @@ from typing import Any, Self
 from mirrored._arguments import explained
 from mirrored.data.arrays import Rows
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Derived, Slices, Transform
 from mirrored.data.spec import Elements
+from mirrored.data.transform import Derived, Slices, Transform
 
 
 class AutoShardPolicy(enum.IntEnum):

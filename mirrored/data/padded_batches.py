@@ -4,8 +4,8 @@ The shapes to pad to and the values to pad with are checked against an element's
 the method is called where that is known, else with the first element.
 """
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +15,8 @@ from mirrored import _nest
 from mirrored._numbers import as_integer
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Following, Transform, batches_of, joined_rows, size_of_first
 from mirrored.data.spec import Element, Elements, Form, specs_of, to_leaf
+from mirrored.data.transform import Following, Transform, batches_of, joined_rows
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.strings import as_strings
 
@@ -83,7 +83,7 @@ class PaddedBatched(Following):
             self._paddings(source.specs())
         self.cardinality = batches_of(self.cardinality, size, drop_remainder)
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of batches."""
         specs = self._source.specs() if self.known else None
         form: Form | None = None
@@ -98,8 +98,7 @@ class PaddedBatched(Following):
             pairs = zip(paddings, zip(*leaves, strict=True), strict=True)
             return form.pack([padding.joined(column) for padding, column in pairs])
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from joined_rows(elements, self._size, batch, self._drop)
+        return joined_rows(elements, self._size, batch, self._drop)
 
     def _paddings(self, specs: Any) -> list[_Padding]:
         """Return how each part is padded; raises where that does not fit the elements."""
@@ -110,25 +109,16 @@ class PaddedBatched(Following):
         else:
             values = [self._values] * len(leaves)
         return [
-            _padding(number, *each)
-            for number, each in enumerate(zip(leaves, shapes, values, strict=True))
+            _padding(number, *part)
+            for number, part in enumerate(zip(leaves, shapes, values, strict=True))
         ]
-
-    def first(self) -> Element:
-        """Return a batch of one element, over and over."""
-        element = self._source.first()
-        form = Form(element)
-        leaves = form.leaves(element, "An element of `padded_batch`")
-        pairs = zip(self._paddings(specs_or_ranks(self._source)), leaves, strict=True)
-        size = size_of_first(self._source, self._size, self._drop)
-        return form.pack([padding.joined([leaf] * size) for padding, leaf in pairs])
 
     def specs(self) -> Any:
         """Return those of the elements, with the shapes that are padded to."""
         specs = specs_or_ranks(self._source)
         paddings = self._paddings(specs)
         size = self._size if self._drop else None
-        padded = [LeafSpec((size, *each.shape), each.value.dtype) for each in paddings]
+        padded = [LeafSpec((size, *padding.shape), padding.value.dtype) for padding in paddings]
         return _nest.pack_like(specs, padded)
 
 
@@ -148,29 +138,29 @@ def _ranks(element: Element) -> Any:
     return _nest.map_structure(without_sizes, specs_of(element))
 
 
-def parts_of(specs: Any, given: Any, name: str) -> list[Any]:
+def parts_of(specs: Any, value: Any, name: str) -> list[Any]:
     """Return what is given for each part of elements: lists are shapes, and no structures."""
-    if isinstance(specs, dict) and given is not None:
-        if not isinstance(given, dict):
-            raise TypeError(_misfit(specs, given, name))
-        if given.keys() != specs.keys():
-            raise ValueError(_misfit(specs, given, name))
+    if isinstance(specs, dict) and value is not None:
+        if not isinstance(value, dict):
+            raise TypeError(_misfit(specs, value, name))
+        if value.keys() != specs.keys():
+            raise ValueError(_misfit(specs, value, name))
         keys = _nest.sorted_keys(specs)
-        return [part for key in keys for part in parts_of(specs[key], given[key], name)]
-    if isinstance(specs, tuple) and given is not None:
-        if not isinstance(given, tuple):
-            raise TypeError(_misfit(specs, given, name))
-        if len(given) != len(specs):
-            raise ValueError(_misfit(specs, given, name))
-        pairs = zip(specs, given, strict=True)
+        return [part for key in keys for part in parts_of(specs[key], value[key], name)]
+    if isinstance(specs, tuple) and value is not None:
+        if not isinstance(value, tuple):
+            raise TypeError(_misfit(specs, value, name))
+        if len(value) != len(specs):
+            raise ValueError(_misfit(specs, value, name))
+        pairs = zip(specs, value, strict=True)
         return [part for pair in pairs for part in parts_of(*pair, name)]
-    return [given] * len(_nest.flatten(specs))
+    return [value] * len(_nest.flatten(specs))
 
 
-def _misfit(specs: Any, given: Any, name: str) -> str:
+def _misfit(specs: Any, value: Any, name: str) -> str:
     return (
         f"The two structures don't have the same nested structure: elements are {specs}. Received: "
-        f"{name}={given!r:.200}. Give `{name}` the elements' structure of tuples and dicts."
+        f"{name}={value!r:.200}. Give `{name}` the elements' structure of tuples and dicts."
     )
 
 
@@ -184,20 +174,20 @@ def _padding(number: int, leaf: LeafSpec | NestedSpec, shape: Any, value: Any) -
     return _Padding(number, _shape_to_pad(number, leaf, shape), _value_to_pad(leaf, value))
 
 
-def _shape_to_pad(number: int, leaf: LeafSpec, given: Any) -> tuple[int | None, ...]:
-    if given is None:
+def _shape_to_pad(number: int, leaf: LeafSpec, value: Any) -> tuple[int | None, ...]:
+    if value is None:
         if leaf.shape is None:
             raise ValueError(
                 "You must provide `padded_shapes` argument because component "
                 f"{number} has unknown rank."
             )
         return leaf.shape
-    sizes = given if isinstance(given, list | tuple | np.ndarray) else [given]
+    sizes = value if isinstance(value, list | tuple | np.ndarray) else [value]
     shape = tuple(None if size is None else as_integer(size) for size in sizes)
     if any(size is not None and whole is None for size, whole in zip(sizes, shape, strict=True)):
         kind = TypeError if all(isinstance(size, float) for size in sizes) else ValueError
         raise kind(
-            f"Padded shape {given!r:.200} must be a shape: a list of integers, and of None or -1 "
+            f"Padded shape {value!r:.200} must be a shape: a list of integers, and of None or -1 "
             "for sizes that are the largest of a batch."
         )
     shape = tuple(None if size == -1 else size for size in shape)
@@ -208,28 +198,82 @@ def _shape_to_pad(number: int, leaf: LeafSpec, given: Any) -> tuple[int | None, 
     ):
         raise ValueError(
             f"The padded shape {shape} is not compatible with the shape {known} of the "
-            f"corresponding input component. Received: padded_shapes={given!r:.200}."
+            f"corresponding input component. Received: padded_shapes={value!r:.200}."
         )
     return shape
 
 
-def _value_to_pad(leaf: LeafSpec, given: Any) -> NDArray[Any]:
+def _value_to_pad(leaf: LeafSpec, value: Any) -> NDArray[Any]:
     if leaf.dtype.kind == "O":
-        if given is not None:
-            raise TypeError(f"Strings are padded with empty ones. Received: {given!r:.200}.")
+        if value is not None:
+            raise TypeError(f"Strings are padded with empty ones. Received: {value!r:.200}.")
         return as_strings([b""])[0, ...]
-    if given is None:
+    if value is None:
         return np.zeros((), leaf.dtype)
-    value = to_leaf(given)
-    if value.shape != ():
+    number = to_leaf(value)
+    if number.shape != ():
         raise ValueError(
             "Invalid `padding_values`. `padding_values` values should be scalars, but got "
-            f"{value.shape}."
+            f"{number.shape}."
         )
-    if value.dtype != leaf.dtype:
+    if number.dtype != leaf.dtype:
         raise TypeError(
-            f"Invalid `padding_values`. `padding_values` values type {value.dtype.name} does not "
+            f"Invalid `padding_values`. `padding_values` values type {number.dtype.name} does not "
             f"match type {leaf.dtype.name} of the corresponding input component. Give it that "
             "dtype, as with mr.constant(0, mr.int64)."
         )
-    return value
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Ranges of lengths.
+
+    Attributes:
+        length: From an element to its length.
+        boundaries: The least length of each bucket but the first.
+        sizes: The batch size of each.
+    """
+
+    length: Callable[..., Any]
+    boundaries: Sequence[int]
+    sizes: Sequence[int]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where there are not as many sizes as buckets."""
+        if len(self.sizes) != len(self.boundaries) + 1:
+            raise ValueError(
+                "`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but "
+                f"`len(bucket_batch_sizes)={len(self.sizes)}` and "
+                f"`len(bucket_boundaries)={len(self.boundaries)}`."
+            )
+
+    def number(self, *element: Any) -> int:
+        """Return the number of an element's bucket."""
+        length = int(self.length(*element))
+        return sum(length >= boundary for boundary in self.boundaries)
+
+    def size(self, bucket: Any) -> int:
+        """Return the batch size of a bucket."""
+        return self.sizes[int(bucket)]
+
+    def bounded(self, bucket: int, group: Transform, shapes: Any) -> Any:
+        """Return shapes to pad to, where the greatest length of a bucket stands for None."""
+        if bucket == len(self.boundaries):
+            raise InvalidArgumentError(
+                "When pad_to_bucket_boundary=True, elements must have length < "
+                f"max(bucket_boundaries). Received: bucket_boundaries={list(self.boundaries)} and "
+                "an element of the last bucket. Add a boundary."
+            )
+        most = self.boundaries[bucket] - 1
+        specs = specs_or_ranks(group)
+        parts = parts_of(specs, shapes, "padded_shapes")
+        pairs = zip(parts, _nest.flatten(specs), strict=True)
+        filled = [
+            [
+                most if size is None else size
+                for size in (leaf.shape or () if part is None else part)
+            ]
+            for part, leaf in pairs
+        ]
+        return _nest.pack_like(specs, filled)

@@ -14,13 +14,13 @@ from mirrored.data.batches import Chunk
 from mirrored.data.columns import Layout, described
 from mirrored.data.positions import elements_of
 from mirrored.data.py_dataset import PyDataset, batches_of
-from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.data.spec import DatasetBase
+from mirrored.data.transform import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.ops import SeedGenerator
 
 if TYPE_CHECKING:
-    from mirrored.data.own_passes import PassesOfOwn
     from mirrored.data.stored_passes import PassesOfStored
+    from mirrored.data.worker_passes import PassesOfWorkers
 
 _MOST_AHEAD = 16  # Batches of a stream.
 _ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
@@ -269,7 +269,7 @@ class PassesOfPyDataset(PassesOfBatches):
         return self._adapted(batch)
 
 
-Passes: TypeAlias = "PassesOfRows | PassesOfBatches | PassesOfStored | PassesOfOwn"
+Passes: TypeAlias = "PassesOfRows | PassesOfBatches | PassesOfStored | PassesOfWorkers"
 
 
 def cardinality_of(data: Iterable[Any]) -> int:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from mirrored.data.failures import Succeeding
 from mirrored.data.rng import Iteration
 from mirrored.data.row_transforms import gathered
-from mirrored.data.sources import Transform, external_of
 from mirrored.data.spec import Elements
+from mirrored.data.transform import Transform, external_of
 
 
 @dataclass(slots=True)

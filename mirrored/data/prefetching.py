@@ -12,8 +12,8 @@ from typing import Any
 from mirrored._threads import new_thread, start
 from mirrored.data.failures import Failure
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Derived, Transform
 from mirrored.data.spec import Elements
+from mirrored.data.transform import Derived, Transform
 from mirrored.devices import hold_devices
 from mirrored.errors import DevicesResetError
 

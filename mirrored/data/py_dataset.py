@@ -142,10 +142,10 @@ def batches_of(data: PyDataset, order: Iterable[int]) -> Generator[Any, None, No
     """
     workers, processes = data.workers, data.use_multiprocessing
     if workers > 1 or (workers and processes):
-        from mirrored.data.workers import made_in_order  # Few ask for threads.
+        from mirrored.data.parallel_map import parallel_map  # Few ask for threads.
 
         most = data.max_queue_size or _ANY
-        return made_in_order(data.__getitem__, order, workers, most)
+        return parallel_map(data.__getitem__, order, workers, most)
     return (data[number] for number in order)
 
 

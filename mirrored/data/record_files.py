@@ -16,8 +16,8 @@ from mirrored.data.files import names_of, rows_of_names
 from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.records import compression_of, records_in
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Transform
 from mirrored.data.spec import DatasetBase, Elements
+from mirrored.data.transform import Transform
 from mirrored.ops.strings import StringTensor, as_strings
 
 

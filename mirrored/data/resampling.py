@@ -3,16 +3,15 @@
 An element is accepted with a probability that is its class's wanted part over its part so far.
 """
 
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Transform, named, results_of
 from mirrored.data.spec import Element, Elements, call_with, to_leaf
+from mirrored.data.transform import UNKNOWN_CARDINALITY, Following, Transform, named, results_of
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.rng_state import drawing_from
 
@@ -46,7 +45,7 @@ class Resampled(Following):
         if initial is None or not np.array_equal(initial, target):
             self.cardinality = UNKNOWN_CARDINALITY
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of the pairs whose elements are accepted."""
         draws = self.rng.call_draws(iteration)
         generator = draws.generator()
@@ -59,8 +58,7 @@ class Resampled(Following):
             is_accepted = generator.random() < _acceptance(self._target, parts)[label]
             return (pair,) if is_accepted else ()
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from results_of(elements, step, "rejection_resample", draws)
+        return results_of(elements, step, "rejection_resample", draws)
 
     def _labelled(self, element: Element) -> tuple[int, Element]:
         label = to_leaf(call_with(self._class_of, element))
@@ -88,3 +86,17 @@ def _acceptance(target: NDArray[Any], parts: NDArray[Any]) -> NDArray[Any]:
     ratios = np.divide(target, parts, out=np.zeros(len(target)), where=parts > 0)
     accepted: NDArray[Any] = ratios / (ratios.max() or 1.0)
     return accepted
+
+
+def parts_of_classes(name: str, value: Any, classes: int | None = None) -> NDArray[Any]:
+    """Return the part of each class that an argument of `rejection_resample` has."""
+    parts = np.asarray(to_leaf(value), np.float64)
+    if parts.ndim != 1 or not len(parts) or classes not in (None, len(parts)):
+        wanted = "a number for each class" if classes is None else f"{classes} numbers"
+        raise InvalidArgumentError(f"`{name}` is a list of {wanted}. Received: {value!r:.200}.")
+    if not (parts >= 0).all() or not parts.any():
+        raise InvalidArgumentError(
+            f"`{name}` has the part of each class, of which none is negative and not all are 0. "
+            f"Received: {value!r:.200}."
+        )
+    return parts

@@ -16,7 +16,8 @@ from mirrored import _nest
 from mirrored.data.arrays import Rows, count_of, joined, rows_from, take
 from mirrored.data.failures import Failure
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import (
+from mirrored.data.spec import Element, Elements, Form, spec_of
+from mirrored.data.transform import (
     INFINITE_CARDINALITY,
     Derived,
     Following,
@@ -24,9 +25,7 @@ from mirrored.data.sources import (
     Transform,
     batches_of,
     joined_rows,
-    size_of_first,
 )
-from mirrored.data.spec import Element, Elements, Form, spec_of
 from mirrored.errors import InvalidArgumentError
 
 _AT_ONCE = 256  # Random numbers.
@@ -57,10 +56,9 @@ class Shuffled(Derived):
     def _generator(self, iteration: Iteration) -> "np.random.Generator":
         return self.rng.stream(iteration if self._anew else iteration.first()).generator()
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator in the iteration's order."""
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from _picked(elements, self._buffer_size, self._generator(iteration))
+        yield from _picked(elements, self._buffer_size, self._generator(iteration))
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the numbers of the rows that are picked."""
@@ -134,7 +132,7 @@ class Batched(Following):
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of batches."""
         slices = self.slices
-        return self._joined(iteration) if slices is None else gathered(self, slices, iteration)
+        return super().open(iteration) if slices is None else gathered(self, slices, iteration)
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the rows of batches."""
@@ -147,7 +145,8 @@ class Batched(Following):
 
         return read_batches
 
-    def _joined(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
+        """Return an iterator of batches whose arrays are stacked."""
         form: Form | None = None
 
         def stacked(rows: list[Element], first: int) -> Element:
@@ -155,15 +154,7 @@ class Batched(Following):
             form = form or _form_of_arrays(rows[0])
             return _stacked(form, rows, first)
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from joined_rows(
-                elements, self.size, stacked, self._drop, self._source.drops_batches
-            )
-
-    def first(self) -> Element:
-        """Return a batch of one element, over and over."""
-        size = size_of_first(self._source, self.size, self._drop)
-        return _nest.map_structure(lambda leaf: np.stack([leaf] * size), self._source.first())
+        return joined_rows(elements, self.size, stacked, self._drop, self._source.drops_batches)
 
     def specs(self) -> Any:
         """Return those of the elements with the size of a batch, where all have it, before."""
@@ -181,8 +172,8 @@ def _form_of_arrays(element: Element) -> Form:
 def _stacked(form: Form, rows: list[Element], first: int) -> Element:
     """Return the batch of some elements, of which the first one has the number `first`."""
     leaves = [form.leaves(row, f"Element {first + i}") for i, row in enumerate(rows)]
-    for i, each in enumerate(leaves):
-        for number, (leaf, expected) in enumerate(zip(each, leaves[0], strict=True)):
+    for i, row in enumerate(leaves):
+        for number, (leaf, expected) in enumerate(zip(row, leaves[0], strict=True)):
             if leaf.shape != expected.shape:
                 raise InvalidArgumentError(
                     f"Cannot batch tensors with different shapes in component {number}. First "

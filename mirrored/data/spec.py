@@ -95,7 +95,7 @@ def to_element(value: Any, what: str) -> Element:
         if strings is not None:
             return strings
         kinds = (InvalidArgumentError, TypeError, ValueError)
-        kind = next(each for each in kinds if isinstance(error, each))
+        kind = next(kind for kind in kinds if isinstance(error, kind))
         raise kind(f"{what} is no array of numbers. {error}") from error
 
 
@@ -224,11 +224,26 @@ class Form:
         return leaves
 
 
+class FormCheck:
+    """Returns elements that have the structure and the dtypes of the first one; raises for others.
+
+    It is called with an element and with what errors call that.
+    """
+
+    _form: Form | None = None
+
+    def __call__(self, element: Element, where: str) -> Element:
+        """Return the element."""
+        self._form = self._form or Form(element)
+        self._form.leaves(element, where)
+        return element
+
+
 def _check_dtype(
     dtype: np.dtype[Any] | None, expected: np.dtype[Any] | None, where: str, number: int
 ) -> None:
     if dtype != expected:
-        names = ["a dataset" if each is None else each.name for each in (dtype, expected)]
+        names = ["a dataset" if kind is None else kind.name for kind in (dtype, expected)]
         raise InvalidArgumentError(
             f"{where} has another dtype than the elements before it in component {number}: "
             f"{names[0]} instead of {names[1]}. Give all elements one dtype."

@@ -3,26 +3,26 @@
 A state is made of arrays, as elements are, and keeps its structure and its dtypes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
 from mirrored import _nest
 from mirrored.data.failures import Succeeding
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import Following, Transform, named, results_of
 from mirrored.data.spec import (
     Element,
     Elements,
     Form,
+    FormCheck,
     check_callable,
     host_scope,
     to_element,
     to_tensors,
 )
+from mirrored.data.transform import Following, Transform, named, results_of
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import graph_scope
-from mirrored.ops.rng_state import drawing_from
 
 
 class States:
@@ -55,7 +55,7 @@ class States:
                 f"{len(firsts)} and {len(leaves)}. Return from `{self._argument}` what "
                 "`initial_state` is made of."
             )
-        types = [[each.dtype.name for each in arrays] for arrays in (firsts, leaves)]
+        types = [[array.dtype.name for array in arrays] for arrays in (firsts, leaves)]
         if types[0] != types[1]:
             raise TypeError(
                 "The element types for the new state must match the initial state. Expected "
@@ -92,20 +92,17 @@ class Scanned(Following):
         self._states = states
         self.rng = Rng()
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
         state = self._states.initial
-        form: Form | None = None
+        check = FormCheck()
 
         def step(_: int, element: Element) -> Iterable[Element]:
-            nonlocal state, form
+            nonlocal state
             state, result = self._next(state, element)
-            form = form or Form(result)
-            form.leaves(result, "What `scan_func` returned")
-            return (result,)
+            return (check(result, "What `scan_func` returned"),)
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from results_of(elements, step, "scan", self.rng.call_draws(iteration))
+        return results_of(elements, step, "scan", self.rng.call_draws(iteration))
 
     def _next(self, state: Element, element: Element) -> tuple[Element, Element]:
         pair = self._states.call(state, element)
@@ -116,9 +113,3 @@ class Scanned(Following):
                 f"{pair!r:.200}."
             )
         return self._states.following(pair[0]), to_element(pair[1], "What `scan_func` returned")
-
-    def first(self) -> Element:
-        """Return the result for an element."""
-        element = self._source.first()
-        with named("scan", 0), drawing_from(self.rng.call_draws(Iteration())):
-            return self._next(self._states.initial, element)[1]

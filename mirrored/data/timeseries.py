@@ -3,7 +3,7 @@
 A window is gathered when it is needed: together they may be many times as large as the series.
 """
 
-from contextlib import closing
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from mirrored.data.dataset import Dataset
 from mirrored.data.failures import Failure
 from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Following, Transform
 from mirrored.data.spec import Element, Elements, to_leaf
+from mirrored.data.transform import Following, Transform
 
 
 class Gathered(Following):
@@ -33,11 +33,10 @@ class Gathered(Following):
         super().__init__(source)
         self._parts = parts
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of arrays, or of tuples of them."""
-        with closing(self._source.open(iteration.source())) as elements:
-            for positions in elements:
-                yield positions if type(positions) is Failure else self._rows(positions)
+        for positions in elements:
+            yield positions if type(positions) is Failure else self._rows(positions)
 
     def _rows(self, positions: NDArray[Any]) -> Element:
         rows = [array[np.add.outer(positions, places)] for array, places in self._parts]

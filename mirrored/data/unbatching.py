@@ -4,19 +4,20 @@ The rows stay in their order.
 """
 
 import itertools
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
+from mirrored.data.dataset_arguments import as_count
 from mirrored.data.failures import Failure, attempt
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Slices, Transform, results_of
 from mirrored.data.spec import Element, Elements, Form, spec_of
+from mirrored.data.transform import UNKNOWN_CARDINALITY, Following, Slices, Transform, results_of
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import is_tensor
 
 
 class Unbatched(Following):
@@ -29,7 +30,7 @@ class Unbatched(Following):
         if source.cardinality > 0:
             self.cardinality = UNKNOWN_CARDINALITY if size is None else source.cardinality * size
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of rows."""
 
         def rows(index: int, element: Element) -> Elements:
@@ -37,12 +38,7 @@ class Unbatched(Following):
                 spec_of(leaf).row()
             return Slices(element, _row_count(element, "unbatch", index)).open(Iteration())
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from results_of(elements, rows)
-
-    def first(self) -> Element:
-        """Return a row."""
-        return _nest.map_structure(lambda leaf: leaf[0, ...], self._source.first())
+        return results_of(elements, rows)
 
     def specs(self) -> Any:
         """Return those of a row."""
@@ -66,7 +62,7 @@ class Rebatched(Following):
         if source.known:
             self.specs()
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of batches."""
         sizes = itertools.cycle(self._sizes)
         want, have = next(sizes), 0
@@ -79,29 +75,22 @@ class Rebatched(Following):
             form = form or Form(element)
             return count, form.leaves(element, f"Element {index}")
 
-        with closing(self._source.open(iteration.source())) as elements:
-            for index, element in enumerate(elements):
-                is_made = type(element) is not Failure
-                checked = attempt(leaves_of, index, element) if is_made else element
-                if type(checked) is Failure or form is None:
-                    yield checked
-                    continue
-                (count, leaves), begin = checked, 0
-                while have + count - begin >= want:
-                    end = begin + want - have
-                    yield form.pack(_ended(parts, [leaf[begin:end] for leaf in leaves]))
-                    parts, have, begin, want = [], 0, end, next(sizes)
-                if begin < count:
-                    parts.append([leaf[begin:] for leaf in leaves])
-                    have += count - begin
+        for index, element in enumerate(elements):
+            is_failure = type(element) is Failure
+            checked = element if is_failure else attempt(leaves_of, index, element)
+            if type(checked) is Failure or form is None:
+                yield checked
+                continue
+            (count, leaves), begin = checked, 0
+            while have + count - begin >= want:
+                end = begin + want - have
+                yield form.pack(_ended(parts, [leaf[begin:end] for leaf in leaves]))
+                parts, have, begin, want = [], 0, end, next(sizes)
+            if begin < count:
+                parts.append([leaf[begin:] for leaf in leaves])
+                have += count - begin
         if parts and form is not None and not self._drop:
             yield form.pack(_ended(parts[:-1], parts[-1]))
-
-    def first(self) -> Element:
-        """Return a batch of one row, over and over."""
-        return _nest.map_structure(
-            lambda leaf: np.concatenate([leaf[:1]] * self._sizes[0]), self._source.first()
-        )
 
     def specs(self) -> Any:
         """Return those of batches, with their size where all have it."""
@@ -118,6 +107,18 @@ class Rebatched(Following):
         if size is not None and not self._drop and (not known or known[0] % size):
             size = None
         return _nest.map_structure(lambda leaf: leaf.batched(size), rows)
+
+
+def sizes_of(batch_size: Any) -> list[int]:
+    """Return the sizes that `rebatch` is given: one, or several that take turns."""
+    sizes = batch_size.numpy() if is_tensor(batch_size) else batch_size
+    if np.ndim(sizes) > 1 or np.size(sizes) == 0:
+        raise InvalidArgumentError(
+            "Invalid `batch_size`. Expected `batch_size` to be a scalar or a vector. Received "
+            f"`batch_size` of shape {np.shape(sizes)}."
+        )
+    listed = sizes if np.ndim(sizes) else [sizes]
+    return [as_count("batch_size", size, least=1) for size in listed]
 
 
 def _ended(parts: list[list[NDArray[Any]]], last: list[NDArray[Any]]) -> list[NDArray[Any]]:

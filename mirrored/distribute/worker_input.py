@@ -17,10 +17,10 @@ from mirrored.data.arrays import Rows, count_of
 from mirrored.data.batches import check_of
 from mirrored.data.leaf_specs import public_specs
 from mirrored.data.options import AutoShardPolicy, merged_options
-from mirrored.data.own_passes import PassesOfOwn
 from mirrored.data.passes import cardinality_of
-from mirrored.data.sources import INFINITE_CARDINALITY
 from mirrored.data.spec import DatasetBase
+from mirrored.data.transform import INFINITE_CARDINALITY
+from mirrored.data.worker_passes import PassesOfWorkers
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.input import DistributedDataset, host_elements
 from mirrored.distribute.sharding import (
@@ -212,7 +212,7 @@ def is_own(dataset: Any) -> bool:
 
 def among_workers(
     strategy: Strategy, given: Any, batches: Any, use: str
-) -> tuple[Any, Callable[[Any], PassesOfOwn] | None]:
+) -> tuple[Any, Callable[[Any], PassesOfWorkers] | None]:
     """Return the batches that this worker takes, and what makes of its passes those of all workers.
 
     Where all workers share them there is nothing to be made: None.
@@ -234,4 +234,4 @@ def among_workers(
     if use == "predict":
         raise ValueError(_SHARED)
     share = partial(split_sizes, replicas=strategy.sharing[2])
-    return own.batches_here(), partial(PassesOfOwn, share=share, gather=strategy.of_each_worker)
+    return own.batches_here(), partial(PassesOfWorkers, share=share, gather=strategy.of_each_worker)

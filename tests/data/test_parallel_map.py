@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mirrored.data.workers import made_in_order
+from mirrored.data.parallel_map import parallel_map
 
 
 def alive() -> int:
@@ -22,7 +22,7 @@ def test_results_are_in_order_and_no_more_are_made_than_asked(workers: int, most
             given.append(number)
             yield number
 
-    for count, made in enumerate(made_in_order(str, values(), workers, most), 1):
+    for count, made in enumerate(parallel_map(str, values(), workers, most), 1):
         assert made == str(count - 1)
         assert len(given) <= count + most
     assert count == 20
@@ -31,11 +31,11 @@ def test_results_are_in_order_and_no_more_are_made_than_asked(workers: int, most
 
 def test_threads_work_side_by_side() -> None:
     meeting = threading.Barrier(3, timeout=30)
-    assert list(made_in_order(lambda _: meeting.wait() < 3, range(3), 3, 3)) == [True] * 3
+    assert list(parallel_map(lambda _: meeting.wait() < 3, range(3), 3, 3)) == [True] * 3
 
 
 def test_what_goes_wrong_comes_where_it_belongs_and_ends_the_threads() -> None:
-    made = made_in_order(lambda each: 1 // each, [2, 1, 0, 3], 2, 4)
+    made = parallel_map(lambda each: 1 // each, [2, 1, 0, 3], 2, 4)
     assert [next(made), next(made)] == [0, 1]
     with pytest.raises(ZeroDivisionError):
         next(made)
@@ -44,7 +44,7 @@ def test_what_goes_wrong_comes_where_it_belongs_and_ends_the_threads() -> None:
 
 
 def test_leaving_ends_the_threads() -> None:
-    made = made_in_order(abs, range(100), 2, 3)
+    made = parallel_map(abs, range(100), 2, 3)
     assert next(made) == 0
     assert alive() == 2
     made.close()

@@ -1,6 +1,6 @@
-"""Passes over batches of which each process has rows of its own: they go on until none has any.
+"""Passes over batches to which every worker adds rows of its own, until no worker has any.
 
-Before each batch the processes tell each other how many examples they have for it.
+Before each batch the workers tell each other how many examples they have for it.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class Own(Protocol):
         """Leave the pass."""
 
 
-class PassesOfOwn:
+class PassesOfWorkers:
     """Batches that all processes have together, each in the order of the processes.
 
     Args:
@@ -58,7 +58,7 @@ class PassesOfOwn:
         self._ended = False  # This process has nothing more in this pass.
         self.is_open, self.given = False, 0
 
-    def checked(self, check: Check) -> "PassesOfOwn":
+    def checked(self, check: Check) -> "PassesOfWorkers":
         """Return the data as a function leaves them: each batch when it comes."""
         self._own = self._own.checked(check)
         return self
@@ -94,20 +94,20 @@ class PassesOfOwn:
         if own is not None:
             self._latest = own.arrays
         count = 0 if own is None else count_of(own.rows)
-        found = self._gather(
+        answers = self._gather(
             (tuple(self._share(count)), None if own is None else _kinds(own.arrays)),
             "how many examples each has in the next batch",
         )
-        sizes = tuple([size for each, _ in found for size in each])
-        kinds = next((kinds for _, kinds in found if kinds is not None), None)
+        sizes = tuple([size for counts, _ in answers for size in counts])
+        kinds = next((kinds for _, kinds in answers if kinds is not None), None)
         if kinds is None:
             return None
-        if any(each not in (None, kinds) for _, each in found):
+        if any(theirs not in (None, kinds) for _, theirs in answers):
             raise ValueError(
                 "Workers that have datasets of their own have the same arrays in them, but for the "
-                f"number of examples. Received, by worker: {[each for _, each in found]}. Give "
-                "all of them examples of the same shapes and dtypes, as by `padded_batch` with "
-                "`padded_shapes`."
+                f"number of examples. Received, by worker: {[theirs for _, theirs in answers]}. "
+                "Give all of them examples of the same shapes and dtypes, as by `padded_batch` "
+                "with `padded_shapes`."
             )
         if own is not None:
             return Chunk(own.arrays, own.rows, count, sizes)
@@ -116,10 +116,10 @@ class PassesOfOwn:
     def _nothing(self, kinds: Sequence[tuple[str, tuple[int, ...]]]) -> Arrays:
         """Return arrays without examples, of the shapes that the others have."""
         columns = zip(self._latest.columns, kinds, strict=True)
-        empty = tuple([np.empty((0, *shape), each.dtype) for each, (_, shape) in columns])
+        empty = tuple([np.empty((0, *shape), column.dtype) for column, (_, shape) in columns])
         return Arrays(empty, self._latest.layout, 0)
 
 
 def _kinds(arrays: Arrays) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Return the dtypes and shapes of an example's arrays."""
-    return tuple([(each.dtype.name, each.shape[1:]) for each in arrays.columns])
+    return tuple([(column.dtype.name, column.shape[1:]) for column in arrays.columns])

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data.own_passes import PassesOfOwn
 from mirrored.data.passes import passes_of
+from mirrored.data.worker_passes import PassesOfWorkers
 
 X = np.arange(6.0).reshape(3, 2)
 
 
-def beside(counts: list[int], shape: tuple[int, ...] = (2,)) -> PassesOfOwn:
+def beside(counts: list[int], shape: tuple[int, ...] = (2,)) -> PassesOfWorkers:
     """Return passes over two batches, beside another process with batches of so many examples."""
     others = iter(counts)
 
@@ -20,7 +20,7 @@ def beside(counts: list[int], shape: tuple[int, ...] = (2,)) -> PassesOfOwn:
         return [told, ((count,), (("float64", shape),) if count else None)]
 
     own = passes_of([X[:2], X[2:]], "predict", None)
-    return PassesOfOwn(own, lambda count: (count,), gather)
+    return PassesOfWorkers(own, lambda count: (count,), gather)
 
 
 def test_a_pass_goes_on_until_no_process_has_more() -> None:

@@ -1,4 +1,4 @@
-"""What a dataset is made of: transforms that make elements, each from the elements of another one.
+"""Transforms, which datasets are chains of: the base classes, and the rows of arrays.
 
 Elements travel as NumPy arrays, and rows of arrays as chunks where nothing looks at single ones.
 """
@@ -6,11 +6,10 @@ Elements travel as NumPy arrays, and rows of arrays as chunks where nothing look
 import functools
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
@@ -18,16 +17,7 @@ from mirrored.data.arrays import Rows, take
 from mirrored.data.failures import Failure, attempt, succeeded
 from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.rng import CallDraws, Iteration, Rng
-from mirrored.data.spec import (
-    Element,
-    Elements,
-    Form,
-    conform,
-    host_scope,
-    specs_of,
-    to_element,
-)
-from mirrored.errors import InvalidArgumentError
+from mirrored.data.spec import Element, Elements, Form, specs_of
 from mirrored.ops.rng_state import drawing_from
 
 INFINITE_CARDINALITY = -1
@@ -116,8 +106,8 @@ class Transform(ABC):
 
 def external_of(transform: Transform) -> str | None:
     """Return the `external` of a transform, or of one that it takes elements from."""
-    found = (external_of(source) for source in transform.sources)
-    return transform.external or next(filter(None, found), None)
+    methods = (external_of(source) for source in transform.sources)
+    return transform.external or next(filter(None, methods), None)
 
 
 class Following(Transform):
@@ -126,6 +116,28 @@ class Following(Transform):
     def __init__(self, source: Transform) -> None:
         self._source, self.sources = source, (source,)
         self.cardinality = source.cardinality
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of what `run` makes of the other transform's elements."""
+        with closing(self._source.open(iteration.source())) as elements:
+            yield from self.run(elements, iteration)
+
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
+        """Return what this transform makes of elements, which the caller closes.
+
+        Args:
+            elements: The other transform's elements.
+            iteration: The iteration of this transform.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `run`.")
+
+    def first(self) -> Element:
+        """Return the first result for copies of the other transform's first element."""
+        element, size = self._source.first(), self._source.cardinality
+        if size >= 0:
+            for result in self.run(itertools.repeat(element, max(size, 1)), Iteration()):
+                return succeeded(result)
+        return succeeded(next(self.run(itertools.repeat(element), Iteration())))
 
 
 class Derived(Following):
@@ -152,12 +164,6 @@ def batches_of(cardinality: int, size: int, drop_remainder: bool) -> int:
     return whole + (rest > 0 and not drop_remainder)
 
 
-def size_of_first(source: Transform, size: int, drop_remainder: bool) -> int:
-    """Return how many elements the first batch of so many has, or would have."""
-    known = source.cardinality
-    return size if drop_remainder or known < 0 else max(1, min(size, known))
-
-
 @contextmanager
 def named(method: str, index: int) -> Iterator[None]:
     """Within this context, an exception of a user's function is noted to be of this element."""
@@ -169,7 +175,7 @@ def named(method: str, index: int) -> Iterator[None]:
 
 
 def results_of(
-    elements: Elements,
+    elements: Iterable[Element],
     step: Callable[[int, Element], Iterable[Element] | None],
     method: str = "",
     draws: CallDraws | None = None,
@@ -190,19 +196,19 @@ def results_of(
             return step(index, element)
 
     for index, element in enumerate(elements):
-        made = (element,) if type(element) is Failure else attempt(call, index, element)
-        if made is None:
+        results = (element,) if type(element) is Failure else attempt(call, index, element)
+        if results is None:
             return
         if draws is not None and type(element) is not Failure:
             draws.number += 1
-        if type(made) is Failure:
-            yield made
+        if type(results) is Failure:
+            yield results
         else:
-            yield from made
+            yield from results
 
 
 def joined_rows(
-    elements: Elements,
+    elements: Iterable[Element],
     size: int,
     join: Callable[[list[Element], int], Element],
     drop_remainder: bool,
@@ -229,9 +235,6 @@ def joined_rows(
             rows, failed = [], None
     if rows and (failed or not drop_remainder):
         yield failed or attempt(join, rows, index + 1 - len(rows))
-
-
-# ---------------------------------------------------------------------------- sources
 
 
 class Slices(Transform):
@@ -295,121 +298,3 @@ class Slices(Transform):
     def specs(self) -> Any:
         """Return the structure of a row."""
         return self.form.pack([LeafSpec(leaf.shape[1:], leaf.dtype) for leaf in self.leaves])
-
-
-class Generated(Transform):
-    """What a user's generator yields, of a signature or else of the form of the first element."""
-
-    rng: Rng
-    external = "from_generator"
-
-    def __init__(
-        self, generator: Callable[..., Any], args: Sequence[NDArray[Any]], signature: Any
-    ) -> None:
-        self._generator, self._args, self._signature = generator, args, signature
-        self.known = signature is not None
-        self.rng = Rng()
-
-    def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator of copies of what is yielded."""
-        stream = self.rng.stream(iteration)
-        with named("from_generator", 0), host_scope(), drawing_from(stream):
-            iterator = iter(self._generator(*self._args))
-        form: Form | None = None
-
-        def following(index: int) -> Element:
-            nonlocal form
-            with named("from_generator", index):
-                with host_scope(), drawing_from(stream):
-                    value = next(iterator, _OVER)
-                if value is _OVER:
-                    return _OVER
-                if self._signature is not None:
-                    return conform(value, self._signature)
-                element = to_element(value, "What the generator yielded")
-                form = form or Form(element)
-                form.leaves(element, "What the generator yielded")
-                return element
-
-        try:
-            for index in itertools.count():
-                element = attempt(following, index)
-                if element is _OVER:
-                    return
-                yield element
-        finally:
-            close = getattr(iterator, "close", None)
-            if close is not None:
-                close()
-
-    def specs(self) -> Any:
-        """Return the signature, or the structure of the first element."""
-        return super().specs() if self._signature is None else self._signature
-
-
-_OVER = object()
-
-
-class Counted(Transform):
-    """The numbers of a range."""
-
-    known = True
-
-    def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
-        if dtype == np.bool_:
-            raise InvalidArgumentError("Unsupported data type: bool. Give `output_type` numbers'.")
-        self._numbers, self._dtype = numbers, dtype
-        self.cardinality = len(numbers)
-
-    def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator of scalars."""
-        for number in self._numbers:
-            # Those that the dtype cannot hold wrap around, as in TensorFlow.
-            yield np.array(number, np.int64).astype(self._dtype)
-
-    def specs(self) -> Any:
-        """Return that of a scalar."""
-        return LeafSpec((), self._dtype)
-
-
-class Zipped(Transform):
-    """Elements of several transforms side by side; the shortest one ends it."""
-
-    def __init__(self, transforms: Any) -> None:
-        self._structure = transforms
-        self.sources = tuple(_nest.flatten(transforms))
-        sizes = {transform.cardinality for transform in self.sources}
-        finite = sizes - {INFINITE_CARDINALITY, UNKNOWN_CARDINALITY}
-        if UNKNOWN_CARDINALITY not in sizes:
-            self.cardinality = min(finite, default=INFINITE_CARDINALITY)
-        self.known = all(transform.known for transform in self.sources)
-
-    def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator of structures of elements."""
-        opened = [transform.open(iteration.source(i)) for i, transform in enumerate(self.sources)]
-        try:
-            for elements in zip(*opened, strict=False):
-                failed = next((each for each in elements if type(each) is Failure), None)
-                yield failed or _nest.pack_like(self._structure, list(elements))
-        finally:
-            for each in opened:
-                each.close()
-
-    def first(self) -> Element:
-        """Return elements of the transforms, side by side."""
-        return _nest.map_structure(lambda transform: transform.first(), self._structure)
-
-    def specs(self) -> Any:
-        """Return those of the transforms, side by side."""
-        return _nest.map_structure(lambda transform: transform.specs(), self._structure)
-
-
-def zipped(transforms: Any) -> Transform:
-    """Return the transform of several side by side; rows of arrays stay rows of arrays."""
-    leaves: list[Transform] = _nest.flatten(transforms)
-    rows = [transform for transform in leaves if isinstance(transform, Slices)]
-    if len(rows) < len(leaves):
-        return Zipped(transforms)
-    size = min(transform.cardinality for transform in rows)
-    arrays = _nest.map_structure(lambda transform: transform.rows(slice(0, size)), transforms)
-    return Slices(arrays, size)

@@ -1,9 +1,9 @@
-"""What a dataset's methods make of its elements: calls, choices, numbers, caches.
+"""Transforms of single elements: calls, choices, numbers, caches.
 
 None of these transforms writes into an element: many may hold it, a cache among them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -13,21 +13,19 @@ import numpy as np
 from mirrored import _nest
 from mirrored._logging import logger
 from mirrored.data.failures import Failure, succeeded
-from mirrored.data.leaf_specs import LeafSpec, NestedSpec, common_specs
+from mirrored.data.leaf_specs import LeafSpec, NestedSpec
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import (
+from mirrored.data.spec import Element, Elements, FormCheck, call_with, specs_of, to_element
+from mirrored.data.transform import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     Derived,
     Following,
     Slices,
     Transform,
-    named,
     results_of,
 )
-from mirrored.data.spec import Element, Elements, Form, call_with, specs_of, to_element
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.rng_state import drawing_from
 
 # ---------------------------------------------------------------------------- users' functions
 
@@ -43,31 +41,17 @@ class Mapped(Following):
         self._function = function
         self.rng = Rng()
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
-        form: Form | None = None
+        what, check = "What `map_func` returned", FormCheck()
 
         def step(_: int, element: Element) -> Iterable[Element]:
-            nonlocal form
-            result = self._result(element)
-            form = form or Form(result)
-            form.leaves(result, "What `map_func` returned")
-            return (result,)
+            value = call_with(self._function, element)
+            # A list is a tuple of results, as in TensorFlow.
+            value = tuple(value) if isinstance(value, list) else value
+            return (check(to_element(value, what), what),)
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from results_of(elements, step, "map", self.rng.call_draws(iteration))
-
-    def _result(self, element: Element) -> Element:
-        value = call_with(self._function, element)
-        # A list is a tuple of results, as in TensorFlow.
-        value = tuple(value) if isinstance(value, list) else value
-        return to_element(value, "What `map_func` returned")
-
-    def first(self) -> Element:
-        """Return the result for an element."""
-        element = self._source.first()
-        with named("map", 0), drawing_from(self.rng.call_draws(Iteration())):
-            return self._result(element)
+        return results_of(elements, step, "map", self.rng.call_draws(iteration))
 
 
 class Filtered(Derived):
@@ -83,7 +67,7 @@ class Filtered(Derived):
         if source.cardinality != 0:
             self.cardinality = UNKNOWN_CARDINALITY
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
 
         def step(_: int, element: Element) -> Iterable[Element] | None:
@@ -91,8 +75,7 @@ class Filtered(Derived):
                 return (element,)
             return None if self._ends else ()
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from results_of(elements, step, self._method, self.rng.call_draws(iteration))
+        return results_of(elements, step, self._method, self.rng.call_draws(iteration))
 
     def _is_kept(self, element: Element) -> bool:
         kept = np.asarray(call_with(self._predicate, element))
@@ -131,26 +114,25 @@ class Chosen(Derived):
         elif stop == 0:
             self.cardinality = 0
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
         start, stop, step = self._which
         left = None if stop is None else len(range(start, stop, step))
         if left == 0:
             return
         to_skip = between = start
-        with closing(self._source.open(iteration.source())) as elements:
-            for element in elements:
-                if type(element) is Failure:  # It has no number; skipping begins again after it.
-                    to_skip = between if to_skip else 0
-                    yield element
-                elif to_skip:
-                    to_skip -= 1
-                else:
-                    yield element
-                    to_skip = between = step - 1
-                    left = None if left is None else left - 1
-                    if left == 0:
-                        return
+        for element in elements:
+            if type(element) is Failure:  # It has no number; skipping begins again after it.
+                to_skip = between if to_skip else 0
+                yield element
+            elif to_skip:
+                to_skip -= 1
+            else:
+                yield element
+                to_skip = between = step - 1
+                left = None if left is None else left - 1
+                if left == 0:
+                    return
 
 
 def chosen(source: Transform, start: int, stop: int | None) -> Transform:
@@ -177,14 +159,13 @@ class Ignored(Following):
         self.known = source.known
         self._logs = logs
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
-        with closing(self._source.open(iteration.source())) as elements:
-            for element in elements:
-                if type(element) is not Failure or isinstance(element.error, self._wrong):
-                    yield element
-                elif self._logs:
-                    logger.warning("Error raised with error message %s", element.error)
+        for element in elements:
+            if type(element) is not Failure or isinstance(element.error, self._wrong):
+                yield element
+            elif self._logs:
+                logger.warning("Error raised with error message %s", element.error)
 
     def first(self) -> Element:
         """Return the first of them; without any, raise the error of the first that was tried."""
@@ -212,7 +193,7 @@ class Unique(Derived):
         if source.known:
             _check_unique(source.specs())
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
         met: set[Any] = set()
 
@@ -225,8 +206,7 @@ class Unique(Derived):
             met.add(key)
             return (element,)
 
-        with closing(self._source.open(iteration.source())) as elements:
-            yield from results_of(elements, step)
+        return results_of(elements, step)
 
 
 def _check_unique(specs: Any) -> None:
@@ -245,34 +225,6 @@ def _check_unique(specs: Any) -> None:
         )
 
 
-class Concatenated(Derived):
-    """The elements of one transform, then of another; TypeError where they differ in kind."""
-
-    def __init__(self, source: Transform, other: Transform) -> None:
-        super().__init__(source)
-        self.sources = source, other
-        self.known = source.known and other.known
-        if self.known:
-            self._specs = common_specs(source.specs(), other.specs())
-        sizes = (source.cardinality, other.cardinality)
-        if INFINITE_CARDINALITY in sizes:
-            self.cardinality = INFINITE_CARDINALITY
-        elif UNKNOWN_CARDINALITY in sizes:
-            self.cardinality = UNKNOWN_CARDINALITY
-        else:
-            self.cardinality = sum(sizes)
-
-    def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator of both."""
-        for index, transform in enumerate(self.sources):
-            with closing(transform.open(iteration.source(index))) as elements:
-                yield from elements
-
-    def specs(self) -> Any:
-        """Return what both have in common, or those of the first."""
-        return self._specs if self.known else super().specs()
-
-
 class Enumerated(Following):
     """Pairs of a number and an element."""
 
@@ -281,16 +233,11 @@ class Enumerated(Following):
         self._start = start
         self.known = source.known
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of pairs."""
-        with closing(self._source.open(iteration.source())) as elements:
-            for number, element in enumerate(elements, self._start):
-                failed = type(element) is Failure
-                yield element if failed else (np.array(number, np.int64), element)
-
-    def first(self) -> Element:
-        """Return a pair."""
-        return np.array(self._start, np.int64), self._source.first()
+        for number, element in enumerate(elements, self._start):
+            failed = type(element) is Failure
+            yield element if failed else (np.array(number, np.int64), element)
 
     def specs(self) -> Any:
         """Return those of a pair."""
@@ -304,24 +251,23 @@ class Asserted(Derived):
         super().__init__(source)
         self.cardinality = cardinality
 
-    def open(self, iteration: Iteration) -> Elements:
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return their iterator, which raises where they are more or fewer."""
         said, count = self.cardinality, 0
-        with closing(self._source.open(iteration.source())) as elements:
-            for element in elements:
-                if type(element) is not Failure:
-                    if count == said:
-                        raise _miscounted(said, f"at least {count + 1}")
-                    count += 1
-                yield element
+        for element in elements:
+            if type(element) is not Failure:
+                if count == said:
+                    raise _miscounted(said, f"at least {count + 1}")
+                count += 1
+            yield element
         if count != said:
             raise _miscounted(said, str(count))
 
 
-def _miscounted(said: int, found: str) -> InvalidArgumentError:
+def _miscounted(said: int, count: str) -> InvalidArgumentError:
     text = "an infinite number of" if said == INFINITE_CARDINALITY else said
     return InvalidArgumentError(
-        f"Input dataset was expected to contain {text} elements but contained {found} elements. "
+        f"Input dataset was expected to contain {text} elements but contained {count} elements. "
         "Give `assert_cardinality` their number."
     )
 

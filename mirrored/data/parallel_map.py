@@ -1,6 +1,6 @@
-"""Threads that make what is asked for next, in the order in which it is asked for.
+"""A function mapped over values by threads, with the results in the order of the values.
 
-They end with the iterator that they work for, however that ends.
+The threads end with the iterator that they work for, however that ends.
 """
 
 import itertools
@@ -16,40 +16,42 @@ _PATIENCE = 1.0  # Seconds, for which an end waits for what a thread is still ma
 _Box = SimpleQueue[tuple[bool, Any]]
 
 
-def made_in_order(
-    make: Callable[[Any], Any], given: Iterable[Any], workers: int, most: int
+def parallel_map(
+    function: Callable[[Any], Any], values: Iterable[Any], threads: int, most: int
 ) -> Generator[Any, None, None]:
-    """Yield what a function makes of values, which threads make before it is asked for.
+    """Yield a function's results for values, which threads compute ahead of their use.
 
     Args:
-        make: Called with one value, on any of the threads.
-        given: The values; as many are read as are worked on.
-        workers: How many threads there are, at least 1.
-        most: How many are worked on or waiting at most, at least 1.
+        function: Called with one value, on any of the threads.
+        values: As many are read as are worked on.
+        threads: The number of threads, at least 1.
+        most: How many values are worked on or waiting at most, at least 1.
 
     Raises:
-        Exception: What `make` raised, where its result would have been.
+        Exception: What `function` raised, instead of its result.
 
     Example:
-        >>> from mirrored.data.workers import made_in_order
-        >>> list(made_in_order(abs, [-3, -1, -2], workers=2, most=2))
+        >>> from mirrored.data.parallel_map import parallel_map
+        >>> list(parallel_map(abs, [-3, -1, -2], threads=2, most=2))
         [3, 1, 2]
     """
     tasks: SimpleQueue[tuple[Any, _Box] | None] = SimpleQueue()
     stopped = threading.Event()
-    threads = [new_thread("mirrored-worker", _work, make, tasks, stopped) for _ in range(workers)]
-    values, waiting = iter(given), deque[_Box]()
+    workers = [
+        new_thread("mirrored-worker", _work, function, tasks, stopped) for _ in range(threads)
+    ]
+    remaining, waiting = iter(values), deque[_Box]()
     try:
-        for thread in threads:
+        for thread in workers:
             start(thread)
         while True:
-            for value in itertools.islice(values, most - len(waiting)):
+            for value in itertools.islice(remaining, most - len(waiting)):
                 waiting.append(SimpleQueue())
                 tasks.put((value, waiting[-1]))
             if not waiting:
                 return
-            is_made, result = waiting.popleft().get()
-            if not is_made:
+            is_result, result = waiting.popleft().get()
+            if not is_result:
                 try:
                     raise result
                 finally:
@@ -57,23 +59,23 @@ def made_in_order(
             yield result
     finally:
         stopped.set()
-        for _ in threads:
+        for _ in workers:
             tasks.put(None)
-        for thread in threads:
+        for thread in workers:
             if thread.is_alive():
                 thread.join(_PATIENCE)
 
 
 def _work(
-    make: Callable[[Any], Any],
+    function: Callable[[Any], Any],
     tasks: "SimpleQueue[tuple[Any, _Box] | None]",
     stopped: threading.Event,
 ) -> None:
-    """Make what there is to make; what goes wrong takes the place of the result."""
+    """Compute results until there is no task; an error is returned instead of a result."""
     while (task := tasks.get()) is not None and not stopped.is_set():
         value, box = task
         try:
-            box.put((True, make(value)))
+            box.put((True, function(value)))
         except BaseException as error:
             box.put((False, error))
         del task, value, box

@@ -1,0 +1,263 @@
+"""Transforms without a source: elements from arrays, generators, numbers and random draws.
+
+Each class is followed by the function that checks its method's arguments: that is done when the
+method is called, since the pipeline runs much later, and elsewhere.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored import _nest
+from mirrored.data.dataset_arguments import as_whole
+from mirrored.data.failures import attempt
+from mirrored.data.leaf_specs import LeafSpec, as_signature, signature_of, unsliced
+from mirrored.data.rng import Iteration, Rng
+from mirrored.data.spec import (
+    DatasetBase,
+    Element,
+    Elements,
+    FormCheck,
+    conform,
+    host_scope,
+    specs_of,
+    to_element,
+    to_leaf,
+)
+from mirrored.data.transform import INFINITE_CARDINALITY, Slices, Transform, named
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops import as_dtype
+from mirrored.ops.conversion import is_tensor, to_array
+from mirrored.ops.rng_state import drawing_from
+
+_AT_ONCE = 256  # Random numbers.
+
+
+def slices_of(tensors: Any) -> Slices:
+    """Return the rows of the arrays that `from_tensor_slices` is given."""
+    element = to_element(tensors, "`tensors`")
+    if any(isinstance(leaf, DatasetBase) for leaf in _nest.flatten(element)):
+        raise unsliced()
+    shapes = [leaf.shape for leaf in _nest.flatten(element)]
+    if () in shapes:
+        raise ValueError(
+            "Unbatching a tensor is only supported for rank >= 1. Received: `tensors` with the "
+            f"shapes {shapes}. Use `from_tensors` for a single element."
+        )
+    sizes = [shape[0] for shape in shapes]
+    if len(set(sizes)) > 1:
+        other = next(size for size in sizes if size != sizes[0])
+        raise ValueError(
+            f"Dimensions {sizes[0]} and {other} are not compatible. Received: `tensors` with "
+            f"the shapes {shapes}. Give arrays of one first size, the number of elements."
+        )
+    return Slices(element, sizes[0])
+
+
+class Listed(Transform):
+    """Elements that are there already.
+
+    Args:
+        elements: The elements.
+        specs: Their structure; None: that of the first one.
+    """
+
+    def __init__(self, elements: Sequence[Element], specs: Any = None) -> None:
+        self._elements, self._specs = elements, specs
+        self.known = specs is not None
+        self.cardinality = len(elements)
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator over them."""
+        yield from self._elements
+
+    def specs(self) -> Any:
+        """Return their structure."""
+        return specs_of(self._elements[0]) if self._specs is None else self._specs
+
+
+def element_of(tensors: Any) -> Transform:
+    """Return the one element that `from_tensors` is given."""
+    element = to_element(tensors, "`tensors`")
+    if any(isinstance(leaf, DatasetBase) for leaf in _nest.flatten(element)):
+        return Listed([element])
+    return Slices(_nest.map_structure(lambda leaf: leaf[None], element), 1)
+
+
+class Generated(Transform):
+    """What a user's generator yields, of a signature or else of the form of the first element."""
+
+    rng: Rng
+    external = "from_generator"
+
+    def __init__(
+        self, generator: Callable[..., Any], args: Sequence[NDArray[Any]], signature: Any
+    ) -> None:
+        self._generator, self._args, self._signature = generator, args, signature
+        self.known = signature is not None
+        self.rng = Rng()
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of copies of what is yielded."""
+        stream = self.rng.stream(iteration)
+        with named("from_generator", 0), host_scope(), drawing_from(stream):
+            iterator = iter(self._generator(*self._args))
+        check = FormCheck()
+
+        def following(index: int) -> Element:
+            with named("from_generator", index):
+                with host_scope(), drawing_from(stream):
+                    value = next(iterator, _OVER)
+                if value is _OVER:
+                    return _OVER
+                if self._signature is not None:
+                    return conform(value, self._signature)
+                what = "What the generator yielded"
+                return check(to_element(value, what), what)
+
+        try:
+            for index in itertools.count():
+                element = attempt(following, index)
+                if element is _OVER:
+                    return
+                yield element
+        finally:
+            close = getattr(iterator, "close", None)
+            if close is not None:
+                close()
+
+    def specs(self) -> Any:
+        """Return the signature, or the structure of the first element."""
+        return super().specs() if self._signature is None else self._signature
+
+
+_OVER = object()
+
+
+def generated_by(
+    generator: Callable[..., Any], args: Any, signature: Any, types: Any, shapes: Any
+) -> Generated:
+    """Return what the generator that `from_generator` is given yields."""
+    if not callable(generator):
+        raise TypeError(
+            f"`generator` must be a Python callable. Received: {generator!r:.200}. Give the "
+            "function itself, without calling it."
+        )
+    specs = _signature(signature, types, shapes)
+    if args is not None and not isinstance(args, tuple | list):
+        raise TypeError(f"`args` is a tuple. Received: args={args!r:.200}.")
+    return Generated(generator, [to_leaf(argument)[()] for argument in args or ()], specs)
+
+
+def _signature(signature: Any, types: Any, shapes: Any) -> Any:
+    """Return the signature of `from_generator`'s arguments, of which some exclude each other."""
+    if signature is not None:
+        if types is not None or shapes is not None:
+            older = "types" if types is not None else "shapes"
+            raise TypeError(
+                f"The `output_{older}` argument can not be used together with the "
+                "`output_signature` argument. Give the signature alone."
+            )
+        return as_signature(signature)
+    if types is not None:
+        return signature_of(types, shapes)
+    if shapes is not None:
+        raise TypeError("`output_shapes` needs `output_types`. Give `output_signature`.")
+    return None
+
+
+class Counted(Transform):
+    """The numbers of a range."""
+
+    known = True
+
+    def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
+        if dtype == np.bool_:
+            raise InvalidArgumentError("Unsupported data type: bool. Give `output_type` numbers'.")
+        self._numbers, self._dtype = numbers, dtype
+        self.cardinality = len(numbers)
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of scalars."""
+        for number in self._numbers:
+            # Those that the dtype cannot hold wrap around, as in TensorFlow.
+            yield np.array(number, np.int64).astype(self._dtype)
+
+    def specs(self) -> Any:
+        """Return that of a scalar."""
+        return LeafSpec((), self._dtype)
+
+
+def range_of(args: tuple[Any, ...]) -> range:
+    """Return the range that `Dataset.range` is given."""
+    if not 1 <= len(args) <= 3:
+        raise ValueError(
+            f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}."
+        )
+    numbers = [as_whole("args", number) for number in args]
+    if len(numbers) == 3 and numbers[2] == 0:
+        raise InvalidArgumentError(
+            f"step must be a non-zero integer. Received: range{tuple(numbers)}."
+        )
+    return range(*numbers)
+
+
+class Endless(Transform):
+    """Numbers without end, each a step further."""
+
+    known = True
+    cardinality = INFINITE_CARDINALITY
+
+    def __init__(self, start: NDArray[Any], step: NDArray[Any]) -> None:
+        self._start, self._step = start, step
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of scalars."""
+        number = self._start
+        while True:
+            yield number
+            with np.errstate(over="ignore"):  # They wrap around, as in TensorFlow.
+                number = np.asarray(number + self._step)
+
+    def specs(self) -> Any:
+        """Return that of a scalar."""
+        return LeafSpec(self._start.shape, self._start.dtype)
+
+
+def counted_from(start: Any, step: Any, dtype: Any) -> Endless:
+    """Return the numbers that `counter` is given."""
+    numbers = []
+    for name, value in (("start", start), ("step", step)):
+        if is_tensor(value) and value.dtype != as_dtype(dtype):
+            raise ValueError(
+                f"{name}: Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with "
+                f"dtype {value.dtype.name}: {value!r}. Use mr.cast."
+            )
+        number = value.numpy() if is_tensor(value) else value
+        numbers.append(np.asarray(to_array(number, as_dtype(dtype))))
+    return Endless(*numbers)
+
+
+class Drawn(Transform):
+    """Random numbers below 2**32, without end: the same in each iteration, unless `anew`."""
+
+    known = True
+    cardinality = INFINITE_CARDINALITY
+    rng: Rng
+
+    def __init__(self, rng: Rng, anew: bool) -> None:
+        self.rng, self._anew = rng, anew
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of int64 scalars."""
+        generator = self.rng.stream(iteration if self._anew else iteration.first()).generator()
+        while True:
+            for number in generator.integers(1 << 32, size=_AT_ONCE):
+                yield np.asarray(number)
+
+    def specs(self) -> Any:
+        """Return that of a scalar."""
+        return LeafSpec((), np.dtype(np.int64))
