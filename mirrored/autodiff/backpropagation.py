@@ -44,11 +44,11 @@ def backpropagate(
         grads: By id of a result the gradients that flow into it from outside.
         wanted: Ids of tensors and variables.
     """
-    found: dict[int, Tensor] = {}
+    by_id: dict[int, Tensor] = {}
     while nodes:
         node = nodes.pop()
         if isinstance(node, CustomCall):
-            _through_custom_call(node, grads, wanted, found)
+            _through_custom_call(node, grads, wanted, by_id)
             continue
         key = node.output._id
         parts = grads.pop(key, None)
@@ -57,7 +57,7 @@ def backpropagate(
         with on_device_of(node.output):
             g = _summed(parts)
             if key in wanted:
-                found[key] = g
+                by_id[key] = g
             if isinstance(node, Read):
                 grads.setdefault(node.variable._id, []).append(g)
                 continue
@@ -68,12 +68,12 @@ def backpropagate(
                 grads.setdefault(tensor._id, []).append(result)
     for key in sorted(wanted & grads.keys()):  # In one order in all processes.
         with on_device_of(grads[key][0]):
-            found[key] = _summed(grads[key])
-    return found
+            by_id[key] = _summed(grads[key])
+    return by_id
 
 
 def _through_custom_call(
-    node: CustomCall, grads: dict[int, list[Tensor]], wanted: set[int], found: dict[int, Tensor]
+    node: CustomCall, grads: dict[int, list[Tensor]], wanted: set[int], by_id: dict[int, Tensor]
 ) -> None:
     """Ask a function's own rule, which gets a gradient for each result: zeros where there is none.
 
@@ -81,17 +81,17 @@ def _through_custom_call(
         node: The call.
         grads: The gradients by id; those of its results are taken out, those of its inputs added.
         wanted: The ids whose gradients are kept.
-        found: Where they are kept.
+        by_id: The gradients so far, by the ids of tensors.
     """
-    parts = [grads.pop(each._id, None) for each in node.outputs]
+    parts = [grads.pop(tensor._id, None) for tensor in node.outputs]
     if not any(parts):
         return
     with on_device_of(node.outputs[0]):
         upstream = []
-        for output, given in zip(node.outputs, parts, strict=True):
-            g = ops.zeros_like(output) if given is None else _summed(given)
-            if given is not None and output._id in wanted:
-                found[output._id] = g
+        for output, summands in zip(node.outputs, parts, strict=True):
+            g = ops.zeros_like(output) if summands is None else _summed(summands)
+            if summands is not None and output._id in wanted:
+                by_id[output._id] = g
             upstream.append(g)
         for source, result in zip(node.inputs, node.rule(upstream), strict=True):
             if source is not None and result is not None:

@@ -106,7 +106,7 @@ def recompute_grad(f: Callable[..., Any]) -> Any:
     """
 
     def recomputing(*args: Any, **kwargs: Any) -> Any:
-        with only(*(each for each in active_listeners() if not isinstance(each, GradientTape))):
+        with only(*(entry for entry in active_listeners() if not isinstance(entry, GradientTape))):
             result = f(*args, **kwargs)
 
         def gradient(*upstream: Tensor, variables: Sequence[Any] | None = None) -> Any:
@@ -114,13 +114,13 @@ def recompute_grad(f: Callable[..., Any]) -> Any:
                 copies = _nest.map_structure(ops.identity, args)
                 tape.watch((copies, list(variables or ())))
                 again = f(*copies, **kwargs)
-            found = tape.gradient(
+            gradients = tape.gradient(
                 again,
                 [*copies, *(variables or ())],
                 output_gradients=upstream,
                 unconnected_gradients=UnconnectedGradients.ZERO,
             )
-            by_args, by_variables = found[: len(args)], found[len(args) :]
+            by_args, by_variables = gradients[: len(args)], gradients[len(args) :]
             return by_args if variables is None else (by_args, by_variables)
 
         return result, gradient
@@ -144,19 +144,19 @@ class _CustomGradient:
         watcher = _VariableWatcher()
         with only(*active_listeners(), watcher):
             result, gradient = _pair(self._function(*args, **kwargs))
-        given = _nest.flatten(args)
-        others = {id(each) for each in (*given, *_nest.flatten(kwargs))}
-        variables = [each for each in watcher.variables if id(each) not in others]
+        leaves = _nest.flatten(args)
+        others = {id(leaf) for leaf in (*leaves, *_nest.flatten(kwargs))}
+        variables = [variable for variable in watcher.variables if id(variable) not in others]
         if variables and not _takes_variables(gradient):
             raise TypeError(
                 "@mr.custom_gradient grad_fn must accept keyword argument 'variables', since "
-                f"function uses variables: {[each.name for each in variables]}"
+                f"function uses variables: {[variable.name for variable in variables]}"
             )
         # Tensors of their own. To a tape that follows no input they are what the ops made.
         results = _nest.map_structure(_result, result)
-        inputs = [*map(_input, given), *(adopt(each, None) for each in variables)]
+        inputs = [*map(_input, leaves), *(adopt(variable, None) for variable in variables)]
         call = CustomCall(
-            inputs, _nest.flatten(results), _Rule(gradient, len(given), tuple(variables))
+            inputs, _nest.flatten(results), _Rule(gradient, len(leaves), tuple(variables))
         )
         for listener in active_listeners():
             listener.on_custom_call(call)
@@ -180,7 +180,7 @@ class _VariableWatcher:
 
     def on_read(self, variable: Any, value: Tensor) -> None:
         """Note the variable."""
-        if variable.trainable and not any(each is variable for each in self.variables):
+        if variable.trainable and not any(known is variable for known in self.variables):
             self.variables.append(variable)
 
     def on_custom_call(self, call: CustomCall) -> None:
@@ -212,13 +212,13 @@ class _Rule:
                 )
         else:
             by_inputs = self._gradient(*upstream)
-        found = _nest.flatten(by_inputs)
-        if len(found) != self._count:
+        gradients = _nest.flatten(by_inputs)
+        if len(gradients) != self._count:
             raise ValueError(
                 f"custom_gradient function expected to return {self._count} gradients, but "
-                f"returned {len(found)} instead."
+                f"returned {len(gradients)} instead."
             )
-        return [*found, *by_variables]
+        return [*gradients, *by_variables]
 
 
 def _pair(returned: Any) -> tuple[Any, Callable[..., Any]]:
@@ -241,7 +241,7 @@ def _not_a_pair(returned: Any) -> str:
 def _takes_variables(gradient: Callable[..., Any]) -> bool:
     parameters = inspect.signature(gradient).parameters
     return "variables" in parameters or any(
-        each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()
+        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
     )
 
 

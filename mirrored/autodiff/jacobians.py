@@ -23,16 +23,16 @@ def jacobian_of(back: WayBack, target: Any, sources: Sequence[Any]) -> list[Tens
         target: The target.
         sources: The sources.
     """
-    wanted = {each._id for each in sources}
+    wanted = {tensor._id for tensor in sources}
     rows: list[dict[int, Tensor]] = []
     if target.dtype in FLOATS:
         # Of a target without elements, too, something is to be known: what it depends on.
         for i in range(target.size or 1):
             rows.append(back(_one_at(target, i, 1), wanted))
     results: list[Tensor | None] = []
-    for each in sources:
-        parts = [row[each._id] for row in rows if each._id in row]
-        results.append(_stacked(parts, target, each) if parts else None)
+    for source in sources:
+        parts = [row[source._id] for row in rows if source._id in row]
+        results.append(_stacked(parts, target, source) if parts else None)
     return results
 
 
@@ -54,10 +54,10 @@ def batch_jacobian_of(back: Callable[[Any], WayBack], target: Any, source: Any) 
     Raises:
         ValueError: The shapes are others.
     """
-    for each in (target, source):
-        if each.ndim < 2:
+    for tensor in (target, source):
+        if tensor.ndim < 2:
             raise ValueError(
-                f"Shape {each.shape} must have rank at least 2. A batch_jacobian is of examples, "
+                f"Shape {tensor.shape} must have rank at least 2. A batch_jacobian is of examples, "
                 "by the first axis; use `jacobian` for a tensor without them."
             )
     if target.shape[0] != source.shape[0]:
@@ -72,7 +72,7 @@ def batch_jacobian_of(back: Callable[[Any], WayBack], target: Any, source: Any) 
     way, wanted = back(target), {source._id}
     count = target.size // batch
     columns = [way(_one_at(target, i, batch), wanted).get(source._id) for i in range(count)]
-    parts = [each for each in columns if each is not None]
+    parts = [part for part in columns if part is not None]
     if not parts:
         return _zeros(target, shape)
     with on_device_of(source):

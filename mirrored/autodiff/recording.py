@@ -20,7 +20,7 @@ from mirrored.ops.tensor import Tensor
 
 # How often each remark is made, here and in TensorFlow: loops would fill the log with it.
 _MOST_TOLD = 5
-_told: Counter[str] = Counter()
+_warnings: Counter[str] = Counter()
 
 
 class Recording:
@@ -74,18 +74,18 @@ class Recording:
         Raises:
             ValueError: One of them is neither.
         """
-        for each in _nest.flatten(tensor):
-            if not hasattr(each, "_id"):
+        for leaf in _nest.flatten(tensor):
+            if not hasattr(leaf, "_id"):
                 raise ValueError(
-                    f"Passed in object {each!r:.100} of type {type(each).__name__!r}, not "
+                    f"Passed in object {leaf!r:.100} of type {type(leaf).__name__!r}, not "
                     "mr.Tensor or mr.Variable. Make a tensor of it with mr.constant first."
                 )
-        for each in _nest.flatten(tensor):
-            if not is_floating(each, "watched tensor"):
+        for leaf in _nest.flatten(tensor):
+            if not is_floating(leaf, "watched tensor"):
                 continue
-            self._tracked.add(each._id)
-            if not isinstance(each, Tensor):
-                self._variables[each._id] = each
+            self._tracked.add(leaf._id)
+            if not isinstance(leaf, Tensor):
+                self._variables[leaf._id] = leaf
 
     def watched_variables(self) -> tuple[Any, ...]:
         """Return the variables that the tape follows, in the order in which it met them."""
@@ -113,7 +113,7 @@ class Recording:
                 "Trying to stop recording a tape which is not recording. Received: a tape whose "
                 "gradient was taken. Make it with persistent=True to go on."
             )
-        return only(*(each for each in active_listeners() if each is not self))
+        return only(*(listener for listener in active_listeners() if listener is not self))
 
     def reset(self) -> None:
         """Forget all that was followed and watched, and follow from here on.
@@ -183,26 +183,26 @@ class Recording:
         """Note a function that says its own gradient. It calls this when it returned."""
         if self._used:
             return
-        if any(each is not None and each._id in self._tracked for each in call.inputs):
-            self._tracked.update(each._id for each in call.outputs if each.dtype in FLOATS)
+        if any(input_ is not None and input_._id in self._tracked for input_ in call.inputs):
+            self._tracked.update(output._id for output in call.outputs if output.dtype in FLOATS)
             self._nodes.append(call)
 
 
-def is_floating(value: Any, what: str, when: str = "") -> bool:
+def is_floating(value: Any, role: str, when: str = "") -> bool:
     """Return whether a value has gradients; the log says where it has not, as TensorFlow's does.
 
     Args:
         value: A tensor or variable.
-        what: What the log calls it.
+        role: What the log calls it.
         when: What it says behind that.
     """
     if value.dtype in FLOATS:
         return True
-    _told[what] += 1
-    if _told[what] <= _MOST_TOLD:
+    _warnings[role] += 1
+    if _warnings[role] <= _MOST_TOLD:
         logger.warning(
             "The dtype of the %s must be floating (e.g. mr.float32)%s, got %s",
-            what,
+            role,
             when,
             value.dtype.name,
         )

@@ -38,36 +38,36 @@ class UnconnectedGradients(enum.Enum):
     ZERO = "zero"
 
 
-# Called with the targets and sources before a gradient is computed; what it returns, with the
+# Called with the targets and sources before a gradient is computed; its result is called with the
 # gradients, None where there is none.
 GradientsMade = Callable[[list[Tensor | None]], None]
-Told = Callable[[list[Any], list[Any]], GradientsMade]
-_told: ContextVar[Told | None] = ContextVar("mirrored_gradients_told", default=None)
+Listener = Callable[[list[Any], list[Any]], GradientsMade]
+_listener: ContextVar[Listener | None] = ContextVar("mirrored_gradient_listener", default=None)
 
 
-def telling_of_gradients(told: Told) -> Within:
-    """Return the context in which a function is told of all gradients that tapes are asked for.
+def telling_of_gradients(listener: Listener) -> Within:
+    """Return a context in which a function is notified of all gradients that tapes compute.
 
-    Those that are told outside of it are told before.
+    Listeners of outer contexts are notified first.
 
     Args:
-        told: Called as `told(targets, sources)` before they are computed. What it returns is called
-            with the gradients. What either raises the tape's user gets.
+        listener: Called as `listener(targets, sources)` before they are computed. Its result is
+            called with the gradients. An error of either is raised to the tape's user.
     """
-    outer = _told.get()
+    outer = _listener.get()
     if outer is None:
-        return Within(_told, told)
+        return Within(_listener, listener)
 
     def both(targets: list[Any], sources: list[Any]) -> GradientsMade:
-        of_both = outer(targets, sources), told(targets, sources)
+        of_both = outer(targets, sources), listener(targets, sources)
 
-        def made(gradients: list[Tensor | None]) -> None:
-            for each in of_both:
-                each(gradients)
+        def on_gradients(gradients: list[Tensor | None]) -> None:
+            for callback in of_both:
+                callback(gradients)
 
-        return made
+        return on_gradients
 
-    return Within(_told, both)
+    return Within(_listener, both)
 
 
 _NoneMode = Literal["none", UnconnectedGradients.NONE]
@@ -172,18 +172,18 @@ class GradientTape(Recording):
         self._check_usable()
         mode = _as_mode(unconnected_gradients)
         leaves = _checked_sources(sources)
-        wanted = {each._id for each in leaves}
-        told = _told.get()
-        made = None if told is None else told(_nest.flatten(target), leaves)
+        wanted = {leaf._id for leaf in leaves}
+        listener = _listener.get()
+        callback = None if listener is None else listener(_nest.flatten(target), leaves)
         grads = self._seed_gradients(target, output_gradients, wanted)
-        found = backpropagate(self._taken_nodes(), grads, wanted)
-        results = [found.get(each._id) for each in leaves]
-        if made is not None:
-            made(results)
+        by_id = backpropagate(self._taken_nodes(), grads, wanted)
+        results = [by_id.get(leaf._id) for leaf in leaves]
+        if callback is not None:
+            callback(results)
         if mode is UnconnectedGradients.ZERO:
             results = [
-                zeros_for(each) if result is None else result
-                for each, result in zip(leaves, results, strict=True)
+                zeros_for(source) if result is None else result
+                for source, result in zip(leaves, results, strict=True)
             ]
         return _nest.pack_like(sources, results)
 
@@ -232,8 +232,8 @@ class GradientTape(Recording):
         results = jacobian_of(self._way_back(target), target, leaves)
         if mode is UnconnectedGradients.ZERO:
             results = [
-                zeros_for(each, target.shape) if result is None else result
-                for each, result in zip(leaves, results, strict=True)
+                zeros_for(source, target.shape) if result is None else result
+                for source, result in zip(leaves, results, strict=True)
             ]
         return _nest.pack_like(sources, results)
 
@@ -320,8 +320,8 @@ class GradientTape(Recording):
         self, target: Any, output_gradients: Any, wanted: set[int]
     ) -> dict[int, list[Tensor]]:
         targets = [
-            adopt(each, None) if not hasattr(each, "_id") else each
-            for each in _nest.flatten(target)
+            adopt(value, None) if not hasattr(value, "_id") else value
+            for value in _nest.flatten(target)
         ]
         upstream = _nest.flatten(output_gradients) if output_gradients is not None else []
         if upstream and len(upstream) != len(targets):
@@ -330,19 +330,19 @@ class GradientTape(Recording):
                 f"{len(upstream)} for {len(targets)} targets."
             )
         grads: dict[int, list[Tensor]] = {}
-        for i, each in enumerate(targets):
-            is_floating(each, "target tensor", " when calling GradientTape.gradient")
-            if each._id not in self._tracked and each._id not in wanted:
+        for i, leaf in enumerate(targets):
+            is_floating(leaf, "target tensor", " when calling GradientTape.gradient")
+            if leaf._id not in self._tracked and leaf._id not in wanted:
                 continue
-            given = upstream[i] if upstream else None
-            with on_device_of(each):
-                g = _ones_for(each) if given is None else adopt(given, each.dtype)
-            if g.shape != each.shape:
+            seed = upstream[i] if upstream else None
+            with on_device_of(leaf):
+                g = _ones_for(leaf) if seed is None else adopt(seed, leaf.dtype)
+            if g.shape != leaf.shape:
                 raise ValueError(
                     f"An output gradient has the shape of its target. Received: {g.shape} for "
-                    f"a target of shape {each.shape}."
+                    f"a target of shape {leaf.shape}."
                 )
-            grads.setdefault(each._id, []).append(g)
+            grads.setdefault(leaf._id, []).append(g)
         return grads
 
 
@@ -364,20 +364,20 @@ def _as_mode(value: Any) -> UnconnectedGradients:
 def _checked_sources(sources: Any) -> list[Any]:
     """Return the tensors and variables that gradients are asked by."""
     leaves = _nest.flatten(sources)
-    for each in leaves:
-        if not hasattr(each, "_id"):
+    for leaf in leaves:
+        if not hasattr(leaf, "_id"):
             raise TypeError(
-                f"Sources are tensors and variables. Received: {each!r}. Make a tensor of it "
+                f"Sources are tensors and variables. Received: {leaf!r}. Make a tensor of it "
                 "and watch it before it is used."
             )
-        is_floating(each, "source tensor", " when calling GradientTape.gradient")
+        is_floating(leaf, "source tensor", " when calling GradientTape.gradient")
     return leaves
 
 
-def _check_single(what: str, value: Any) -> None:
+def _check_single(role: str, value: Any) -> None:
     if not hasattr(value, "_id"):
         raise AttributeError(
-            f"The {what} of a jacobian is one tensor. Received: {value!r:.100}. Ask for each of "
+            f"The {role} of a jacobian is one tensor. Received: {value!r:.100}. Ask for each of "
             "several with a persistent tape."
         )
 

@@ -80,11 +80,11 @@ def _recorder() -> Recorder:
 def _computed(branch: Branch, recorder: BranchRecorder, inside: "_Inside") -> Any:
     """Return what a branch returns, with tensors for all leaves but None."""
     with only(inside), recorded_by(recorder):
-        found = _nest.map_structure(
+        results = _nest.map_structure(
             lambda leaf: None if leaf is None else adopt(leaf, None), branch()
         )
-    inside.note(_tensors(found))
-    return found
+    inside.note(_tensors(results))
+    return results
 
 
 def _write_chosen(condition: Tensor, when_true: BranchRecorder, when_false: BranchRecorder) -> None:
@@ -94,8 +94,8 @@ def _write_chosen(condition: Tensor, when_true: BranchRecorder, when_false: Bran
         with device_scope(variable.device):
             old = outer.read(variable)
             first, second = (
-                each.written[key][1] if key in each.written else old
-                for each in (when_true, when_false)
+                side.written[key][1] if key in side.written else old
+                for side in (when_true, when_false)
             )
             outer.write(variable, OPS["SelectV2"](condition, first, second))
 
@@ -138,7 +138,7 @@ def _tell(
     sources, inputs = [], []
     for source in (*inside.tensors.values(), *inside.variables):
         tensor = adopt(source, None)
-        if tensor.dtype in FLOATS and any(each.follows(tensor) for each in listeners):
+        if tensor.dtype in FLOATS and any(hook.follows(tensor) for hook in listeners):
             sources.append(source)
             inputs.append(tensor)
     if not inputs:
@@ -150,11 +150,11 @@ def _tell(
                 again = recorder.again(_recorder())
                 with GradientTape(watch_accessed_variables=False) as tape, recorded_by(again):
                     tape.watch(sources)
-                    found = [
-                        adopt(each, None) for each in _nest.flatten(branch()) if each is not None
+                    outputs = [
+                        adopt(value, None) for value in _nest.flatten(branch()) if value is not None
                     ]
                 pairs = [
-                    pair for pair in zip(found, upstream, strict=True) if pair[0].dtype in FLOATS
+                    pair for pair in zip(outputs, upstream, strict=True) if pair[0].dtype in FLOATS
                 ]
                 return tape.gradient(
                     [target for target, _ in pairs],
@@ -166,7 +166,7 @@ def _tell(
             return gradients
 
         pred: Any = condition
-        gradients: list[Any] = select_branch(pred, *(back(*each) for each in branches))
+        gradients: list[Any] = select_branch(pred, *(back(*branch) for branch in branches))
         return gradients
 
     call = CustomCall(inputs, _tensors(chosen), rule)
@@ -175,7 +175,7 @@ def _tell(
 
 
 def _tensors(structure: Any) -> list[Tensor]:
-    return [each for each in _nest.flatten(structure) if isinstance(each, Tensor)]
+    return [leaf for leaf in _nest.flatten(structure) if isinstance(leaf, Tensor)]
 
 
 class _Inside:
@@ -196,9 +196,9 @@ class _Inside:
 
     def note(self, tensors: Sequence[Tensor | None]) -> None:
         """Note those of some tensors that come from outside."""
-        for each in tensors:
-            if each is not None and each._id < self._first_id:
-                self.tensors[each._id] = each
+        for tensor in tensors:
+            if tensor is not None and tensor._id < self._first_id:
+                self.tensors[tensor._id] = tensor
 
     def follows(self, tensor: Tensor) -> bool:
         """Return whether to be told of a call with this input: yes."""
@@ -212,7 +212,7 @@ class _Inside:
 
     def on_read(self, variable: Any, value: Tensor) -> None:
         """Note the variable."""
-        if not any(each is variable for each in self.variables):
+        if not any(known is variable for known in self.variables):
             self.variables.append(variable)
 
     def on_custom_call(self, call: CustomCall) -> None:

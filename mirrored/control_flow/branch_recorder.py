@@ -58,7 +58,7 @@ class BranchRecorder:
             _refuse("draws random numbers", "Draw them before")
         if op.stateful:
             _refuse(f"prints or checks values, by {op.name}", "Do it before")
-        if op.may_refuse(each.spec for each in inputs if isinstance(each, RecordedTensor)):
+        if op.may_refuse(input_.spec for input_ in inputs if isinstance(input_, RecordedTensor)):
             _refuse(f"calls {op.name}, which may refuse what it is given", "Call it before")
         return self.outer.record(op, inputs, attrs, spec, device)
 
@@ -73,8 +73,8 @@ class BranchRecorder:
         with only():
             if id(variable) in self.written:
                 return _same(self.written[id(variable)][1])
-            if any(id(each) in self.written for each in members):
-                parts = [OPS["Reshape"](self._value(each), shape=(each.size,)) for each in members]
+            if any(id(member) in self.written for member in members):
+                parts = [OPS["Reshape"](self._value(part), shape=(part.size,)) for part in members]
                 return OPS["ConcatV2"](*parts, axis=0)
         return self.outer.read(variable)
 
@@ -86,10 +86,10 @@ class BranchRecorder:
             return
         start = 0
         with only():
-            for each in members:
-                part = value[start : start + each.size]
-                self.written[id(each)] = each, OPS["Reshape"](part, shape=each.shape)
-                start += each.size
+            for member in members:
+                part = value[start : start + member.size]
+                self.written[id(member)] = member, OPS["Reshape"](part, shape=member.shape)
+                start += member.size
 
     def written_variables(self) -> dict[int, Any]:
         """Return the copies of variables that the branch has written, by their ids."""
@@ -145,9 +145,9 @@ def _same(value: Tensor) -> Tensor:
     return OPS["Identity"](value)
 
 
-def _refuse(what: str, instead: str) -> NoReturn:
+def _refuse(action: str, instead: str) -> NoReturn:
     raise InvalidArgumentError(
         "In a recorded function both functions of a mr.cond are computed, since its condition is "
-        f"known in each run only. Received: a function that {what}. {instead} the mr.cond, make "
+        f"known in each run only. Received: a function that {action}. {instead} the mr.cond, make "
         "the condition known (Python's numbers and shapes are), or leave mr.function away."
     )

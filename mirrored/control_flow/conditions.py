@@ -49,11 +49,11 @@ def cond(
         2.0
     """
     functions: list[Branch] = []
-    for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+    for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if function is None:
-            raise TypeError(f"cond(): {what!r} argument required")
+            raise TypeError(f"cond(): {argument!r} argument required")
         if not callable(function):
-            raise TypeError(f"{what!r} must be callable. Received: {function!r:.100}")
+            raise TypeError(f"{argument!r} must be callable. Received: {function!r:.100}")
         functions.append(function)
     holds = known_truth(pred)
     if isinstance(holds, RecordedTensor):
@@ -206,7 +206,7 @@ def _numbered(branch_fns: Any) -> list[Callable[[], Any]]:
             f"'branch_fns' must be a list, tuple, or dict. Received: {branch_fns!r:.100}"
         )
     pairs = list(branch_fns.items() if isinstance(branch_fns, dict) else branch_fns)
-    if all(callable(each) for each in pairs):
+    if all(callable(function) for function in pairs):
         return pairs
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:

@@ -59,9 +59,9 @@ def while_loop(
         >>> float(power)
         32.0
     """
-    for what, function in (("cond", cond), ("body", body)):
+    for argument, function in (("cond", cond), ("body", body)):
         if not callable(function):
-            raise TypeError(f"'{what}' must be callable. Received: {function!r:.100}")
+            raise TypeError(f"'{argument}' must be callable. Received: {function!r:.100}")
     if parallel_iterations < 1:
         raise TypeError(
             f"'parallel_iterations' must be a positive integer. Received: {parallel_iterations!r}"
@@ -90,16 +90,16 @@ def while_loop(
 
 def _next(body: Callable[..., Any], values: Any, first: Any, recorded: bool) -> Any:
     """Return what the body makes of the variables, in a structure like the first one."""
-    found = body(*values)
-    if not isinstance(found, list | tuple):
+    results = body(*values)
+    if not isinstance(results, list | tuple):
         if not recorded or len(first) > 1:
             raise TypeError(
                 "The body of a mr.while_loop returns a list or tuple with a value for each "
-                f"variable. Received: {found!r:.100}"
+                f"variable. Received: {results!r:.100}"
             )
-        found = (found,)
-    assert_same_structure(list(first), list(found))
-    return _nest.pack_like(first, _nest.flatten(found)) if recorded else found
+        results = (results,)
+    assert_same_structure(list(first), list(results))
+    return _nest.pack_like(first, _nest.flatten(results)) if recorded else results
 
 
 def _until(

@@ -54,8 +54,8 @@ def map_fn(
     """
     _check_callable(fn)
     tensors, count = _elements(elems, ValueError)
-    given = dtype if fn_output_signature is None else fn_output_signature
-    like = _nest.map_structure(_any_shape, tensors) if given is None else _as_slots(given)
+    signature = dtype if fn_output_signature is None else fn_output_signature
+    like = _nest.map_structure(_any_shape, tensors) if signature is None else _as_slots(signature)
     columns: list[list[Tensor]] = [[] for _ in _nest.flatten(like)]
     at = _parts_of(tensors)
     for i in range(count):
@@ -104,18 +104,18 @@ def vectorized_map(
     tensors, count = _elements(elems, IndexError, single=True)
     if count:
         at = _parts_of(tensors)
-        found = [fn(at(i)) for i in range(count)]
+        results = [fn(at(i)) for i in range(count)]
     else:
-        nothing = _nest.map_structure(lambda each: ops.zeros(each.shape[1:], each.dtype), tensors)
-        found = [fn(nothing)]
-    for each in found[1:]:
-        assert_same_structure(found[0], each)
-    flat = [_nest.flatten(each) for each in found]
+        nothing = _nest.map_structure(lambda part: ops.zeros(part.shape[1:], part.dtype), tensors)
+        results = [fn(nothing)]
+    for result in results[1:]:
+        assert_same_structure(results[0], result)
+    flat = [_nest.flatten(output) for output in results]
     stacked = [
         None if parts[0] is None else ops.stack([adopt(part, None) for part in parts])[:count]
         for parts in zip(*flat, strict=True)
     ]
-    return _nest.pack_like(found[0], stacked)
+    return _nest.pack_like(results[0], stacked)
 
 
 @explained
@@ -273,26 +273,26 @@ def _elements(
             f"elems must be a Tensor or (possibly nested) sequence of Tensors. Got {elems!r}, "
             "which does not contain any Tensors."
         )
-    for each in flat:
-        if not each.ndim:
+    for size in flat:
+        if not size.ndim:
             raise without_axis(
                 "Elements in elems must be 1+ dimensional Tensors, not scalars. Received: "
                 f"{elems!r:.100}. Make one tensor of a list of numbers with mr.constant."
             )
-    counts = [each.shape[0] for each in flat]
+    counts = [tensor.shape[0] for tensor in flat]
     count = max(counts) if single else counts[0]
-    for each in counts:
-        if each != count and not (single and each == 1):
-            raise ValueError(f"Dimensions {count} and {each} are not compatible")
+    for size in counts:
+        if size != count and not (single and size == 1):
+            raise ValueError(f"Dimensions {count} and {size} are not compatible")
     return tensors, count
 
 
 def _parts_of(tensors: Any) -> Callable[[int], Any]:
     """Return what gives the elements at a place, in the structure that they are in."""
-    flat = [_unstacked(each) for each in _nest.flatten(tensors)]
+    flat = [_unstacked(leaf) for leaf in _nest.flatten(tensors)]
 
     def at(place: int) -> Any:
-        return _nest.pack_like(tensors, [each[place if len(each) > 1 else 0] for each in flat])
+        return _nest.pack_like(tensors, [part[place if len(part) > 1 else 0] for part in flat])
 
     return at
 
@@ -321,10 +321,10 @@ def _any_shape(tensor: Tensor) -> Slot:
 
 def _as_slots(signature: Any) -> Any:
     """Return a structure of dtypes and specs as one of slots."""
-    found = slotted(signature)
+    slots = slotted(signature)
     return _nest.map_structure(
         lambda leaf: leaf if isinstance(leaf, Slot) else Slot(TensorSpec(None, as_dtype(leaf))),
-        found,
+        slots,
     )
 
 
@@ -342,7 +342,7 @@ def _of_spec(leaf: Any, spec: TensorSpec, before: Iterable[Tensor]) -> Tensor:
             f"{tensor.dtype.name}. Say what the function returns by `fn_output_signature`, or cast "
             "it."
         )
-    shape: Any = next((each.shape for each in before), spec.shape)
+    shape: Any = next((earlier.shape for earlier in before), spec.shape)
     if shape is not None and not has_shape(tensor.shape, shape):
         raise ValueError(f"Incompatible shape for value ({tensor.shape}), expected ({shape})")
     return tensor

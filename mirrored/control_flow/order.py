@@ -26,10 +26,10 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
         >>> [each.shape for each in mr.identity_n([1.0, mr.ones(2)])]
         [(), (2,)]
     """
-    found = [ops.identity(each) for each in input]
-    if not found:
+    tensors = [ops.identity(tensor) for tensor in input]
+    if not tensors:
         raise InvalidArgumentError("Length for attr 'T' of 0 must be at least minimum 1")
-    return found
+    return tensors
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:

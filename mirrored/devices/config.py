@@ -36,7 +36,7 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
         >>> mr.config.get_visible_devices()
         [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
-    return [each for each in registry.visible if device_type in (None, each.device_type)]
+    return [device for device in registry.visible if device_type in (None, device.device_type)]
 
 
 @explained
@@ -62,10 +62,10 @@ def set_visible_devices(
         3
     """
     # A physical device is a tuple itself.
-    one = isinstance(devices, PhysicalDevice) or not isinstance(devices, (list, tuple))
+    single = isinstance(devices, PhysicalDevice) or not isinstance(devices, (list, tuple))
     with registry.lock:
-        given = [devices] if one else devices
-        chosen = [registry.known(device, device_type) for device in given]
+        listed = [devices] if single else devices
+        chosen = [registry.known(device, device_type) for device in listed]
         if len(set(chosen)) < len(chosen):
             raise InvalidArgumentError(f"No duplicates allowed in `devices` argument: {chosen}")
         kept = [
@@ -388,16 +388,16 @@ def _checked_parts(device: PhysicalDevice, parts: object) -> list[LogicalDeviceC
     if device.device_type not in ("CPU", "GPU"):
         raise InvalidArgumentError(f"Virtual devices are not supported for {device.device_type}")
     # One configuration alone is a tuple too, but of numbers.
-    given = list(parts) if isinstance(parts, (list, tuple)) else []
-    if not given or not all(isinstance(part, LogicalDeviceConfiguration) for part in given):
+    listed = list(parts) if isinstance(parts, (list, tuple)) else []
+    if not listed or not all(isinstance(part, LogicalDeviceConfiguration) for part in listed):
         raise InvalidArgumentError(
             "`logical_devices` must be a list of at least one LogicalDeviceConfiguration. "
             f"Received: {parts!r}"
         )
-    for part in given:
+    for part in listed:
         _checked_limit(part.memory_limit)
         if device.device_type == "GPU" and part.memory_limit is None:
             raise InvalidArgumentError("Setting memory limit is required for GPU virtual devices")
-    if len({part.experimental_priority is None for part in given}) > 1:
+    if len({part.experimental_priority is None for part in listed}) > 1:
         raise InvalidArgumentError("priority must be specified for all virtual devices")
-    return given
+    return listed

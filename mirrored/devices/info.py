@@ -33,7 +33,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
         >>> mr.config.list_physical_devices("GPU")
         [PhysicalDevice(name='/physical_device:GPU:0', device_type='GPU')]
     """
-    return [each for each in registry.hardware() if device_type in (None, each.device_type)]
+    return [device for device in registry.hardware() if device_type in (None, device.device_type)]
 
 
 @explained
@@ -177,8 +177,8 @@ def reset_memory_stats(device: str | LogicalDevice | DeviceSpec | Device) -> Non
 
 
 def _capability(gpu: Hardware) -> tuple[object, ...]:
-    found = gpu.details.get("compute_capability")
-    return found if isinstance(found, tuple) else _ANY
+    capability = gpu.details.get("compute_capability")
+    return capability if isinstance(capability, tuple) else _ANY
 
 
 def _checked_capability(value: object) -> tuple[object, ...]:
@@ -204,7 +204,7 @@ def _measured(name: str | LogicalDevice | DeviceSpec | Device) -> Device:
             f"Failed parsing device name: {name!r}. Note a valid device string should at least "
             'contain a device type and a device index, like "GPU:0".'
         )
-    found = find_device(spec)
-    if found is None:
+    device = find_device(spec)
+    if device is None:
         raise InvalidArgumentError(f"No matching devices found for {name!r}. {describe_devices()}")
-    return found
+    return device

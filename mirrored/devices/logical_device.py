@@ -113,8 +113,8 @@ class Device:
         except OutOfPoolMemory:
             pass
         dims = ",".join(map(str, shape))
-        what = purpose or f"tensor with shape [{dims}] and type {dtype.name}"
-        return self._ask_again(partial(self.backend.allocate, self.pool, shape, dtype), what)
+        label = purpose or f"tensor with shape [{dims}] and type {dtype.name}"
+        return self._ask_again(partial(self.backend.allocate, self.pool, shape, dtype), label)
 
     def allocate_at(self, place: HostPlace, nbytes: int, purpose: str | None = None) -> Storage:
         """Return bytes of the host at a place that they keep, counted as this device's.
@@ -131,10 +131,10 @@ class Device:
             return place.allocate(self.pool, nbytes)
         except OutOfPoolMemory:
             pass
-        what = purpose or f"tensor with shape [{nbytes}] and type uint8"
-        return self._ask_again(partial(place.allocate, self.pool, nbytes), what)
+        label = purpose or f"tensor with shape [{nbytes}] and type uint8"
+        return self._ask_again(partial(place.allocate, self.pool, nbytes), label)
 
-    def _ask_again(self, allocate: Callable[[], Storage], what: str) -> Storage:
+    def _ask_again(self, allocate: Callable[[], Storage], label: str) -> Storage:
         """Allocate once garbage is collected; the error says for what there is no room."""
         gc.collect()  # Tensors in reference cycles, such as those of a failed call's traceback.
         try:
@@ -142,11 +142,11 @@ class Device:
         except OutOfPoolMemory as refused:
             # Not bound to a name: the error's traceback holds this frame, and a frame that held
             # the error would keep every tensor of the failed call alive.
-            raise ResourceExhaustedError(self._explain(refused, what)) from None
+            raise ResourceExhaustedError(self._explain(refused, label)) from None
 
-    def _explain(self, refused: OutOfPoolMemory, what: str) -> str:
+    def _explain(self, refused: OutOfPoolMemory, label: str) -> str:
         said = (
-            f"OOM when allocating {what} on {self.full_name}: {format_bytes(refused.asked)} "
+            f"OOM when allocating {label} on {self.full_name}: {format_bytes(refused.asked)} "
             f"asked for, {format_bytes(self.pool.current)} in use"
         )
         if refused.pool is None:

@@ -101,7 +101,7 @@ class DeviceSpec:
             >>> DeviceSpec.from_string("/GPU:1").merged(DeviceSpec.from_string("CPU")).to_string()
             '/device:CPU:1'
         """
-        pairs = ((getattr(inner, each), getattr(self, each)) for each in self.__slots__)
+        pairs = ((getattr(inner, slot), getattr(self, slot)) for slot in self.__slots__)
         return DeviceSpec(*(own if named is None else named for named, own in pairs))
 
     def to_string(self) -> str:
@@ -160,14 +160,14 @@ def _parse(spec: str) -> DeviceSpec:
         fields = part.split(":")
         if fields == [""]:
             continue
-        found = _device_part(fields, spec)
-        if found is not None:
+        parsed = _device_part(fields, spec)
+        if parsed is not None:
             if device is not None:
                 raise InvalidArgumentError(
                     "Multiple device types are not allowed while parsing the device spec: "
                     f"{spec}. Name one device, as in '/GPU:0'."
                 )
-            device = found
+            device = parsed
         elif fields[0] == "job" and len(fields) == 2:
             job = fields[1]
         elif fields[0] in ("replica", "task") and len(fields) == 2:

@@ -176,13 +176,13 @@ def get_device(name: str | LogicalDevice | DeviceSpec | Device) -> Device:
         '/device:CPU:0'
     """
     spec = to_spec(name)
-    found = find_device(spec)
-    if found is None or (isinstance(name, Device) and name is not found):
+    match = find_device(spec)
+    if match is None or (isinstance(name, Device) and name is not match):
         raise InvalidArgumentError(
             f"{spec.full_name()} unknown device. Received: {name!r}. {describe_devices()} "
             "Name one of these."
         )
-    return found
+    return match
 
 
 # A device travels as its name, and is the one of that name where it arrives.
@@ -207,10 +207,10 @@ def logical_devices(device_type: str | None = None) -> tuple[Device, ...]:
         >>> devices.logical_devices("CPU")
         (<Device /job:localhost/replica:0/task:0/device:CPU:0>,)
     """
-    found = registry.devices()
+    devices = registry.devices()
     if device_type is None:
-        return found
-    return tuple(device for device in found if device.type == device_type)
+        return devices
+    return tuple(device for device in devices if device.type == device_type)
 
 
 @explained
@@ -275,11 +275,11 @@ def to_spec(name: object) -> DeviceSpec:
 
 
 def _choose(op_name: str, types: tuple[str, ...], spec: DeviceSpec | None) -> Device:
-    found = registry.devices()
+    devices = registry.devices()
     able = [
         device
         for kind in sorted(types, key=lambda kind: _PREFERENCE.get(kind, 2))
-        for device in found
+        for device in devices
         if device.type == kind
     ]
     if not able:
@@ -295,7 +295,7 @@ def _choose(op_name: str, types: tuple[str, ...], spec: DeviceSpec | None) -> De
         return matching[0]
     if _soft and spec.is_local:
         return able[0]
-    if _matching(spec, found):
+    if _matching(spec, devices):
         raise InvalidArgumentError(
             f"Could not satisfy device specification '{asked}'. enable_soft_placement={_soft:d}. "
             f"Supported device types [{', '.join(types)}]. {describe_devices()} Place the op on a "

@@ -134,14 +134,14 @@ class Registry:
 
     def known(self, device: object, device_type: str | None = None) -> PhysicalDevice:
         """Return a physical device that a user gave; raise where there is none of that type."""
-        found = self.hardware()
+        hardware = self.hardware()
         if (
             not isinstance(device, PhysicalDevice)
-            or device not in found
+            or device not in hardware
             or device_type not in (None, device.device_type)
         ):
             listed = ", ".join(
-                known.name for known in found if device_type in (None, known.device_type)
+                known.name for known in hardware if device_type in (None, known.device_type)
             )
             raise InvalidArgumentError(
                 f"Unrecognized device: {device!r}. Use what list_physical_devices() returns: "
@@ -149,11 +149,11 @@ class Registry:
             )
         return device
 
-    def refuse_if_initialised(self, what: str) -> None:
+    def refuse_if_initialised(self, option: str) -> None:
         """Raise a RuntimeError unless the configuration may still be changed."""
         if self.initialised:
             raise RuntimeError(
-                f"{what} cannot be modified after being initialized. Do this at the start of the "
+                f"{option} cannot be modified after being initialized. Do this at the start of the "
                 "program, before the first tensor, strategy or list_logical_devices(), or after "
                 "mr.config.experimental.reset_devices()."
             )
@@ -214,11 +214,11 @@ class Registry:
                 "set_visible_devices: data enters and leaves through it."
             )
         growth = self._allow_growth(visible)
-        made: list[Device] = []
+        devices: list[Device] = []
         for physical in visible:
-            first = sum(device.type == physical.device_type for device in made)
-            made += self._split(physical, first, growth=growth)
-        return made
+            first = sum(device.type == physical.device_type for device in devices)
+            devices += self._split(physical, first, growth=growth)
+        return devices
 
     def _split(self, physical: PhysicalDevice, first: int, *, growth: bool) -> list[Device]:
         """Return the logical devices of one physical one, numbered from ``first``."""
@@ -228,16 +228,16 @@ class Registry:
         if parts is None:
             wanted: list[tuple[int | None, int | None]] = [(self.memory(physical), None)]
         else:
-            wanted = [(_bytes(each.memory_limit), each.experimental_priority) for each in parts]
+            wanted = [(_bytes(part.memory_limit), part.experimental_priority) for part in parts]
             # Nothing to share where the card has no limit: counting twice would cost twice.
             if hardware.memory is not None:
                 whole = hardware.open_backend(None)
                 shared = whole.make_pool(hardware.memory, parent=None, growth=True)
-        made = []
+        devices = []
         for index, (limit, priority) in enumerate(wanted, start=first):
             # Each has a backend of its own, with its own stream: they work side by side.
             backend = hardware.open_backend(priority)
-            made.append(
+            devices.append(
                 Device(
                     physical.device_type,
                     index,
@@ -247,7 +247,7 @@ class Registry:
                     simulated=hardware.simulated,
                 )
             )
-        return made
+        return devices
 
     def _allow_growth(self, visible: Iterable[PhysicalDevice]) -> bool:
         whole_gpus = [d for d in visible if d.device_type == "GPU" and d not in self.logical]
@@ -301,10 +301,10 @@ def checked_fraction(value: object, name: str) -> float | None:
     return float(value) or None
 
 
-def _named(found: Iterable[Hardware]) -> dict[PhysicalDevice, Hardware]:
+def _named(devices: Iterable[Hardware]) -> dict[PhysicalDevice, Hardware]:
     """Number the devices of each type from 0, hidden ones left out, as CUDA does."""
     named: dict[PhysicalDevice, Hardware] = {}
-    for hardware in found:
+    for hardware in devices:
         kind = hardware.device_type
         number = sum(device.device_type == kind for device in named)
         named[PhysicalDevice(f"/physical_device:{kind}:{number}", kind)] = hardware

@@ -79,7 +79,7 @@ def kernel_work(
 
 def copy_work(source: Device | None, target: Device | None, nbytes: int) -> Work:
     """Return what a copy from device to device does; None: NumPy's memory on the host."""
-    ends = "".join("H" if each is None or each.type == "CPU" else "D" for each in (source, target))
+    ends = "".join("H" if end is None or end.type == "CPU" else "D" for end in (source, target))
     return Work(
         f"Memcpy {ends[0]}to{ends[1]}",
         "transfer",

@@ -90,8 +90,8 @@ def make_node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     Raises:
         ValueError: It returns something else than tensors.
     """
-    given = kwargs.get("name")
-    name = given if isinstance(given, str) else unique_name(keras_name(function))
+    asked = kwargs.get("name")
+    name = asked if isinstance(asked, str) else unique_name(keras_name(function))
     operation = Operation(function, name)
     results = results_of(operation, args, kwargs, name, passes=True)
     if isinstance(results, SymbolicTensor) and hasattr(results, "node"):
@@ -106,10 +106,10 @@ def get_item(x: Any, *index: Any) -> Any:
         x: The tensor.
         *index: What would stand between brackets, with a `Span` for a slice.
     """
-    given = placeholders((x, index))
-    for tensor in given:
+    inputs = placeholders((x, index))
+    for tensor in inputs:
         if tensor.draws is not None:  # Those of a graph that keeps its nodes itself.
             return tensor.draws(get_item, (x, *index), {})
-    if given:
+    if inputs:
         return make_node(get_item, (x, *index), {})
-    return x[tuple(slice(*each) if isinstance(each, Span) else each for each in index)]
+    return x[tuple(slice(*item) if isinstance(item, Span) else item for item in index)]

@@ -43,7 +43,7 @@ class Drawing:
     def __init__(self, inputs: Sequence[SymbolicTensor], outputs: Sequence[SymbolicTensor]) -> None:
         self._numbers: dict[SymbolicTensor, int] = {}
         self._placeholders: list[tuple[Shape, Any, str]] = []
-        self._given = [self._number(each) for each in inputs]
+        self._inputs = [self._number(input_) for input_ in inputs]
         nodes, _ = nodes_between(inputs, (*inputs, *outputs))
         self._calls = [
             _Call(
@@ -55,7 +55,7 @@ class Drawing:
             )
             for node in nodes
         ]
-        self._wanted = [self._number(each) for each in outputs]
+        self._outputs = [self._number(output) for output in outputs]
 
     def _number(self, tensor: SymbolicTensor) -> int:
         if tensor not in self._numbers:
@@ -70,32 +70,32 @@ class Drawing:
         return {**vars(self), "_numbers": {}}
 
     def drawn(
-        self, given: Sequence[SymbolicTensor] | None = None, suffix: str = ""
+        self, inputs: Sequence[SymbolicTensor] | None = None, suffix: str = ""
     ) -> tuple[list[SymbolicTensor], list[SymbolicTensor]]:
         """Return the inputs and the outputs of the nodes, made anew.
 
         Args:
-            given: What takes the place of the inputs; None: placeholders like them.
+            inputs: Tensors to use instead of the inputs; None: placeholders like them.
             suffix: What the names of the other placeholders end with.
         """
-        made = [
+        tensors = [
             SymbolicTensor(shape, dtype, name=name + suffix)
             for shape, dtype, name in self._placeholders
         ]
-        for number, tensor in zip(self._given, () if given is None else given, strict=False):
-            made[number] = tensor
-        taken = set() if given is None else set(given)
+        for number, tensor in zip(self._inputs, () if inputs is None else inputs, strict=False):
+            tensors[number] = tensor
+        taken = set() if inputs is None else set(inputs)
 
         def placed(leaf: Any) -> Any:
-            return made[leaf.number] if isinstance(leaf, _Number) else leaf
+            return tensors[leaf.number] if isinstance(leaf, _Number) else leaf
 
         def result(leaf: _Number) -> SymbolicTensor:
-            tensor = made[leaf.number]
+            tensor = tensors[leaf.number]
             # A result that is given has a node already.
             return SymbolicTensor(tensor._shape, tensor._dtype) if tensor in taken else tensor
 
         for call in self._calls:
-            if not (call.args or call.kwargs) and made[_first(call.structure)] in taken:
+            if not (call.args or call.kwargs) and tensors[_first(call.structure)] in taken:
                 continue
             node = Node(
                 call.callee,
@@ -104,7 +104,7 @@ class Drawing:
                 _nest.map_structure(result, call.structure),
             )
             node.device = call.device
-        return [made[each] for each in self._given], [made[each] for each in self._wanted]
+        return [tensors[key] for key in self._inputs], [tensors[key] for key in self._outputs]
 
 
 def _first(structure: Any) -> int:

@@ -65,7 +65,7 @@ class ShapeRecorder(GraphRecorder):
 
 
 def results_of(
-    call: Callable[..., Any], args: Any, kwargs: dict[str, Any], what: str, *, passes: bool = False
+    call: Callable[..., Any], args: Any, kwargs: dict[str, Any], label: str, *, passes: bool = False
 ) -> Any:
     """Return placeholders for what a call returns, in the structure that it returns.
 
@@ -73,23 +73,23 @@ def results_of(
         call: What is called.
         args: Its arguments by position, with placeholders in them.
         kwargs: Those by name.
-        what: What errors call it.
+        label: What errors call it.
         passes: Whether an argument that is returned as it is needs no new placeholder.
 
     Raises:
         ValueError: It returns something else than tensors.
     """
-    given = placeholders((args, kwargs))
-    known = all(None not in each._shape and not each.known for each in given)
+    tensors = placeholders((args, kwargs))
+    known = all(None not in tensor._shape and not tensor.known for tensor in tensors)
     failures: list[Exception] = []
     for sizes, fixed in [((0,), {})] if known else _attempts(args, kwargs):
         try:
-            runs = [_recorded(call, args, kwargs, size, what, fixed) for size in sizes]
+            runs = [_recorded(call, args, kwargs, size, label, fixed) for size in sizes]
         except Exception as error:
             failures.append(error)
             continue
         passed = passes and isinstance(runs[0].results, Tensor)
-        stand_ins = {id(each): tensor for each, tensor in runs[0].given} if passed else {}
+        stand_ins = {id(leaf): tensor for leaf, tensor in runs[0].stand_ins} if passed else {}
 
         return _nest.map_structure(
             partial(_placeholder, stand_ins, sizes, fixed),
@@ -98,7 +98,7 @@ def results_of(
         )
     if not known:
         failures[0].add_note(
-            f"It was raised when the shapes of what {what} returns were looked for, with "
+            f"It was raised when the shapes of what {label} returns were looked for, with "
             f"{_SIZES[0][0]} in the place of sizes that are not known."
         )
     raise failures[0]
@@ -107,23 +107,23 @@ def results_of(
 def _attempts(args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[tuple[int, ...], Fixed]]:
     """Yield sizes to try a call with, and axes that have to be as others are, with their sizes."""
     yield from ((sizes, {}) for sizes in _SIZES)
-    given = _nest.flatten((args, kwargs))
-    leaves = [each for each in given if is_tensor(each) or isinstance(each, np.ndarray)]
+    values = _nest.flatten((args, kwargs))
+    leaves = [value for value in values if is_tensor(value) or isinstance(value, np.ndarray)]
     shapes = [
-        (id(each), each._shape if isinstance(each, SymbolicTensor) else each.shape)
-        for each in leaves
+        (id(leaf), leaf._shape if isinstance(leaf, SymbolicTensor) else leaf.shape)
+        for leaf in leaves
     ]
     unknown = dict.fromkeys(
         (leaf, axis) for leaf, shape in shapes for axis, size in enumerate(shape) if size is None
     )
-    found = dict.fromkeys(size for _, shape in shapes for size in shape if size is not None)
+    known_sizes = dict.fromkeys(size for _, shape in shapes for size in shape if size is not None)
     # Such as the number of parts that an axis has.
-    found |= dict.fromkeys(each for each in given if type(each) is int and each > 0)
+    known_sizes |= dict.fromkeys(value for value in values if type(value) is int and value > 0)
     several = (
         dict(zip(axes, chosen, strict=True))
         for count in range(1, len(unknown) + 1)
         for axes in itertools.combinations(unknown, count)
-        for chosen in itertools.product(found, repeat=count)
+        for chosen in itertools.product(known_sizes, repeat=count)
     )
     yield from ((_SIZES[0], fixed) for fixed in itertools.islice(several, _MOST_ATTEMPTS))
 
@@ -133,11 +133,11 @@ class _Recorded(NamedTuple):
 
     Attributes:
         results: Tensors of a recording, or ones that are known.
-        given: What stood for each placeholder.
+        stand_ins: Pairs of a stand-in and its placeholder.
     """
 
     results: Any
-    given: list[tuple[Tensor, SymbolicTensor]]
+    stand_ins: list[tuple[Tensor, SymbolicTensor]]
 
 
 def _recorded(
@@ -145,12 +145,12 @@ def _recorded(
     args: Any,
     kwargs: dict[str, Any],
     size: int,
-    what: str,
+    label: str,
     fixed: Fixed,
 ) -> _Recorded:
     """Return what a call returns for one size, and others along fixed axes."""
     recorder = ShapeRecorder()
-    given: list[tuple[Tensor, SymbolicTensor]] = []
+    pairs: list[tuple[Tensor, SymbolicTensor]] = []
     # Functions inside that make variables in their first call may do it here.
     rule = nullcontext() if is_ruled() else ruled_by(lambda name: None)
     with only(), recorder.recording(), rule:
@@ -158,39 +158,39 @@ def _recorded(
         def stand_in(leaf: Any) -> Any:
             if not isinstance(leaf, SymbolicTensor):
                 return leaf
-            given.append((_stand_in(leaf, size, recorder, fixed), leaf))
-            return given[-1][0]
+            pairs.append((_stand_in(leaf, size, recorder, fixed), leaf))
+            return pairs[-1][0]
 
-        given_args, given_kwargs = (_nest.map_structure(stand_in, each) for each in (args, kwargs))
+        given_args, given_kwargs = (_nest.map_structure(stand_in, part) for part in (args, kwargs))
         try:
             results = call(*given_args, **given_kwargs)
         except NotComputed:
             raise ValueError(
-                f"The call of {what} uses a placeholder that is none of its arguments, as a "
+                f"The call of {label} uses a placeholder that is none of its arguments, as a "
                 "function may that is given to it. Pass it as an argument."
             ) from None
         if not _nest.flatten(results):
-            raise _not_tensors(results, what)
-        return _Recorded(_nest.map_structure(lambda leaf: _as_result(leaf, what), results), given)
+            raise _not_tensors(results, label)
+        return _Recorded(_nest.map_structure(lambda leaf: _as_result(leaf, label), results), pairs)
 
 
-def _as_result(leaf: Any, what: str) -> Tensor:
+def _as_result(leaf: Any, label: str) -> Tensor:
     if not is_tensor(leaf):
-        raise _not_tensors(leaf, what)
+        raise _not_tensors(leaf, label)
     return convert_to_tensor(leaf)
 
 
-def _not_tensors(value: Any, what: str) -> ValueError:
+def _not_tensors(value: Any, label: str) -> ValueError:
     return ValueError(
-        f"All operation outputs must be tensors. Operation {what} returned a non-tensor. "
+        f"All operation outputs must be tensors. Operation {label} returned a non-tensor. "
         f"Non-tensor received: {value!r:.200} (of type {type(value)}). Return tensors."
     )
 
 
 def _stand_in(tensor: SymbolicTensor, size: int, recorder: ShapeRecorder, fixed: Fixed) -> Tensor:
     shape = tuple(
-        fixed.get((id(tensor), axis), size) if each is None else each
-        for axis, each in enumerate(tensor._shape)
+        fixed.get((id(tensor), axis), size) if length is None else length
+        for axis, length in enumerate(tensor._shape)
     )
     if tensor.known and not fixed:
         held = _known(tensor, size)
@@ -204,13 +204,13 @@ def _known(tensor: SymbolicTensor, size: int) -> Any:
     """Return the shape, or even the value, that a placeholder has for this unknown size."""
     if size not in tensor.known:  # It was found for others: so may be those that it is made from.
         for node in nodes_between([], [tensor])[0]:
-            missing = [each for each in node.outputs if each.known and size not in each.known]
+            missing = [value for value in node.outputs if value.known and size not in value.known]
             if missing:
                 name = node.callee.name
                 run = _recorded(node.callee, node.args, node.kwargs, size, name, {})
                 results = _nest.flatten(run.results)
-                for each in missing:
-                    each.known[size] = _held(results[each.index])
+                for output in missing:
+                    output.known[size] = _held(results[output.index])
     return tensor.known[size]
 
 
@@ -229,11 +229,11 @@ def _placeholder(
     first = leaves[0]
     if id(first) in stand_ins:
         return stand_ins[id(first)]
-    tensor = SymbolicTensor(_common_shape([each.shape for each in leaves]), first.dtype)
-    held = [_held(each) for each in leaves]
+    tensor = SymbolicTensor(_common_shape([leaf.shape for leaf in leaves]), first.dtype)
+    held = [_held(leaf) for leaf in leaves]
     # A size that is not known is usually that of the inputs.
     usual = [tuple(size if n is None else n for n in tensor._shape) for size in sizes]
-    if not fixed and (any(isinstance(each, Tensor) for each in held) or held != usual):
+    if not fixed and (any(isinstance(value, Tensor) for value in held) or held != usual):
         tensor.known = dict(zip(sizes, held, strict=True))
     return tensor
 

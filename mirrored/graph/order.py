@@ -36,11 +36,11 @@ def order_of(inputs: Sequence[SymbolicTensor], outputs: Any) -> Order:
     Raises:
         ValueError: An output depends on more than the inputs, or two callees have one name.
     """
-    found, seen = nodes_between(inputs, _nest.flatten(outputs))
-    among = set(found)
+    between, seen = nodes_between(inputs, _nest.flatten(outputs))
+    among = set(between)
     depths: dict[Node, int] = {}
     callee_depths: dict[Any, int] = {}  # By identity: layers are equal to themselves alone.
-    for node in reversed(found):
+    for node in reversed(between):
         # A layer that is called several times is listed where it is first needed.
         depth = max(depths.get(node, 0), callee_depths.get(id(node.callee), 0))
         callee_depths[id(node.callee)] = depths[node] = depth
@@ -54,8 +54,8 @@ def order_of(inputs: Sequence[SymbolicTensor], outputs: Any) -> Order:
             seen[id(tensor.node.callee)] = -1
     nodes = sorted(depths, key=lambda node: -depths[node])
     callees = {id(node.callee): node.callee for node in nodes}
-    listed = sorted(callees, key=lambda each: (-callee_depths[each], seen[each]))
-    order = Order(nodes, [callees[each] for each in listed], _grouped(nodes, depths))
+    listed = sorted(callees, key=lambda callee: (-callee_depths[callee], seen[callee]))
+    order = Order(nodes, [callees[callee] for callee in listed], _grouped(nodes, depths))
     _check_connected(nodes, inputs, outputs)
     _check_names_differ(order.callees)
     return order
@@ -73,9 +73,9 @@ def nodes_between(
     Returns:
         The nodes, and when each callee was first met on the way from the outputs, by its id.
     """
-    given = set(inputs)
+    ends = set(inputs)
     done: set[Node] = set()
-    found: list[Node] = []
+    nodes: list[Node] = []
     seen: dict[int, int] = {}
     for output in outputs:
         # Each entry is a placeholder to go to, or a node all of whose inputs were gone to.
@@ -85,17 +85,17 @@ def nodes_between(
             if isinstance(entry, Node):
                 if entry not in done:
                     done.add(entry)
-                    found.append(entry)
+                    nodes.append(entry)
                 continue
             node = entry.node
             if node in done:
                 continue
-            if entry in given and not node.is_input:
+            if entry in ends and not node.is_input:
                 continue
             seen.setdefault(id(node.callee), len(seen))
             left.append(node)
             left.extend(reversed(node.inputs))
-    return found, seen
+    return nodes, seen
 
 
 def _grouped(nodes: list[Node], depths: dict[Node, int]) -> list[list[Node]]:
@@ -113,7 +113,7 @@ def _check_connected(nodes: list[Node], inputs: Sequence[SymbolicTensor], output
             there.update(node.outputs)
     for path, output in _with_paths(outputs, ()):
         if output not in there:
-            names = [each.name for each in inputs]
+            names = [input_.name for input_ in inputs]
             raise ValueError(
                 f"Output with path `{'.'.join(path)}` is not connected to `inputs`. Received: the "
                 f"output {output!r} and inputs of the names {names}. Pass all that it is computed "
@@ -128,14 +128,14 @@ def _with_paths(
         for key in structure:
             yield from _with_paths(structure[key], (*path, str(key)))
     elif isinstance(structure, list | tuple):
-        for index, each in enumerate(structure):
-            yield from _with_paths(each, (*path, str(index)))
+        for index, part in enumerate(structure):
+            yield from _with_paths(part, (*path, str(index)))
     else:
         yield path, structure
 
 
 def _check_names_differ(callees: list[Any]) -> None:
-    for name, count in Counter(each.name for each in callees).items():
+    for name, count in Counter(callee.name for callee in callees).items():
         if count > 1:
             raise ValueError(
                 f'The name "{name}" is used {count} times in the model. All operation names '

@@ -80,7 +80,7 @@ class Part:
         self.order: Order = (
             order_of(self.inputs, outputs) if nodes is None else Order(list(nodes), [], [])
         )
-        places: dict[SymbolicTensor, int] = {each: i for i, each in enumerate(self.inputs)}
+        places: dict[SymbolicTensor, int] = {tensor: i for i, tensor in enumerate(self.inputs)}
         free = itertools.count(len(self.inputs))
         self._steps: list[_Step] = []
         for node in self.order.nodes:
@@ -88,7 +88,7 @@ class Part:
                 where = node.device if device_of is None else device_of(node)
                 self._steps.append(_step(node, places, free, where))
         self._size = next(free)
-        self._results = [places[each] for each in self.outputs]
+        self._results = [places[output] for output in self.outputs]
 
     @property
     def calls(self) -> list[Node]:
@@ -119,8 +119,8 @@ class Part:
             if len(targets) == 1:
                 there[targets[0]] = result if isinstance(result, Tensor) else _only(result)
             else:
-                for target, each in zip(targets, _results_of(node, result), strict=True):
-                    there[target] = each
+                for target, value in zip(targets, _results_of(node, result), strict=True):
+                    there[target] = value
         return [there[place] for place in self._results]
 
     def map(self, values: Sequence[Any], call: Callable[..., Any]) -> list[Any]:
@@ -134,8 +134,8 @@ class Part:
         for step in self._steps:
             with step.scope:
                 result = call(step.callee, *filled(step.args, there), **filled(step.kwargs, there))
-            for target, each in zip(step.targets, _nest.flatten(result), strict=True):
-                there[target] = each
+            for target, value in zip(step.targets, _nest.flatten(result), strict=True):
+                there[target] = value
         return [there[place] for place in self._results]
 
 

@@ -149,13 +149,13 @@ class SymbolicTensor(Symbolic, Operators):
 
     def __getitem__(self, index: Any) -> Any:
         items = index if isinstance(index, tuple) else (index,)
-        if not placeholders([_span(each) for each in items]):
+        if not placeholders([_span(item) for item in items]):
             return super().__getitem__(index)
-        return _indexing[0](self, *(_span(each) for each in items))
+        return _indexing[0](self, *(_span(item) for item in items))
 
-    def _without_values(self, what: str) -> str:
+    def _without_values(self, action: str) -> str:
         return (
-            f"A symbolic tensor is a placeholder for a shape and a dtype, without values. {what} "
+            f"A symbolic tensor is a placeholder for a shape and a dtype, without values. {action} "
             f"Received: {self!r}. Compute with layers and mirrored's ops, or put the code into the "
             "`call` of a Layer."
         )
@@ -254,4 +254,4 @@ def _itself(leaf: Any) -> Any:
 
 def placeholders(structure: Any) -> list[SymbolicTensor]:
     """Return the placeholders in nested lists, tuples and dicts, in order."""
-    return [each for each in _nest.flatten(structure) if isinstance(each, SymbolicTensor)]
+    return [leaf for leaf in _nest.flatten(structure) if isinstance(leaf, SymbolicTensor)]

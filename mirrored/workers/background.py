@@ -64,7 +64,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._last: PendingSum | None = None
 
-    def begin(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+    def begin(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> PendingSum:
         """Ask for a sum.
 
         Raises:
@@ -75,7 +75,7 @@ class Background:
             start(thread)
             self._thread = thread
         self._last = pending = PendingSum()
-        self._asked.put((pending, vector, out, what))
+        self._asked.put((pending, vector, out, label))
         return pending
 
     def drain(self) -> None:
@@ -91,10 +91,10 @@ class Background:
 
     def _run(self) -> None:
         while (asked := self._asked.get()) is not None:
-            pending, vector, out, what = asked
+            pending, vector, out, label = asked
             error: BaseException | None = None
             try:
-                self._compute(vector, out, what)
+                self._compute(vector, out, label)
             except BaseException as raised:
                 error = raised
             pending.end(error)

@@ -48,7 +48,7 @@ class BetweenHosts:
     def meet(self, wait: Wait) -> list[bytes]:
         """Return what the worker of each host does."""
         wait(self._saying.over, self._saying.ranks)
-        return [each.tobytes() for each in self._said]
+        return [part.tobytes() for part in self._said]
 
     def begin_sum(self, values: NDArray[Any]) -> None:
         """Begin to send to each host the part of a vector that it adds up."""

@@ -22,14 +22,14 @@ class Call(NamedTuple):
         kind: What is done, as in "sum".
         dtype: The name of the dtype of what is sent; empty: it has none.
         size: How many elements that are; `ANY`: it may differ.
-        what: What they are, as its caller names it.
+        label: The name that its caller gives it.
     """
 
     number: int
     kind: str
     dtype: str
     size: int
-    what: str
+    label: str
 
     def encode(self) -> bytes:
         """Return the call as `BYTES` bytes.
@@ -39,36 +39,36 @@ class Call(NamedTuple):
             >>> Call.decode(call.encode()) == call
             True
         """
-        text = f"{self.number}\n{self.kind}\n{self.dtype}\n{self.size}\n{self.what[:_NAME]}"
+        text = f"{self.number}\n{self.kind}\n{self.dtype}\n{self.size}\n{self.label[:_NAME]}"
         return text.encode()[:BYTES].ljust(BYTES, b"\0")
 
     @classmethod
     def decode(cls, data: bytes) -> Call:
         """Return the call that was encoded; long names have lost their end."""
         text = data.rstrip(b"\0").decode(errors="ignore")
-        number, kind, dtype, size, what = text.split("\n", 4)
-        return cls(int(number), kind, dtype, int(size), what)
+        number, kind, dtype, size, label = text.split("\n", 4)
+        return cls(int(number), kind, dtype, int(size), label)
 
     def agrees(self, other: Call) -> bool:
         """Return whether two workers do the same; numbers in the names, as of steps, may differ.
 
         Example:
             >>> mine = Call(3, "sum", "float32", 10, "bucket 1 of step 7")
-            >>> mine.agrees(mine._replace(what="bucket 1 of step 8"))
+            >>> mine.agrees(mine._replace(label="bucket 1 of step 8"))
             True
             >>> mine.agrees(mine._replace(dtype="float64"))
             False
         """
-        return self[:4] == other[:4] and self._kind_of_what() == other._kind_of_what()
+        return self[:4] == other[:4] and self._kind_of_label() == other._kind_of_label()
 
-    def _kind_of_what(self) -> str:
+    def _kind_of_label(self) -> str:
         # The end may be missing, and where it begins hangs on the digits before it.
-        return self.what.translate(_NO_DIGITS)[: _NAME // 2]
+        return self.label.translate(_NO_DIGITS)[: _NAME // 2]
 
     def __str__(self) -> str:
         """Return what errors call it."""
         of = " ".join(str(part) for part in (*self._size(), self.dtype) if part != "")
-        return f"call {self.number}, {self.kind}{f' of {of}' if of else ''} ({self.what})"
+        return f"call {self.number}, {self.kind}{f' of {of}' if of else ''} ({self.label})"
 
     def _size(self) -> tuple[int, ...]:
         return () if self.size == ANY or not self.dtype else (self.size,)

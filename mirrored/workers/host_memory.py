@@ -68,7 +68,7 @@ class HostMemory:
 
     def said(self, stage: int) -> list[bytes]:
         """Return what each worker of the host does, once all have arrived."""
-        return [bytes(each) for each in self._calls[stage % 2]]
+        return [bytes(part) for part in self._calls[stage % 2]]
 
     def vectors(
         self, stage: int, dtype: np.dtype[Any], size: int
@@ -79,11 +79,11 @@ class HostMemory:
             if len(self._views) >= _VIEWS:
                 self._views.clear()
             nbytes = size * dtype.itemsize
-            given, added = (
+            terms, added = (
                 [vectors[part][:nbytes].view(dtype) for vectors in self._vectors]
                 for part in (stage % _GIVEN, _GIVEN)
             )
-            self._views[key] = given, added
+            self._views[key] = terms, added
         return self._views[key]
 
     def arrive(self, stage: int) -> None:

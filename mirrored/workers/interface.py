@@ -48,7 +48,7 @@ class Workers(ABC):
         """Whether this is worker 0, which writes what is written once."""
         return self.rank == 0
 
-    def sum_in_order(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+    def sum_in_order(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Write the sum over all workers into `out`: the same bits on every worker.
 
         Those of a host are summed in the order of their ranks, then the hosts in the order of their
@@ -57,16 +57,16 @@ class Workers(ABC):
         Args:
             vector: What this worker adds, contiguous; it stays as it is, if it is not `out`.
             out: Where the sum goes, of the same shape and dtype.
-            what: What it is, for errors, as in "bucket 2 of 5 of step 17".
+            label: What errors call it, as in "bucket 2 of 5 of step 17".
 
         Raises:
             ValueError: The arrays differ in shape or dtype, or one is not contiguous.
             WorkerError: Another worker failed, ended, or made another call.
         """
         check_sum(vector, out)
-        self._sum(vector.reshape(-1), out.reshape(-1), what)
+        self._sum(vector.reshape(-1), out.reshape(-1), label)
 
-    def begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+    def begin_sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> PendingSum:
         """Begin what `sum_in_order` does, on a thread of its own; the worker computes meanwhile.
 
         Sums are made in the order in which they were begun, before any call that comes after them.
@@ -74,7 +74,7 @@ class Workers(ABC):
         Args:
             vector: What this worker adds, contiguous; it belongs to the sum until that is over.
             out: Where the sum goes, of the same shape and dtype; so does it.
-            what: What it is, for errors.
+            label: What errors call it.
 
         Returns:
             The sum, whose `wait` returns when it is there, or raises a WorkerError.
@@ -83,71 +83,71 @@ class Workers(ABC):
             ValueError: The arrays differ in shape or dtype, or one is not contiguous.
         """
         check_sum(vector, out)
-        return self._begin_sum(vector.reshape(-1), out.reshape(-1), what)
+        return self._begin_sum(vector.reshape(-1), out.reshape(-1), label)
 
     @abstractmethod
-    def _sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+    def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Compute `sum_in_order` of two vectors."""
 
     @abstractmethod
-    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> PendingSum:
         """Compute `begin_sum` of two vectors."""
 
     @abstractmethod
-    def gather(self, value: Any, what: str) -> list[Any]:
+    def gather(self, value: Any, label: str) -> list[Any]:
         """Return a small object of each worker, by rank.
 
         Args:
             value: What this worker has; it can be pickled.
-            what: What it is, for errors.
+            label: What errors call it.
 
         Raises:
             WorkerError: Another worker failed, ended, or made another call.
         """
 
     @abstractmethod
-    def gather_arrays(self, array: NDArray[Any], what: str) -> list[NDArray[Any]]:
+    def gather_arrays(self, array: NDArray[Any], label: str) -> list[NDArray[Any]]:
         """Return an array of each worker, by rank; their shapes may differ.
 
         Args:
             array: What this worker has, of the same dtype as the others.
-            what: What it is, for errors.
+            label: What errors call it.
 
         Raises:
             WorkerError: Another worker failed, ended, or made another call.
         """
 
     @abstractmethod
-    def broadcast(self, arrays: list[NDArray[Any]], what: str) -> None:
+    def broadcast(self, arrays: list[NDArray[Any]], label: str) -> None:
         """Write worker 0's values into the arrays of all others.
 
         Args:
             arrays: Of the same shapes and dtypes on each worker.
-            what: What they are, for errors.
+            label: What errors call them.
 
         Raises:
             WorkerError: Another worker failed, ended, or made another call.
         """
 
     @abstractmethod
-    def barrier(self, what: str) -> None:
+    def barrier(self, label: str) -> None:
         """Return when all workers have come here.
 
         Args:
-            what: What they do next, for errors.
+            label: What the workers do next, for errors.
 
         Raises:
             WorkerError: Another worker failed, ended, or made another call.
         """
 
     @abstractmethod
-    def check(self, what: str) -> None:
+    def check(self, label: str) -> None:
         """Raise where another worker has told that it goes no further; wait for nobody.
 
         It may be called from any thread, and is by those that wait for what MPI does not know of.
 
         Args:
-            what: What this worker waits for, for errors.
+            label: What this worker waits for, for errors.
 
         Raises:
             WorkerError: Another worker failed, or has ended a while ago.
@@ -179,33 +179,33 @@ class OneWorker(Workers):
         (array([1., 2.]), ['here'])
     """
 
-    def _sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+    def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Copy the vector."""
         if vector is not out:
             np.copyto(out, vector)
 
-    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> PendingSum:
         """Copy the vector, which is over at once."""
-        self._sum(vector, out, what)
+        self._sum(vector, out, label)
         pending = PendingSum()
         pending.end()
         return pending
 
-    def gather(self, value: Any, what: str) -> list[Any]:
+    def gather(self, value: Any, label: str) -> list[Any]:
         """Return the value."""
         return [value]
 
-    def gather_arrays(self, array: NDArray[Any], what: str) -> list[NDArray[Any]]:
+    def gather_arrays(self, array: NDArray[Any], label: str) -> list[NDArray[Any]]:
         """Return a copy of the array."""
         return [np.array(array)]
 
-    def broadcast(self, arrays: list[NDArray[Any]], what: str) -> None:
+    def broadcast(self, arrays: list[NDArray[Any]], label: str) -> None:
         """Leave the arrays as they are."""
 
-    def barrier(self, what: str) -> None:
+    def barrier(self, label: str) -> None:
         """Wait for nobody."""
 
-    def check(self, what: str) -> None:
+    def check(self, label: str) -> None:
         """Hear of nobody."""
 
     def failed(self, error: BaseException, step: str | None = None) -> None:

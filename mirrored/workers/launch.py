@@ -46,12 +46,12 @@ def launch(environment: Mapping[str, str] | None = None) -> Launch | None:
         >>> launch({"PMI_RANK": "3", "PMI_SIZE": "4"})
         Launch(launcher="mpiexec of MPICH's family", processes=4)
     """
-    given = os.environ if environment is None else environment
+    environ = os.environ if environment is None else environment
     for variable, launcher in _COUNTS.items():
-        if given.get(variable, "").isdecimal():
-            return Launch(launcher, int(given[variable]))
+        if environ.get(variable, "").isdecimal():
+            return Launch(launcher, int(environ[variable]))
     for variable, launcher in _RANKS.items():
-        if variable in given:
+        if variable in environ:
             return Launch(launcher, None)
     return None
 

@@ -84,16 +84,16 @@ def lay_out(mpi: Any, deadline: float) -> Layout:
     local = everyone.Split_type(mpi.COMM_TYPE_SHARED, key=everyone.Get_rank())
     rank = everyone.Get_rank()
     neighbours = tuple(local.allgather(rank))
-    found = everyone.allgather((_host(mpi), neighbours))
+    hosts = everyone.allgather((_host(mpi), neighbours))
     # Hosts are in the order of their first workers.
-    groups = sorted({group for _, group in found})
+    groups = sorted({group for _, group in hosts})
     lanes = min(len(group) for group in groups)
     number = neighbours.index(rank)
     is_leader = len(groups) > 1 and number < lanes
     lane = everyone.Split(number if is_leader else mpi.UNDEFINED, key=groups.index(neighbours))
     return Layout(
         rank=rank,
-        hosts=tuple(name for name, _ in found),
+        hosts=tuple(name for name, _ in hosts),
         neighbours=neighbours,
         lanes=lanes,
         leaders=tuple(group[number] for group in groups) if is_leader else (),

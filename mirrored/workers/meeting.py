@@ -73,13 +73,13 @@ class Meeting:
         step = max(1, self._capacity // vector.itemsize)
         said: bytes | None = call.encode()
         for at in range(0, max(1, vector.size), step):
-            given, added = vector[at : at + step], out[at : at + step]
+            terms, added = vector[at : at + step], out[at : at + step]
             self._begin_stage(call, said)
             if self._memory is None:
-                np.copyto(added, given)
+                np.copyto(added, terms)
                 self._sum_over_hosts(call, said, added)
             else:
-                self._sum_on_host(self._memory, call, said, given, added)
+                self._sum_on_host(self._memory, call, said, terms, added)
             said = None  # Once is enough.
 
     def is_anything_under_way(self) -> bool:
@@ -128,19 +128,19 @@ class Meeting:
         out: NDArray[Any],
     ) -> None:
         dtype, size, stage = vector.dtype, vector.size, self._stage
-        given, added = memory.vectors(stage, dtype, size)
-        np.copyto(given[memory.rank], vector)
+        terms, added = memory.vectors(stage, dtype, size)
+        np.copyto(terms[memory.rank], vector)
         self._arrive(memory, call, said)
         alone = memory.count == len(self._layout.hosts)
         if alone and (memory.count == _PAIR or vector.nbytes <= _SMALL):
-            add_in_order(given, out)
+            add_in_order(terms, out)
             memory.finish(stage)
             return
         parts = bounds(size, self._layout.lanes)
         if memory.rank < len(parts):
             begin, end = parts[memory.rank]
             mine = added[memory.rank][begin:end]
-            add_in_order([each[begin:end] for each in given], mine)
+            add_in_order([term[begin:end] for term in terms], mine)
             self._sum_over_hosts(call, said, mine)
         memory.finish(stage)
         self._waiting.until(
@@ -196,6 +196,6 @@ class Meeting:
                     "worker's number, host or data, and changes what it does.",
                     worker=rank,
                     host=layout.hosts[rank],
-                    what=call.what,
+                    what=call.label,
                     reason=f"{other}, not {call}",
                 )

@@ -69,47 +69,47 @@ class MPIWorkers(Workers):
 
     # ------------------------------------------------------------------ calls
 
-    def _sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+    def _sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Compute `sum_in_order` of two vectors."""
-        said = ("sum", name_of(vector.dtype), vector.size, what)
+        said = ("sum", name_of(vector.dtype), vector.size, label)
         # Sums that overflow are infinite, as those of operations are.
         with self._call(*said) as call, np.errstate(all="ignore"):
             self._meeting.sum(call, vector, out)
 
-    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> PendingSum:
+    def _begin_sum(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> PendingSum:
         """Compute `begin_sum` of two vectors."""
-        self._require_connection(what)
-        return self._background.begin(vector, out, what)
+        self._require_connection(label)
+        return self._background.begin(vector, out, label)
 
-    def _sum_meanwhile(self, vector: NDArray[Any], out: NDArray[Any], what: str) -> None:
+    def _sum_meanwhile(self, vector: NDArray[Any], out: NDArray[Any], label: str) -> None:
         """Make a sum that was begun, on the thread that is there for this."""
         self._waiting.hurries = False
         try:
-            self._sum(vector, out, what)
+            self._sum(vector, out, label)
         finally:
             self._waiting.hurries = True
 
-    def gather(self, value: Any, what: str) -> list[Any]:
+    def gather(self, value: Any, label: str) -> list[Any]:
         """Return a small object of each worker, by rank."""
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-        with self._call("gather of objects", "", ANY, what) as call:
+        with self._call("gather of objects", "", ANY, label) as call:
             self._meeting.meet(call)
-            return [pickle.loads(each) for each in self._gathered(call, data)]
+            return [pickle.loads(part) for part in self._gathered(call, data)]
 
-    def gather_arrays(self, array: NDArray[Any], what: str) -> list[NDArray[Any]]:
+    def gather_arrays(self, array: NDArray[Any], label: str) -> list[NDArray[Any]]:
         """Return an array of each worker, by rank; their shapes may differ."""
         data = pickle.dumps(np.asarray(array), pickle.HIGHEST_PROTOCOL)
-        with self._call("gather of arrays", array.dtype.name, ANY, what) as call:
+        with self._call("gather of arrays", array.dtype.name, ANY, label) as call:
             self._meeting.meet(call)
-            return [pickle.loads(each) for each in self._gathered(call, data)]
+            return [pickle.loads(part) for part in self._gathered(call, data)]
 
-    def broadcast(self, arrays: list[NDArray[Any]], what: str) -> None:
+    def broadcast(self, arrays: list[NDArray[Any]], label: str) -> None:
         """Write worker 0's values into the arrays of all others."""
-        kinds = repr([(each.dtype.name, each.shape) for each in arrays])
-        total = sum(each.nbytes for each in arrays)
+        kinds = repr([(part.dtype.name, part.shape) for part in arrays])
+        total = sum(part.nbytes for part in arrays)
         # Of arrays that differ the check of their shapes and dtypes does.
         said = f"bytes in {len(arrays)} arrays (check {zlib.crc32(kinds.encode()):08x})"
-        with self._call("broadcast", said, total, what) as call:
+        with self._call("broadcast", said, total, label) as call:
             self._meeting.meet(call)
             for array in arrays:
                 flat = np.ascontiguousarray(array).reshape(-1)
@@ -118,9 +118,9 @@ class MPIWorkers(Workers):
                 if not self.is_chief and not np.may_share_memory(flat, array):
                     np.copyto(array, flat.reshape(array.shape))
 
-    def barrier(self, what: str) -> None:
+    def barrier(self, label: str) -> None:
         """Return when all workers have come here."""
-        with self._call("barrier", "", ANY, what) as call:
+        with self._call("barrier", "", ANY, label) as call:
             self._meeting.meet(call)
 
     def _gathered(self, call: Call, data: bytes) -> list[memoryview]:
@@ -145,13 +145,13 @@ class MPIWorkers(Workers):
         return [rank for rank in range(self.count) if rank != self.rank]
 
     @contextmanager
-    def _call(self, kind: str, dtype: str, size: int, what: str) -> Iterator[Call]:
+    def _call(self, kind: str, dtype: str, size: int, label: str) -> Iterator[Call]:
         """Within this context the worker is in a call; what it raises all others hear of."""
         self._background.drain()
         with self._lock:
-            self._require_connection(what)
+            self._require_connection(label)
             self._calls += 1
-            call = Call(self._calls, kind, dtype, size, what)
+            call = Call(self._calls, kind, dtype, size, label)
             try:
                 self._notices.look()
                 self._waiting.check(call)
@@ -162,7 +162,7 @@ class MPIWorkers(Workers):
                     f"Received: {error}.",
                     worker=self.rank,
                     host=self.hosts[self.rank],
-                    what=what,
+                    what=label,
                     reason=str(error),
                 )
                 self.failed(failure)
@@ -171,38 +171,38 @@ class MPIWorkers(Workers):
                 self.failed(error)
                 raise
 
-    def _require_connection(self, what: str) -> None:
+    def _require_connection(self, label: str) -> None:
         if os.getpid() != self._process:
             raise WorkerError(
                 f"This process is a copy of worker {self.rank} made by `fork`, and is no worker. "
-                f"Received: {what}. Call it in the process that connected.",
-                what=what,
+                f"Received: {label}. Call it in the process that connected.",
+                what=label,
             )
         if self._is_closed:
             raise WorkerError(
-                f"Worker {self.rank} has left the others. Received: {what}, after `close`.",
-                what=what,
+                f"Worker {self.rank} has left the others. Received: {label}, after `close`.",
+                what=label,
             )
         before = self._broken
         if before is not None:
-            told = getattr(before, "worker", None)
+            rank = getattr(before, "worker", None)
             raise WorkerError(
                 f"Worker {self.rank} is no longer connected with the others, since "
-                f"{_named(before)}\nReceived: {what}. Start the program again.",
-                worker=self.rank if told is None else told,
+                f"{_named(before)}\nReceived: {label}. Start the program again.",
+                worker=self.rank if rank is None else rank,
                 host=getattr(before, "host", "") or self.hosts[self.rank],
                 step=getattr(before, "step", None),
-                what=what,
+                what=label,
                 reason=_named(before),
             ) from before
 
     # ------------------------------------------------------------------ ends
 
-    def check(self, what: str) -> None:
+    def check(self, label: str) -> None:
         """Raise where another worker has told that it goes no further; wait for nobody."""
         if not self._is_closed and os.getpid() == self._process:
             self._notices.look()
-            self._waiting.check_without_call(what, PATIENCE)
+            self._waiting.check_without_call(label, PATIENCE)
 
     def failed(self, error: BaseException, step: str | None = None) -> None:
         """Tell all others that this worker goes no further: they raise a WorkerError."""
@@ -255,8 +255,8 @@ class MPIWorkers(Workers):
         """Log what another worker failed with; return whether one has."""
         failure = self._notices.failure
         if failure is not None:
-            told = (self.rank, failure.worker, failure.host, failure.reason)
-            logger.error("After worker %d had ended worker %d on host %s failed: %s", *told)
+            fields = (self.rank, failure.worker, failure.host, failure.reason)
+            logger.error("After worker %d had ended worker %d on host %s failed: %s", *fields)
         return failure is not None
 
     def _all_end(self, seconds: float, *, while_they_work: bool = False) -> bool:
@@ -279,19 +279,19 @@ class MPIWorkers(Workers):
                 if not while_they_work:
                     return False
                 last, before, ticks = now, ticks, self._ticks()
-                told = (self.rank, now - began, ", ".join(map(str, self._not_ended())))
+                fields = (self.rank, now - began, ", ".join(map(str, self._not_ended())))
                 if not any(before.get(rank, spent) < spent for rank, spent in ticks.items()):
                     logger.error(
                         "Worker %d has ended, and ends the job: worker(s) %s did not end, and did "
                         "not compute as far as can be seen, for %.0f seconds. Look what they wait "
                         "for; where that may take longer, give a longer `timeout_seconds` in "
                         "`CommunicationOptions`.",
-                        *(told[0], told[2], seconds),
+                        *(fields[0], fields[2], seconds),
                     )
                     return False
                 logger.warning(
                     "Worker %d has ended, and waits since %.0f seconds until worker(s) %s have.",
-                    *told,
+                    *fields,
                 )
             time.sleep(_OFTEN)
         return not while_they_work or self._notices.failure is None
@@ -301,8 +301,8 @@ class MPIWorkers(Workers):
 
     def _ticks(self) -> dict[int, int]:
         """Return how long each worker that has not ended has computed, as far as that is seen."""
-        found = {rank: processor_ticks(self._neighbours.get(rank)) for rank in self._not_ended()}
-        return {rank: ticks for rank, ticks in found.items() if ticks is not None}
+        by_rank = {rank: processor_ticks(self._neighbours.get(rank)) for rank in self._not_ended()}
+        return {rank: ticks for rank, ticks in by_rank.items() if ticks is not None}
 
     def _notice(self, kind: str, reason: str = "", step: str | None = None) -> Notice:
         return Notice(kind, self.rank, self.hosts[self.rank], self._calls, step, reason)

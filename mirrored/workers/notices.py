@@ -100,7 +100,7 @@ class Notices:
         while True:
             with self._sending:
                 # Not `all`, which would stop at the first one that is not done.
-                self._sent = [each for each in self._sent if not each[0].Test()]
+                self._sent = [notice for notice in self._sent if not notice[0].Test()]
             if not self._sent or time.monotonic() >= until:
                 return not self._sent
             time.sleep(_OFTEN)

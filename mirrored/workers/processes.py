@@ -29,8 +29,8 @@ def this_process() -> Process | None:
         >>> this is None or this.number == os.getpid()
         True
     """
-    found = _times(os.getpid())
-    return None if found is None else Process(os.getpid(), found[0], _namespace())
+    times = _times(os.getpid())
+    return None if times is None else Process(os.getpid(), times[0], _namespace())
 
 
 def processor_ticks(process: Process | None) -> int | None:
@@ -41,8 +41,8 @@ def processor_ticks(process: Process | None) -> int | None:
     """
     if process is None or process.namespace != _namespace():
         return None
-    found = _times(process.number)
-    return found[1] if found is not None and found[0] == process.started else None
+    times = _times(process.number)
+    return times[1] if times is not None and times[0] == process.started else None
 
 
 def _times(number: int) -> tuple[int, int] | None:

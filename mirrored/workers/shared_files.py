@@ -27,10 +27,10 @@ _held: list[int] = []  # Open files, for as long as this process runs.
 def free_bytes() -> int | None:
     """Return how many bytes are free where memory is shared; None: it is shared elsewhere."""
     try:
-        found = os.statvfs(FOLDER)
+        status = os.statvfs(FOLDER)
     except OSError:
         return None
-    return found.f_bavail * found.f_frsize
+    return status.f_bavail * status.f_frsize
 
 
 def check_room(environment: Mapping[str, str] = os.environ) -> None:
@@ -42,8 +42,8 @@ def check_room(environment: Mapping[str, str] = os.environ) -> None:
     Raises:
         ResourceExhaustedError: Less is free than the workers of this host need.
     """
-    given, free = environment.get(_LOCAL_COUNT, ""), free_bytes()
-    count = int(given) if given.isdecimal() else 0
+    text, free = environment.get(_LOCAL_COUNT, ""), free_bytes()
+    count = int(text) if text.isdecimal() else 0
     if free is not None and count > 1 and free < count * _PER_WORKER:
         raise ResourceExhaustedError(too_little(free, count, _PER_WORKER))
 
@@ -96,9 +96,9 @@ def _locked_alone(path: str) -> Iterator[str]:
 
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        found = os.fstat(file)
-        marked = stat.S_ISREG(found.st_mode) and found.st_mode & _MARK
-        if not marked or found.st_uid != os.getuid():
+        status = os.fstat(file)
+        marked = stat.S_ISREG(status.st_mode) and status.st_mode & _MARK
+        if not marked or status.st_uid != os.getuid():
             raise PermissionError(path)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield path
@@ -108,10 +108,10 @@ def _locked_alone(path: str) -> Iterator[str]:
 
 def _mapped() -> set[str]:
     """Return the paths of the files in that folder that this process has in its memory."""
-    found: set[str] = set()
+    paths: set[str] = set()
     with suppress(OSError), open("/proc/self/maps", encoding="utf-8") as lines:
         for line in lines:
             path = line.rstrip("\n").partition(FOLDER + os.sep)[2]
             if path.startswith(_NAMES) and not path.endswith(" (deleted)"):
-                found.add(os.path.join(FOLDER, path))
-    return found
+                paths.add(os.path.join(FOLDER, path))
+    return paths

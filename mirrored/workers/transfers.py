@@ -42,7 +42,7 @@ class Transfers:
 
     def over(self) -> bool:
         """Return whether all was sent and received."""
-        self._under_way = [each for each in self._under_way if not each[1].Test()]
+        self._under_way = [sent for sent in self._under_way if not sent[1].Test()]
         return not self._under_way
 
     def ranks(self) -> list[int]:

@@ -99,7 +99,7 @@ class Waiting:
                 f"{call or 'no call'}; {type(self.stopped).__name__}: {self.stopped}",
                 worker=self._workers.rank,
                 host=self._workers.hosts[self._workers.rank],
-                what="" if call is None else call.what,
+                what="" if call is None else call.label,
                 reason=str(self.stopped),
             ) from self.stopped
         failure = self._notices.failure
@@ -107,22 +107,22 @@ class Waiting:
             raise _failed(failure, self._workers, call)
         for notice in self._notices.ended.values():
             if call is not None and notice.calls < call.number:
-                raise self._ended(notice, call, call.what)
+                raise self._ended(notice, call, call.label)
 
-    def check_without_call(self, what: str, patience: float) -> None:
+    def check_without_call(self, label: str, patience: float) -> None:
         """Raise what others have told, where this worker waits for them beside its calls.
 
         Args:
-            what: What it waits for.
+            label: What it waits for.
             patience: Seconds that it waits for those that have ended, who did their part before.
         """
         if self.stopped is None:  # Else it has been told.
             if self._notices.failure is not None:
                 raise _failed(self._notices.failure, self._workers, None)
             if time.monotonic() - self._notices.first_end > patience:
-                raise self._ended(next(iter(self._notices.ended.values())), what, what)
+                raise self._ended(next(iter(self._notices.ended.values())), label, label)
 
-    def _ended(self, notice: Notice, where: object, what: str) -> WorkerError:
+    def _ended(self, notice: Notice, where: object, label: str) -> WorkerError:
         return WorkerError(
             f"Worker {notice.worker} on host {notice.host} has ended after {notice.calls} calls, "
             f"and worker {self._workers.rank} waits for it in {where}. All workers have to take "
@@ -130,7 +130,7 @@ class Waiting:
             "`sys.exit`.",
             worker=notice.worker,
             host=notice.host,
-            what=what,
+            what=label,
             reason="ended",
         )
 
@@ -138,7 +138,7 @@ class Waiting:
         self, call: Call, absent: Sequence[int], others: Sequence[int], waited: float
     ) -> WorkerTimeoutError:
         late = absent or others
-        names = ", ".join(f"worker {each} on host {self._workers.hosts[each]}" for each in late)
+        names = ", ".join(f"worker {rank} on host {self._workers.hosts[rank]}" for rank in late)
         did = "did not come to" if absent else "came to, and did not finish,"
         limit = (
             "no limit"
@@ -153,7 +153,7 @@ class Waiting:
             "longer `timeout_seconds` in `CommunicationOptions`.",
             worker=late[0] if late else None,
             host=self._workers.hosts[late[0]] if late else "",
-            what=call.what,
+            what=call.label,
             reason="timeout",
             missing=late,
         )
@@ -170,6 +170,6 @@ def _failed(notice: Notice, workers: Workers, call: Call | None) -> WorkerError:
         worker=first,
         host=notice.host if first == notice.worker else workers.hosts[first],
         step=notice.step,
-        what="" if call is None else call.what,
+        what="" if call is None else call.label,
         reason=notice.reason,
     )

@@ -14,8 +14,8 @@ from mirrored.variables import Variable
 
 
 @pytest.fixture(autouse=True)
-def nothing_told() -> None:
-    recording._told.clear()
+def no_warnings() -> None:
+    recording._warnings.clear()
 
 
 def test_watched_tensor() -> None:

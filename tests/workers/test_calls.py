@@ -13,7 +13,7 @@ CALL = Call(7, "sum", "float32", 12, "bucket 2 of 5 of step 17")
         CALL,
         Call(1, "barrier", "", ANY, ""),
         Call(2**60, "gather of arrays", "bfloat16", ANY, "two\nlines"),
-        CALL._replace(what="größe"),
+        CALL._replace(label="größe"),
     ],
 )
 def test_what_is_sent_is_what_arrives(call: Call) -> None:
@@ -25,7 +25,7 @@ def test_what_is_sent_is_what_arrives(call: Call) -> None:
 
 @pytest.mark.parametrize("what", ["x" * 500, "ö" * 500, "step " + "7" * 400])
 def test_long_names_lose_their_end_and_still_agree(what: str) -> None:
-    call = CALL._replace(what=what)
+    call = CALL._replace(label=what)
     assert len(call.encode()) == BYTES
     assert Call.decode(call.encode()).agrees(call)
 
@@ -33,8 +33,8 @@ def test_long_names_lose_their_end_and_still_agree(what: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "agree"),
     [
-        ({"what": "bucket 3 of 5 of step 18"}, True),
-        ({"what": "loss of step 17"}, False),
+        ({"label": "bucket 3 of 5 of step 18"}, True),
+        ({"label": "loss of step 17"}, False),
         ({"number": 8}, False),
         ({"kind": "barrier"}, False),
         ({"dtype": "float64"}, False),

@@ -77,7 +77,7 @@ def test_a_failure_is_raised() -> None:
     error = raised.value
     assert "ValueError: no batch\nWorker 0 was in call 5, sum of 10 float32" in str(error)
     assert (error.worker, error.host, error.step) == (2, "b", "step 2")
-    assert (error.what, error.reason, error.missing) == (CALL.what, told.reason, ())
+    assert (error.what, error.reason, error.missing) == (CALL.label, told.reason, ())
 
 
 def test_an_early_end_is_raised() -> None:
