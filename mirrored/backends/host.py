@@ -271,8 +271,8 @@ def available_host_memory() -> int | None:
     A host gives more than it has, and then ends the process that uses it, without an error to
     catch.
     """
-    found = [_of_the_host(), *(_left(limit, used) for limit, used in _CGROUPS)]
-    return min((each for each in found if each is not None), default=None)
+    limits = [_of_the_host(), *(_left(limit, used) for limit, used in _CGROUPS)]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _of_the_host() -> int | None:

@@ -65,8 +65,8 @@ def _in_turn(left: deque[Function], failed: list[str]) -> None:
         try:
             stop()
         except Exception as error:
-            what = str(error).rstrip(".")
-            failed.append(f"Stopping the writes of a {_owner(stop)} failed: {what}.")
+            message = str(error).rstrip(".")
+            failed.append(f"Stopping the writes of a {_owner(stop)} failed: {message}.")
 
 
 def _next(left: deque[Function]) -> Function | None:

@@ -138,7 +138,7 @@ class Connection:
             link: Handle = self._opened()
             progress = Progress(sends, receives, self.streams)
             request = Request(self, what, step, timeout, self._done(progress), progress.ranks)
-            request.told = None if self.peers is None else self.peers.lost
+            request.notify = None if self.peers is None else self.peers.lost
             with self._asking(request, progress):
                 self.watch.add(request)
                 if self._link is not link:  # Everything has ended since it was looked up.
@@ -181,14 +181,14 @@ class Connection:
         except Exception as error:
             aborted = getattr(error, "aborted", None)
             if aborted is None:
-                what = "Devices were not disconnected at exit."
+                problem = "Devices were not disconnected at exit."
             else:
                 became = "was aborted" if aborted else "could not be aborted either"
-                what = (
+                problem = (
                     "What was in flight at exit was not done within "
                     f"{open_connections.AT_EXIT:g} s, and {became}."
                 )
-            logger.warning("%s Received: %s", what, str(error).partition("\n")[0])
+            logger.warning("%s Received: %s", problem, str(error).partition("\n")[0])
 
     def _close(self, seconds: float = math.inf) -> None:
         """Close; the lock for it is free within so many seconds, or never."""

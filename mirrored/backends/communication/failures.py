@@ -89,12 +89,12 @@ class FailedCollective:
 
     def _ranks(self) -> str:
         parts = (("Done", True), ("Not done", False), ("Unknown whether done", None))
-        told = [
+        sentences = [
             f"{word} on {', '.join(names)}."
             for word, answer in parts
             if (names := [n for n, d in zip(self.names, self.done, strict=False) if d is answer])
         ]
-        return "\n" + " ".join(told) if told else ""
+        return "\n" + " ".join(sentences) if sentences else ""
 
     def _completed(self) -> str:
         if not self.completed:

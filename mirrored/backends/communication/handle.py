@@ -173,11 +173,11 @@ class CallLock:
             try:
                 watch.wait(waiting.is_over, may_break=True)
             except BaseException:
-                if waiting.ours:
+                if waiting.is_held:
                     self._lock.release()
                 raise
-            if not waiting.ours:
-                raise _not_ours(names, waiting.hung)
+            if not waiting.is_held:
+                raise _lock_error(names, waiting.hung)
 
     def release(self) -> None:
         """Let others have it."""
@@ -193,7 +193,7 @@ class _LockWait:
     """A thread that waits for the lock, or sees that who holds it hangs after an abort."""
 
     def __init__(self, lock: CallLock, watch: Waits, seconds: float) -> None:
-        self.ours = False
+        self.is_held = False
         self.hung: Request | None = None
         self._call_lock = lock
         self._watch = watch
@@ -202,26 +202,26 @@ class _LockWait:
 
     def is_over(self) -> bool:
         """Return whether there is nothing to wait for any more."""
-        self.ours = self.ours or self._call_lock.try_acquire()
+        self.is_held = self.is_held or self._call_lock.try_acquire()
         asking = self._call_lock.asking
         if asking is None or not asking.is_lost:
             self.hung, self._hung_until = None, math.inf
         elif asking is not self.hung:  # An abort is to let it return, and has as long for that.
             self.hung = asking
             self._hung_until = self._watch.clock() + self._watch.abort_seconds
-        return self.ours or self._watch.clock() >= min(self._until, self._hung_until)
+        return self.is_held or self._watch.clock() >= min(self._until, self._hung_until)
 
 
-def _not_ours(names: Sequence[str], hung: Request | None) -> CollectiveTimeoutError:
+def _lock_error(names: Sequence[str], hung: Request | None) -> CollectiveTimeoutError:
     """Return the error of a thread that cannot use devices since another one does."""
     if hung is None:
-        why, what = "Another thread still uses connections of this process", "waiting for a turn"
+        why, task = "Another thread still uses connections of this process", "waiting for a turn"
     else:
         why = "Another thread does not come back from asking for a collective, which was aborted"
-        names, what = hung.connection.names, hung.what
+        names, task = hung.connection.names, hung.what
     return CollectiveTimeoutError(
-        f"{why}. Received: {', '.join(names)}: {what}. Where it hangs the devices are of no use to "
+        f"{why}. Received: {', '.join(names)}: {task}. Where it hangs the devices are of no use to "
         "this process any more: end it, and go on from the last checkpoint.",
         devices=names,
-        what=what,
+        what=task,
     )

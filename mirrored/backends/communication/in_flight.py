@@ -49,7 +49,7 @@ class Request:
             these devices is seen done if that is later; may be infinite.
         done: Whether it is done on every rank. It waits for nothing, and may raise.
         ranks: For each rank whether it is done there, for messages.
-        told: Told the error where it ended because one failed; None: nobody is.
+        notify: Called with the error where it ended because one failed, or None.
         asked: When it was asked for.
         asker: By whom.
         is_lost: Whether it ended since one failed, this one or another.
@@ -61,7 +61,7 @@ class Request:
     timeout: float
     done: Callable[[], bool]
     ranks: Callable[[], Sequence[bool]] | None = None
-    told: Callable[[BaseException], object] | None = field(default=None, init=False)
+    notify: Callable[[BaseException], object] | None = field(default=None, init=False)
     asked: float = field(default=0.0, init=False)
     asker: Asker = field(default_factory=Asker, init=False)
     is_lost: bool = field(default=False, init=False)
@@ -138,7 +138,7 @@ class InFlight:
 
     def has(self, asker: Asker) -> bool:
         """Return whether a thread has something in flight."""
-        return any(each.asker is asker for line in self._active.values() for each in line.requests)
+        return any(item.asker is asker for line in self._active.values() for item in line.requests)
 
     def add(self, request: Request, asker: Asker) -> None:
         """Add one that is asked for now, by a thread."""
@@ -192,7 +192,7 @@ class InFlight:
             completed=tuple(self._lines[request.connection].completed),
             cause=cause,
             failure=failure,
-            alone=request.told is None,
+            alone=request.notify is None,
         )
 
     def take_all(self) -> Taken:

@@ -63,15 +63,15 @@ def close_all() -> None:
     deadline could keep the process from ending.
     """
     # A forked process cannot use what it has a copy of.
-    ours = [each for each, link in reversed(OPEN.items()) if link.process == os.getpid()]
-    if not ours:
+    own = [connection for connection, link in reversed(OPEN.items()) if link.process == os.getpid()]
+    if not own:
         return
-    watches = {each.watch for each in ours}
+    watches = {connection.watch for connection in own}
     for watch in watches:
         watch.hurry(AT_EXIT)
     try:
         with RESERVE.lent():
-            call = Future("mirrored-close-at-exit", lambda: _close_now(ours))
+            call = Future("mirrored-close-at-exit", lambda: _close_now(own))
             if call.begun:
                 longest = max(watch.stop_seconds + 2 * watch.abort_seconds for watch in watches)
                 call.thread.join(AT_EXIT + longest)
@@ -83,5 +83,5 @@ def close_all() -> None:
 
 
 def _close_now(connections: Sequence[Open]) -> None:
-    for each in connections:
-        each.close_now()
+    for connection in connections:
+        connection.close_now()

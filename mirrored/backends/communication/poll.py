@@ -62,8 +62,8 @@ class Poller:
             self.last = self._clock()
             where = self._in_flight.connections() if connections is None else tuple(connections)
         try:
-            found = map(self._poll_queue, where)
-            return next((trouble for trouble in found if trouble is not None), None)
+            troubles = map(self._poll_queue, where)
+            return next((trouble for trouble in troubles if trouble is not None), None)
         finally:
             with self._lock:
                 if self.under_way is this:  # Else it was given up, and others look by now.

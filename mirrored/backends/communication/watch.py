@@ -153,7 +153,7 @@ class Watch:
         collective can write what is to be kept. Its object is not kept alive.
         """
         with self._lock:
-            self._stops = [each for each in self._stops if each() is not None]
+            self._stops = [known for known in self._stops if known() is not None]
             self._stops.append(weakref.WeakMethod(stop))
 
     # ------------------------------------------------------------------ waiting
@@ -350,7 +350,7 @@ class Watch:
         """Stop what writes weights, and abort."""
         error: BaseException = CollectiveError("Collectives could not be aborted.")
         try:
-            stops = [stop for each in self._stops if (stop := each()) is not None]
+            stops = [stop for reference in self._stops if (stop := reference()) is not None]
             not_stopped = stop_writes(self.workers, stops, self.stop_seconds)
             not_aborted = abort_all(self.workers, abort.taken.aborts, self.abort_seconds)
             self.stuck = bool(not_aborted)
@@ -367,9 +367,9 @@ class Watch:
         kept = without_frames(error)
         for asker in abort.taken.askers:
             asker.lost = kept
-        for told in {each.told for each in abort.taken.requests}:
-            if told is not None:
-                told(kept)
+        for notify in {request.notify for request in abort.taken.requests}:
+            if notify is not None:
+                notify(kept)
         self._last_error = kept
         self._aborting = None
         abort.error = error

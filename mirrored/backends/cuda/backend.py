@@ -317,7 +317,7 @@ class CudaBackend:
 
     def why_not_connected(self, others: Sequence[StreamBackend]) -> str | None:
         """Return why this device cannot connect to others; see `StreamBackend`."""
-        return _why_not([self, *(each for each in others if each is not self)])
+        return _why_not([self, *(other for other in others if other is not self)])
 
     def new_key(self) -> bytes:
         """Return a unique id of NCCL; see `StreamBackend`."""
@@ -398,7 +398,7 @@ def _cuda(ranks: Sequence[Backend]) -> list[CudaBackend]:
 
 def _why_not(ranks: Sequence[Backend]) -> str | None:
     """Return why NCCL cannot connect devices, None where it can."""
-    found = _cuda(ranks)
-    if len(found) < len(ranks):
+    cards = _cuda(ranks)
+    if len(cards) < len(ranks):
         return "NCCL cannot be used: it connects NVIDIA's GPUs alone, and not all devices are such."
-    return nccl.why_not(found)
+    return nccl.why_not(cards)

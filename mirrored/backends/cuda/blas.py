@@ -144,15 +144,15 @@ class Blas(Handle):
             ctypes.byref(element.one),
         )
         operands = [
-            (pointer(each.data.ptr), integer(kind), integer(each.shape[-1]))
-            for each, kind in ((b, element.kind), (a, element.kind), (out, result_kind))
+            (pointer(array.data.ptr), integer(kind), integer(array.shape[-1]))
+            for array, kind in ((b, element.kind), (a, element.kind), (out, result_kind))
         ]
         how = integer(_computed_in(element)), integer(_DEFAULT_ALGORITHM)
         zero = ctypes.byref(element.zero)
         if out.ndim == 2:
             of_b, of_a, result = operands
             return self._call("GemmEx", *shared, *of_b, *of_a, zero, *result, *how)
-        steps = [ctypes.c_longlong(_step(each)) for each in (b, a, out)]
+        steps = [ctypes.c_longlong(_step(array)) for array in (b, a, out)]
         (of_b, of_a, result), (step_b, step_a, step) = operands, steps
         matrices = *of_b, step_b, *of_a, step_a, zero, *result, step, integer(len(out))
         return self._call("GemmStridedBatchedEx", *shared, *matrices, *how)

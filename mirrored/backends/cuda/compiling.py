@@ -56,21 +56,21 @@ class Modules:
         if key not in _compiled:
             folder = _folder()
             path = None if folder is None else folder / f"{key}.cubin"
-            found = None if path is None else _read(path)
-            if found is None:
+            code = None if path is None else _read(path)
+            if code is None:
                 compiler = self._cupy.cuda.compiler
-                found, _ = compiler.compile_using_nvrtc(text, OPTIONS, cache_in_memory=True)
+                code, _ = compiler.compile_using_nvrtc(text, OPTIONS, cache_in_memory=True)
                 if path is not None:
-                    _write(path, found)
-            _compiled[key] = found
+                    _write(path, code)
+            _compiled[key] = code
         return _compiled[key]
 
 
 def _folder() -> Path | None:
     """Return where compiled kernels are kept; None: nowhere."""
-    given = os.environ.get(FOLDER)
-    if given is not None:
-        return Path(given) if given else None
+    folder = os.environ.get(FOLDER)
+    if folder is not None:
+        return Path(folder) if folder else None
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(base) if base else Path.home() / ".cache") / "mirrored" / "kernels"

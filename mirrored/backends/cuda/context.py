@@ -139,15 +139,15 @@ class Entered:
 
     def _translate(self, error: BaseException) -> None:
         """Raise what is an error of CUDA's as one of the library's."""
-        found = error if isinstance(error, OutOfPoolMemory) else translation(error, self._where)
-        if isinstance(found, OutOfPoolMemory):
-            found = ResourceExhaustedError(
+        fault = error if isinstance(error, OutOfPoolMemory) else translation(error, self._where)
+        if isinstance(fault, OutOfPoolMemory):
+            fault = ResourceExhaustedError(
                 f"{self._where} has too little memory left for what kernels, libraries and copies "
                 "need beside arrays. Give its logical devices lower memory limits, or end other "
                 "programs that use the card."
             )
-        if found is not None:
+        if fault is not None:
             try:
-                raise found from error
+                raise fault from error
             finally:
-                del found  # As in `translated`.
+                del fault  # As in `translated`.

@@ -48,16 +48,16 @@ class Events:
         self._free: deque[Any] = deque()
         # All that there are. What only an `Event` kept, the garbage collector would let CuPy
         # destroy together with that, which then gives it back.
-        self._made: set[Any] = set()
+        self._events: set[Any] = set()
 
     def recorded(self, stream: Any) -> Event:
         """Return an event at the end of a stream's work so far; its card is the current one."""
         try:
             while len(self._free) > _MOST_FREE:
-                self._made.discard(self._free.popleft())
+                self._events.discard(self._free.popleft())
             event = self._free.popleft()
         except IndexError:  # Other threads take some too.
             event = self._make()
-            self._made.add(event)
+            self._events.add(event)
         event.record(stream)
         return Event(event, self._free)

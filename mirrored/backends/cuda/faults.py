@@ -75,12 +75,12 @@ class translated:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        found = None if error is None else translation(error, self._device, self._asked)
-        if found is not None:
+        known = None if error is None else translation(error, self._device, self._asked)
+        if known is not None:
             try:
-                raise found from error
+                raise known from error
             finally:
-                del found  # Else it would keep this frame, which keeps it, and arrays with both.
+                del known  # Else it would keep this frame, which keeps it, and arrays with both.
 
 
 def translation(error: BaseException, device: str, asked: int = 0) -> Exception | None:

@@ -156,15 +156,15 @@ def _inputs(fusion: Fusion) -> list[tuple[int, tuple[Term, ...]]]:
 
 def _columns_of(fusion: Fusion, size: int) -> int:
     """Return how many columns a row has, where all inputs are whole, rows, columns or numbers."""
-    found: set[int] = set()
+    widths: set[int] = set()
     for _, terms in _inputs(fusion):
         if not terms or is_whole(terms, size):
             continue
         divisor, modulus, stride = terms[0]
         if len(terms) > 1 or stride != 1 or (divisor > 1 and divisor * modulus != size):
             return 0
-        found.add(modulus if divisor == 1 else divisor)
-    columns = found.pop() if len(found) == 1 else 0
+        widths.add(modulus if divisor == 1 else divisor)
+    columns = widths.pop() if len(widths) == 1 else 0
     return columns if columns <= _MOST_COLUMN_BLOCKS * _WARP else 0
 
 
@@ -182,4 +182,4 @@ def _threads_along(columns: int) -> int:
     """Return how many threads of a block lie along the columns: few stand still behind the last."""
     if columns <= _WARP:
         return 1 << (columns - 1).bit_length()
-    return min((THREADS >> i for i in range(4)), key=lambda each: -(-columns // each) * each)
+    return min((THREADS >> i for i in range(4)), key=lambda count: -(-columns // count) * count)

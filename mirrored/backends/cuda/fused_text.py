@@ -59,14 +59,14 @@ class _Load:
     Attributes:
         name: What expressions call the element at hand.
         declared: Lines before all others.
-        each: A line for each element.
+        single: A line for each element.
         together: What loads several adjacent elements at once, where that is possible.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.declared = ""
-        self.each = ""
+        self.single = ""
         self.together = ""
 
 
@@ -97,7 +97,7 @@ class Writer:
         )
         vectors = VECTORS if layout.adjacent else ""
         loads = list(self._loads.values())
-        declared = [each.declared for each in loads if each.declared]
+        declared = [load.declared for load in loads if load.declared]
         if layout.adjacent:
             declared += [f"{self._kind(number)} r{i}[{layout.many}];" for i, number in self._kept]
         return (
@@ -132,11 +132,11 @@ class Writer:
 
     def _loaded(self, loads: list[_Load]) -> str:
         """Return the loads: all of them before the first store, which may be to the same memory."""
-        together = [each.together for each in loads if each.together]
-        one_by_one = self._loop([each.each for each in loads if each.each and not each.together])
+        together = [load.together for load in loads if load.together]
+        others = self._loop([load.single for load in loads if load.single and not load.together])
         if not together:
-            return one_by_one
-        return self._all_or_some(together, [e.each for e in loads if e.together]) + one_by_one
+            return others
+        return self._all_or_some(together, [e.single for e in loads if e.together]) + others
 
     def _results(self) -> list[str]:
         """Return what becomes of each element's results."""
@@ -151,13 +151,13 @@ class Writer:
         together = [f"store_adjacent<{many}>(y{i} + first, r{i});" for i, _ in self._kept]
         return self._all_or_some(together, [f"store(y{i}[i], r{i}[k]);" for i, _ in self._kept])
 
-    def _all_or_some(self, together: list[str], each: list[str]) -> str:
+    def _all_or_some(self, together: list[str], one_by_one: list[str]) -> str:
         """Return lines for all of a thread's elements at once, or for those that there are."""
         if self._layout.columns:  # Rows are of so many whole threads.
             return _lines(together, 4)
         return (
             f"    if (left >= {self._layout.many}) {{\n{_lines(together, 8)}    }} else {{\n"
-            f"{self._loop(each)}    }}\n"
+            f"{self._loop(one_by_one)}    }}\n"
         )
 
     def _loop(self, body: list[str]) -> str:
@@ -177,7 +177,7 @@ class Writer:
     # ------------------------------------------------------------------ ops and operands
 
     def _op(self, number: int, op: FusedOp) -> str:
-        operands = [self._operand(each, op.shape) for each in op.inputs]
+        operands = [self._operand(operand, op.shape) for operand in op.inputs]
         kind = computed_type(op.dtype)
         value = EXPRESSIONS[op.name](operands, kind)
         if op.dtype.name in NARROW:
@@ -214,7 +214,7 @@ class Writer:
             index = start = "column"
         else:
             index = self._index(terms)
-        load.each = f"{name}[k] = load(x{number}[{index}]);"
+        load.single = f"{name}[k] = load(x{number}[{index}]);"
         if layout.adjacent and start is not None:
             load.together = f"load_adjacent<{layout.many}>({name}, x{number} + {start});"
         return load

@@ -17,11 +17,11 @@ def find(name: str, version: int) -> Any:
         name: What it is called, as in 'cublas' for libcublas.so.12.
         version: Its major version, as in 12.
     """
-    found = by_pathfinder(name)
+    path = by_pathfinder(name)
     # It takes the newest, which may be one for another CuPy: then the system may know ours.
-    fits = found is not None and re.search(rf"\.so\.{version}(\.|$)", found)
+    fits = path is not None and re.search(rf"\.so\.{version}(\.|$)", path)
     try:
-        return ctypes.CDLL(found if fits else f"lib{name}.so.{version}")
+        return ctypes.CDLL(path if fits else f"lib{name}.so.{version}")
     except OSError:
         return None
 

@@ -136,15 +136,15 @@ def new_key(library: Any) -> bytes:
         CollectiveError: NCCL could not make one.
     """
     _settle_environment()
-    made = _UniqueId()
-    status = library.ncclGetUniqueId(ctypes.byref(made))
+    key = _UniqueId()
+    status = library.ncclGetUniqueId(ctypes.byref(key))
     if status:
         raise CollectiveError(
             f"NCCL could not make an id for the cards of several processes. Received: "
             f"{said(library, 'ncclGetUniqueId', status)}. It takes a network between their hosts: "
             "NCCL_SOCKET_IFNAME names its interface, and NCCL_DEBUG=WARN shows what NCCL says."
         )
-    return bytes(made.internal)
+    return bytes(key.internal)
 
 
 def _settle_environment(*, several: bool = False) -> None:
@@ -188,25 +188,25 @@ class NcclCommunicator:
     def _connect(self) -> None:
         """Connect the cards with each other."""
         size, first = len(self._ranks), self._ranks[0]
-        made = (ctypes.c_void_p * size)()
+        handles = (ctypes.c_void_p * size)()
         numbers = (ctypes.c_int * size)(*(rank.device.id for rank in self._ranks))
         # With a lock of its own: it may take for ever, and others are to go on with the card.
         with Entered(first.where, first.device, threading.RLock()):
-            self._ask("ncclCommInitAll", ctypes.byref(made), ctypes.c_int(size), numbers)
-        self._handles = tuple(ctypes.c_void_p(handle) for handle in made)
+            self._ask("ncclCommInitAll", ctypes.byref(handles), ctypes.c_int(size), numbers)
+        self._handles = tuple(ctypes.c_void_p(handle) for handle in handles)
 
     def _join(self, place: Place) -> None:
         """Connect the cards with each other and with those of other processes."""
-        made = [ctypes.c_void_p() for _ in self._ranks]
+        handles = [ctypes.c_void_p() for _ in self._ranks]
         key, size = _UniqueId.from_buffer_copy(place.key), ctypes.c_int(place.total)
         first = self._ranks[0]
         # As in `close`; and a rank is on the card that is current when it is asked for.
         with Entered(first.where, first.device, threading.RLock()), self._group():
-            for number, (rank, handle) in enumerate(zip(self._ranks, made, strict=True)):
+            for number, (rank, handle) in enumerate(zip(self._ranks, handles, strict=True)):
                 with rank.device:
                     own = ctypes.c_int(place.first + number)
                     self._ask("ncclCommInitRank", ctypes.byref(handle), size, key, own)
-        self._handles = tuple(made)
+        self._handles = tuple(handles)
 
     def all_reduce(
         self, sends: Sequence[Any], receives: Sequence[Any], streams: Sequence[Any]
@@ -241,7 +241,7 @@ class NcclCommunicator:
 
     def failure(self) -> str | None:
         """Return what has gone wrong since; see `Communicator`."""
-        found = []
+        failures = []
         with self._handing_over:
             for rank, handle in zip(self._ranks, self._handles, strict=False):
                 status = ctypes.c_int()
@@ -249,8 +249,8 @@ class NcclCommunicator:
                 answer = function(handle, ctypes.byref(status)) or status.value
                 if answer not in (_SUCCESS, _IN_PROGRESS):
                     words = said(self._library, "ncclCommGetAsyncError", answer)
-                    found.append(f"{rank.where}: {words}")
-        return "; ".join(found) or None
+                    failures.append(f"{rank.where}: {words}")
+        return "; ".join(failures) or None
 
     def abort(self) -> None:
         """End what was asked for, from any thread; see `Communicator`.

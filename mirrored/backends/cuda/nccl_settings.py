@@ -46,7 +46,7 @@ def in_files() -> Mapping[str, str]:
     """Return the variables of NCCL's files; it puts them into the environment, where unset."""
     named = os.environ.get(_USER_FILE)
     user = [Path(named)] if named else [home / ".nccl.conf" for home in _homes()]
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for file in (*user, _SYSTEM_FILE):
         try:
             lines = file.read_text(errors="replace").split("\n")
@@ -55,8 +55,8 @@ def in_files() -> Mapping[str, str]:
         for line in lines:
             name, equals, value = line.partition("=")
             if equals and not line.startswith("#"):
-                found.setdefault(name, value)
-    return found
+                settings.setdefault(name, value)
+    return settings
 
 
 def _homes() -> list[Path]:
@@ -71,8 +71,8 @@ def _homes() -> list[Path]:
 
 def why_not_blocking() -> str | None:
     """Return why NCCL would not wait until cards are connected, in a sentence; None: it would."""
-    given = os.environ.get(_BLOCKING)
-    value, where = (in_files().get(_BLOCKING), "NCCL's file") if given is None else (given, "")
+    setting = os.environ.get(_BLOCKING)
+    value, where = (in_files().get(_BLOCKING), "NCCL's file") if setting is None else (setting, "")
     if not value or not _is_zero(value):
         return None
     return (
@@ -83,8 +83,8 @@ def why_not_blocking() -> str | None:
 
 def _is_zero(value: str) -> bool:
     """Return whether NCCL reads 0, as it does where there is no number, such as in 'false'."""
-    found = _NUMBER.match(value)
-    return found is None or not found[1].lower().replace("x", "").strip("0")
+    match = _NUMBER.match(value)
+    return match is None or not match[1].lower().replace("x", "").strip("0")
 
 
 def set_deterministic() -> None:
@@ -136,15 +136,15 @@ def note_that_they_are_read() -> None:
     global _read
     with _lock:
         if _read is None:
-            given = in_files()
-            _read = frozenset(name for name in SETTINGS if name in os.environ or name in given)
+            settings = in_files()
+            _read = frozenset(name for name in SETTINGS if name in os.environ or name in settings)
 
 
 def _fixed_channels() -> Mapping[str, str]:
     """Return settings that fix the number of channels: at the one that is asked for, if any."""
     otherwise = _CHANNELS_OF_SEVERAL if are_several_asked_for() else _CHANNELS
-    given = {**in_files(), **os.environ}
-    asked = given.get(_MOST_CHANNELS) or given.get(_FEWEST_CHANNELS)
+    settings = {**in_files(), **os.environ}
+    asked = settings.get(_MOST_CHANNELS) or settings.get(_FEWEST_CHANNELS)
     return dict.fromkeys((_FEWEST_CHANNELS, _MOST_CHANNELS), asked or otherwise)
 
 
@@ -152,9 +152,9 @@ def _put(settings: Mapping[str, str]) -> str:
     """Put settings into the environment, where users have not; return those that are too late."""
     with _lock:
         if _read is None:
-            given = in_files()
+            file_settings = in_files()
             for name, value in settings.items():
-                if name not in given:
+                if name not in file_settings:
                     os.environ.setdefault(name, value)
         return _late(settings)
 

@@ -73,10 +73,10 @@ class _Refused(Exception):
 
 def cards() -> list[Card]:
     """Return the cards of this machine, hidden ones included; a warning says what is wrong."""
-    found = survey()
-    if found.problem is not None:
-        logger.warning("%s", found.problem)
-    return list(found.cards)
+    result = survey()
+    if result.problem is not None:
+        logger.warning("%s", result.problem)
+    return list(result.cards)
 
 
 def survey() -> Survey:
@@ -127,8 +127,8 @@ def _survey(library: Any) -> Survey:
     with _started(library):
         driver = _ask(library, "nvmlSystemGetDriverVersion")
         cuda = _ask(library, "nvmlSystemGetCudaDriverVersion_v2")
-        found = tuple(_card(library, i, handle) for i, handle in enumerate(_handles(library)))
-        return Survey(found, driver, _version(cuda))
+        listed = tuple(_card(library, i, handle) for i, handle in enumerate(_handles(library)))
+        return Survey(listed, driver, _version(cuda))
 
 
 @contextmanager
@@ -272,11 +272,11 @@ def _ask_a_child() -> Survey:
         nothing = said["status"] == _NO_DEVICE
         problem = None if nothing else _explain(_Refused(said["function"], said["status"]))
         return Survey(problem=problem)
-    found = tuple(
-        Card(**{**each, "compute_capability": tuple(each["compute_capability"])})
-        for each in said["cards"]
+    listed = tuple(
+        Card(**{**card, "compute_capability": tuple(card["compute_capability"])})
+        for card in said["cards"]
     )
-    return Survey(found, None, _version(said["cuda"]))
+    return Survey(listed, None, _version(said["cuda"]))
 
 
 def _no_answer(why: str) -> str:

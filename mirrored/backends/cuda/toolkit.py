@@ -59,8 +59,8 @@ def wanted_major() -> int | None:
     It is that of the CuPy that is installed, or else the driver's. It imports and starts nothing.
     """
     matches = map(_FOR_A_VERSION.fullmatch, _packages())
-    found = next((int(match[1]) for match in matches if match), None)
-    return _of_the_driver() if found is None else found
+    major = next((int(match[1]) for match in matches if match), None)
+    return _of_the_driver() if major is None else major
 
 
 def _checked() -> Any:
@@ -162,7 +162,7 @@ def _exchange_command(major: int | None) -> str:
 def _packages() -> list[str]:
     """Return the names of the CuPy packages that are installed."""
     # What a broken installation left behind may have no name.
-    names = {str(each.metadata["Name"]) for each in metadata.distributions() if each.metadata}
+    names = {str(entry.metadata["Name"]) for entry in metadata.distributions() if entry.metadata}
     return sorted(filter(_DISTRIBUTION.fullmatch, names))
 
 

@@ -56,7 +56,7 @@ def check(
         timeout: The seconds that one all-reduce may take.
     """
     called = names or [f"rank {number}" for number in range(len(ranks))]
-    return [each.sentence for each in examine(ranks, called, timeout, lambda _: None)]
+    return [finding.sentence for finding in examine(ranks, called, timeout, lambda _: None)]
 
 
 def require(
@@ -102,11 +102,11 @@ def require(
             outcome = run_child(command, asked, start, Then(_FIRST_SUM, timeout))
         except OSError as error:
             outcome = Outcome(None, "", "", 0.0)
-            found = [Finding(Symptom.ERROR, f"Its process could not be started: {error}.")]
+            findings = [Finding(Symptom.ERROR, f"Its process could not be started: {error}.")]
         else:
-            found = _findings(outcome, start, timeout)
-        if found:
-            raise _failure(names, found, outcome)
+            findings = _findings(outcome, start, timeout)
+        if findings:
+            raise _failure(names, findings, outcome)
         _passed.add(key)
     logger.debug("NCCL sums right between %s (%.1f s).", ", ".join(names), outcome.seconds)
 
@@ -122,17 +122,17 @@ def forget() -> None:
 
 def _findings(outcome: Outcome, start: float, timeout: float) -> list[Finding]:
     """Return what is wrong, by the answers of the process and the way it ended."""
-    stage, found = _answers(outcome.output)
-    if found:
-        return found
+    stage, findings = _answers(outcome.output)
+    if findings:
+        return findings
     if outcome.status is None:
-        given = f"{timeout:g} s" if _FIRST_SUM in outcome.output else f"{start:g} s of its start"
-        sentence = f"It was not done within {given}. Its last step was {stage}."
+        allowed = f"{timeout:g} s" if _FIRST_SUM in outcome.output else f"{start:g} s of its start"
+        sentence = f"It was not done within {allowed}. Its last step was {stage}."
         return [Finding(Symptom.TIMEOUT, sentence)]
     if outcome.status < 0:
         by = _signal_name(-outcome.status)
         return [Finding(Symptom.CRASH, f"It was ended by {by}. Its last step was {stage}.")]
-    if outcome.status > 0 or found is None:
+    if outcome.status > 0 or findings is None:
         sentence = (
             f"It ended with status {outcome.status} and no answer. Its last step was {stage}."
         )
@@ -145,17 +145,17 @@ def _answers(output: str) -> tuple[str, list[Finding] | None]:
 
     Lines that are no answers are libraries' own.
     """
-    stage, found = "starting", None
+    stage, findings = "starting", None
     for line in output.splitlines():
         try:
             answer = json.loads(line)
             if "step" in answer:
                 stage = str(answer["step"])
             if "found" in answer:
-                found = [Finding(Symptom(kind), str(text)) for kind, text in answer["found"]]
+                findings = [Finding(Symptom(kind), str(text)) for kind, text in answer["found"]]
         except (ValueError, TypeError):
             continue
-    return stage, found
+    return stage, findings
 
 
 def _signal_name(number: int) -> str:
@@ -165,14 +165,14 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _failure(names: Sequence[str], found: list[Finding], outcome: Outcome) -> CollectiveError:
+def _failure(names: Sequence[str], findings: list[Finding], outcome: Outcome) -> CollectiveError:
     """Return the error that says what is wrong, what NCCL said, and what to try."""
-    symptoms = {each.symptom for each in found}
+    symptoms = {finding.symptom for finding in findings}
     late = Symptom.TIMEOUT in symptoms
-    symptom = Symptom.TIMEOUT if late else found[-1].symptom
-    sentences = [each.sentence for each in found[:_MOST_FINDINGS]]
-    if len(found) > _MOST_FINDINGS:
-        sentences.append(f"There are {len(found) - _MOST_FINDINGS} more findings like these.")
+    symptom = Symptom.TIMEOUT if late else findings[-1].symptom
+    sentences = [finding.sentence for finding in findings[:_MOST_FINDINGS]]
+    if len(findings) > _MOST_FINDINGS:
+        sentences.append(f"There are {len(findings) - _MOST_FINDINGS} more findings like these.")
     causes = likely_causes(symptom, " ".join([*sentences, outcome.errors]))
     parts = [
         f"The self-test of NCCL between {', '.join(names)} found {symptom.value}.",
@@ -230,17 +230,17 @@ def main() -> None:
         answers.flush()
 
     try:
-        found = _examine_cards(asked, lambda step: say(step=step))
+        findings = _examine_cards(asked, lambda step: say(step=step))
     except Exception as error:
-        found = [Finding(Symptom.ERROR, f"{type(error).__name__}: {error}")]
-    say(found=[(symptom.value, sentence) for symptom, sentence in found])
+        findings = [Finding(Symptom.ERROR, f"{type(error).__name__}: {error}")]
+    say(found=[(symptom.value, sentence) for symptom, sentence in findings])
     sys.stderr.flush()
     os._exit(0)  # What hangs in a driver would keep an ordinary end waiting.
 
 
 def _examine_cards(asked: dict[str, Any], progress: Callable[[str], None]) -> list[Finding]:
     progress("looking for the cards")
-    there = {each.details.get("pci_bus_id"): each for each in probe()}
+    there = {device.details.get("pci_bus_id"): device for device in probe()}
     missing = [card for card in asked["cards"] if card not in there]
     if missing:
         raise DeviceUnavailableError(
@@ -248,10 +248,10 @@ def _examine_cards(asked: dict[str, Any], progress: Callable[[str], None]) -> li
             "CUDA_VISIBLE_DEVICES as it was when the devices were listed."
         )
     hardware = [there[card] for card in asked["cards"]]
-    ranks: list[Any] = [each.open_backend(None) for each in hardware]
+    ranks: list[Any] = [device.open_backend(None) for device in hardware]
     names = [
-        f"{name} ({each.name} at {card})"
-        for name, each, card in zip(asked["names"], hardware, asked["cards"], strict=True)
+        f"{name} ({device.name} at {card})"
+        for name, device, card in zip(asked["names"], hardware, asked["cards"], strict=True)
     ]
     place = None
     if asked.get("place"):

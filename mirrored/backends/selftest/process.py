@@ -57,7 +57,7 @@ class Then(NamedTuple):
 
 
 def run_child(
-    command: Sequence[str], given: str, timeout: float, then: Then | None = None
+    command: Sequence[str], text: str, timeout: float, then: Then | None = None
 ) -> Outcome:
     """Run a program, and all that it starts, for at most so long.
 
@@ -66,7 +66,7 @@ def run_child(
 
     Args:
         command: The program and its arguments.
-        given: What it reads from standard input.
+        text: What it reads from standard input.
         timeout: The seconds that it may take.
         then: What it may take when it has come so far; None: there is one deadline for all of it.
 
@@ -78,7 +78,7 @@ def run_child(
 
     start = time.monotonic()
     with tempfile.TemporaryFile() as source:  # A pipe would block where nobody reads it.
-        source.write(given.encode())
+        source.write(text.encode())
         source.seek(0)
         process = subprocess.Popen(
             command,

@@ -103,17 +103,17 @@ def examine(
     except CollectiveError as error:
         return [Finding(Symptom.ERROR, f"They could not be connected: {error}")]
     check = _Check(ranks, names, communicator, timeout, first, count)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     large = itertools.product(_DTYPES[:1], _LARGE_COUNTS)
     for dtype, count in (*itertools.product(_DTYPES, _COUNTS), *large):
         progress(f"summing {count} {dtype.name} numbers of each")
-        found += check.sums(dtype, count)
-        if any(each.symptom is not Symptom.WRONG for each in found):
+        findings += check.sums(dtype, count)
+        if any(finding.symptom is not Symptom.WRONG for finding in findings):
             _abort(communicator)
-            return found
+            return findings
     progress("disconnecting them")
     communicator.close()
-    return found
+    return findings
 
 
 class _Check:
@@ -140,14 +140,14 @@ class _Check:
         """Return what is wrong the first time that something is; they are tried several times."""
         sends, receives = (self._allocate(dtype, count) for _ in range(2))
         for turn, in_place in itertools.product(range(_TIMES), (False, True)):
-            what = f"{count} {dtype.name} numbers, {'in' if in_place else 'out of'} place"
+            label = f"{count} {dtype.name} numbers, {'in' if in_place else 'out of'} place"
             self._fill(receives if in_place else sends, dtype, count, turn)
             if not in_place:
                 self._spoil(receives)
-            found = self._sum(receives if in_place else sends, receives, what)
-            found = found or list(self._wrong(receives, dtype, count, turn, what))
-            if found:
-                return found
+            findings = self._sum(receives if in_place else sends, receives, label)
+            findings = findings or list(self._wrong(receives, dtype, count, turn, label))
+            if findings:
+                return findings
         return []
 
     def _allocate(self, dtype: np.dtype[Any], count: int) -> list[Storage]:
@@ -168,18 +168,18 @@ class _Check:
             value = math.nan if dtype.kind == "f" else np.iinfo(dtype).min
             rank.copy_from_host(storage, np.full(array.shape, value, dtype))
 
-    def _sum(self, sends: list[Storage], receives: list[Storage], what: str) -> list[Finding]:
+    def _sum(self, sends: list[Storage], receives: list[Storage], label: str) -> list[Finding]:
         """Let the devices sum, and wait for them; return why they cannot."""
         try:
             self._communicator.all_reduce(
-                [each.array for each in sends], [each.array for each in receives], self._ranks
+                [store.array for store in sends], [store.array for store in receives], self._ranks
             )
             late = self._late()
         except (CollectiveError, DeviceLostError) as error:
-            return [Finding(Symptom.ERROR, f"The sum of {what}, failed: {error}")]
+            return [Finding(Symptom.ERROR, f"The sum of {label}, failed: {error}")]
         if not late:
             return []
-        sentence = f"The sum of {what}, was not done within {self._timeout:g} s on {late}."
+        sentence = f"The sum of {label}, was not done within {self._timeout:g} s on {late}."
         return [Finding(Symptom.TIMEOUT, sentence)]
 
     def _late(self) -> str:
@@ -199,13 +199,13 @@ class _Check:
         return ", ".join(waiting)
 
     def _wrong(
-        self, receives: list[Storage], dtype: np.dtype[Any], count: int, turn: int, what: str
+        self, receives: list[Storage], dtype: np.dtype[Any], count: int, turn: int, label: str
     ) -> Iterator[Finding]:
         expected = known_sum(self._count, count, dtype, turn)
         for rank, name, storage in zip(self._ranks, self._names, receives, strict=True):
             difference = _difference(rank.to_host(storage.array), expected)
             if difference is not None:
-                sentence = f"The sum of {what}, is wrong on {name}: {difference}"
+                sentence = f"The sum of {label}, is wrong on {name}: {difference}"
                 yield Finding(Symptom.WRONG, sentence)
 
 

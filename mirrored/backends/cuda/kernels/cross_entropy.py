@@ -136,7 +136,7 @@ def sources() -> Iterator[Source]:
             yield _source(dtype, np.dtype(labels))
     # In mixed precision; those of float16 differ in the type alone.
     single = np.dtype(np.float32)
-    for narrow in (each for each in teams.float_dtypes() if each.name == "bfloat16"):
+    for narrow in (kind for kind in teams.float_dtypes() if kind.name == "bfloat16"):
         for read, written in ((narrow, narrow), (narrow, single), (single, narrow)):
             yield _source(single, single, read, written)
             yield _source(single, np.dtype(np.int64), read, written)
@@ -172,7 +172,7 @@ def _launch(
     split.launch(xp, text, name, rows, args, state=teams.state_size(arrays[0].dtype))
 
 
-def _one(xp: Launcher, out: Any, logits: Any, labels: Any, *g: Any) -> None:
+def _loss_or_gradient(xp: Launcher, out: Any, logits: Any, labels: Any, *g: Any) -> None:
     text = _source(logits.dtype, labels.dtype)
     arrays = (out, logits, labels, *g)
     _launch(xp, "gradient" if g else "loss", text, logits.shape, arrays)
@@ -211,12 +211,12 @@ def _fits(ops: Sequence[OpSpec], *, before: Sequence[str], behind: Sequence[str]
     narrow += [ops[-1].output[1]] if behind else []
     if not narrow:
         return True
-    alike = len({each.name for each in narrow}) == 1 and narrow[0].name in teams.NARROW
+    alike = len({kind.name for kind in narrow}) == 1 and narrow[0].name in teams.NARROW
     return alike and dtype.name == "float32" and ops[-1].output[0] == gradient.output[0]
 
 
 KERNELS: dict[str, DeviceKernel] = {
-    name: DeviceKernel(_one)
+    name: DeviceKernel(_loss_or_gradient)
     for name in (
         "SoftmaxCrossEntropyWithLogits",
         "SoftmaxCrossEntropyGrad",

@@ -227,9 +227,9 @@ def _combine(
     if not out.size:
         return
     width = out.size // out.shape[0]
-    each = -(-out.shape[0] // max(1, _THREADS // width))
-    threads = -(-out.shape[0] // each) * width
-    numbers = map(np.int64, (out.shape[0], places.size, width, each))
+    per_thread = -(-out.shape[0] // max(1, _THREADS // width))
+    threads = -(-out.shape[0] // per_thread) * width
+    numbers = map(np.int64, (out.shape[0], places.size, width, per_thread))
     filled, number = np.int32(value is not None), np.asarray(value or 0).astype(sums.dtype)[()]
     args = (out, sums, start, places, rows, *numbers, filled, number)
     text = _combine_source(kind, out.dtype, places.dtype)

@@ -92,7 +92,7 @@ def _product(
 
 def _batch_axes(out: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> list[_Axis]:
     axes: list[_Axis] = []
-    sizes_a, sizes_b = ((1,) * (len(out) - len(each)) + each for each in (a, b))
+    sizes_a, sizes_b = ((1,) * (len(out) - len(shape)) + shape for shape in (a, b))
     for size, size_a, size_b in zip(out, sizes_a, sizes_b, strict=True):
         if size == 1:
             continue
@@ -113,8 +113,8 @@ def _integers(
     sizes: list[int] = [batch, rows, inner, columns]
     for matrices, transposed in ((a, transpose_a), (b, transpose_b)):
         height, width = matrices.shape[-2:]
-        each = height * width if matrices.size > height * width else 0
-        sizes += [each, *((1, width) if transposed else (width, 1))]
+        step = height * width if matrices.size > height * width else 0
+        sizes += [step, *((1, width) if transposed else (width, 1))]
     tiles = -(-rows // _TILE) * -(-columns // _TILE)
     xp.launch(
         source("product", _TEXT, T=out.dtype),

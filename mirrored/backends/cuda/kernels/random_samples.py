@@ -201,7 +201,7 @@ def _draw_each(
 ) -> None:
     if not out.size:
         return
-    counts = (np.int64(each) for each in (out.size, parameters.size, *part))
+    counts = (np.int64(size) for size in (out.size, parameters.size, *part))
     text = _each_source(name, out.dtype, parameters.dtype)
     args = (out, parameters, state, *counts, *more)
     launch_for_each(xp, text, "draw", out.size, args, threads=_THREADS)
@@ -233,7 +233,7 @@ def _categorical(
     text = _categorical_source(out.dtype, logits.dtype)
     args: tuple[Any, ...] = (sums, logits, np.int64(rows), np.int64(classes))
     launch_for_each(xp, text, "weigh", rows, args, threads=_THREADS)
-    sizes = (np.int64(each) for each in (out.size, num_samples, classes, first))
+    sizes = (np.int64(size) for size in (out.size, num_samples, classes, first))
     launch_for_each(xp, text, "choose", out.size, (out, sums, state, *sizes), threads=_THREADS)
 
 
@@ -244,7 +244,7 @@ def _shuffle(xp: Launcher, out: Any, state: Any, value: Any, *, workspace: tuple
     count, row = out.shape[0], out.nbytes // out.shape[0]
     launch_for_each(xp, text, "order", 1, (places, state, np.int64(count)), threads=1)
     sizes = np.int64(out.nbytes), np.int64(row)
-    as_bytes = (each.reshape(-1).view(np.uint8) for each in (out, value))
+    as_bytes = (array.reshape(-1).view(np.uint8) for array in (out, value))
     launch_for_each(xp, text, "rows", out.nbytes, (*as_bytes, places, *sizes))
 
 

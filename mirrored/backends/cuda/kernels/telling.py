@@ -40,9 +40,9 @@ def sources() -> Iterator[Source]:
     yield _SOURCE
 
 
-def _tell(xp: Launcher, state: Any, told: Any) -> None:
-    words = np.uint32(told.nbytes // 4)
-    xp.launch(_SOURCE, "tell", (1, 1, 1), (_THREADS, 1, 1), (state, told.view(np.uint32), words))
+def _tell(xp: Launcher, state: Any, report: Any) -> None:
+    words = np.uint32(report.nbytes // 4)
+    xp.launch(_SOURCE, "tell", (1, 1, 1), (_THREADS, 1, 1), (state, report.view(np.uint32), words))
 
 
 def _aim(xp: Launcher, state: Any, address: int, count: int, size: int) -> None:
