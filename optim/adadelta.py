@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -37,6 +37,8 @@ class Adadelta(Optimizer):
     """
 
     elementwise: ClassVar[bool] = True
+    # The means of squared gradients and of squared steps.
+    slot_names = ("accumulated_grad", "accumulated_delta_var")
 
     def __init__(
         self,
@@ -49,19 +51,9 @@ class Adadelta(Optimizer):
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The means of squared gradients and of squared steps."""
-        return "accumulated_grad", "accumulated_delta_var"
-
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
         square, steps = slots
         square = square * self.rho + gradient * gradient * (1.0 - self.rho)

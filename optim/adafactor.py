@@ -9,7 +9,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -44,6 +44,9 @@ class Adafactor(Optimizer):
         ['9.2894', '0.2894']
     """
 
+    # The means of rows and of columns, and the mean of squares.
+    slot_names = ("r", "c", "velocity")
+
     def __init__(
         self,
         learning_rate: Any = 0.001,
@@ -61,11 +64,6 @@ class Adafactor(Optimizer):
         self.relative_step = bool(relative_step)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The means of rows and of columns, and the mean of squares."""
-        return "r", "c", "velocity"
-
     def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and what it starts as; see `Optimizer`."""
         if name == "r":
@@ -75,13 +73,8 @@ class Adafactor(Optimizer):
         return shape, 0.0
 
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
         rows, columns, square = slots
         # With `relative_step` it is the less of the same two, which is taken here anyway.

@@ -9,7 +9,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -37,6 +37,7 @@ class Adagrad(Optimizer):
     """
 
     elementwise: ClassVar[bool] = True
+    slot_names = ("accumulator",)  # The sum of squares.
 
     def __init__(
         self,
@@ -51,23 +52,13 @@ class Adagrad(Optimizer):
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The sum of squares."""
-        return ("accumulator",)
-
     def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and what it starts as; see `Optimizer`."""
         return shape, self.initial_accumulator_value if name == "accumulator" else 0.0
 
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and sum; arguments as for `Optimizer.update`."""
         total = slots[0] + gradient * gradient
         return value - gradient * learning_rate / ops.sqrt(total + self.epsilon), (total,)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -66,19 +66,14 @@ class Adam(Optimizer):
         return self.slot_names[:2], self.slot_names[2:]
 
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
         mean, square = slots[:2]
         mean = mean + (gradient - mean) * (1.0 - self.beta_1)
         square = square + (gradient * gradient - square) * (1.0 - self.beta_2)
         correction = ops.sqrt(1.0 - self.beta_2**step) / (1.0 - self.beta_1**step)
-        kept: tuple[Tensor, ...] = (mean, square)
+        kept: Tensors = (mean, square)
         if self.amsgrad:
             square = ops.maximum(slots[2], square)
             kept = (*kept, square)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -38,6 +38,7 @@ class Adamax(Optimizer):
     """
 
     elementwise: ClassVar[bool] = True
+    slot_names = ("momentum", "norm")  # The running mean, and the largest gradient.
 
     def __init__(
         self,
@@ -52,19 +53,9 @@ class Adamax(Optimizer):
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The running mean, and the largest gradient."""
-        return "momentum", "norm"
-
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value, mean and largest gradient; arguments as for `Optimizer.update`."""
         mean, largest = slots
         mean = mean + (gradient - mean) * (1.0 - self.beta_1)

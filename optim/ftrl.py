@@ -10,7 +10,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -44,6 +44,7 @@ class Ftrl(Optimizer):
     """
 
     elementwise: ClassVar[bool] = True
+    slot_names = ("accumulator", "linear")  # The sum of squares, and z.
 
     def __init__(
         self,
@@ -77,23 +78,13 @@ class Ftrl(Optimizer):
         self.beta = check_number("beta", beta)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The sum of squares, and z."""
-        return "accumulator", "linear"
-
     def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and what it starts as; see `Optimizer`."""
         return shape, self.initial_accumulator_value if name == "accumulator" else 0.0
 
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and sums; arguments as for `Optimizer.update`."""
         total, linear = slots
         summed = total + gradient * gradient

@@ -8,6 +8,8 @@ from mirrored import ops
 from mirrored._reprs import made_with
 from mirrored.ops import Tensor
 
+Tensors = tuple[Tensor, ...]  # The values of a variable's slots.
+
 
 class OtherSettings(TypedDict, total=False):
     """Settings of optimizers that say themselves how weights decay; `Optimizer` has the others."""
@@ -116,3 +118,8 @@ def check_number(
         high += "" if at_most == math.inf else f" and at most {at_most:g}"
         raise ValueError(f"`{name}` is a finite number {low}{high}. Received: {name}={value!r}")
     return number
+
+
+def optional_number(name: str, value: Any, *, above_zero: bool = False) -> float | None:
+    """Return a hyperparameter as `check_number` does, or None where it is None."""
+    return None if value is None else check_number(name, value, above_zero=above_zero)

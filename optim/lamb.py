@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -37,6 +37,8 @@ class Lamb(Optimizer):
         9.0000
     """
 
+    slot_names = ("momentum", "velocity")  # The running means.
+
     def __init__(
         self,
         learning_rate: Any = 0.001,
@@ -50,19 +52,9 @@ class Lamb(Optimizer):
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The running means."""
-        return "momentum", "velocity"
-
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
         mean, square = slots
         mean = mean + (gradient - mean) * (1.0 - self.beta_1)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -36,6 +36,7 @@ class Lion(Optimizer):
     """
 
     elementwise: ClassVar[bool] = True
+    slot_names = ("momentum",)  # The running mean.
 
     def __init__(
         self,
@@ -48,19 +49,9 @@ class Lion(Optimizer):
         self.beta_2 = check_number("beta_2", beta_2, at_most=1.0)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The running mean."""
-        return ("momentum",)
-
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and mean; arguments as for `Optimizer.update`."""
         mean = slots[0]
         direction = ops.sign(mean * self.beta_1 + gradient * (1.0 - self.beta_1))

@@ -12,7 +12,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import OtherSettings, check_number
+from mirrored.optim.hyperparameters import OtherSettings, Tensors, check_number, optional_number
 from mirrored.optim.optimizer import Optimizer
 from mirrored.variables import Variable
 
@@ -60,6 +60,9 @@ class Muon(Optimizer):
         ['0.97', '0.00', '0.00', '0.97']
     """
 
+    # The momentum; and the mean of squares, which AdamW's rule has.
+    slot_names = ("momentum", "velocity")
+
     def __init__(
         self,
         learning_rate: Any = 0.001,
@@ -83,9 +86,7 @@ class Muon(Optimizer):
     ) -> None:
         self.adam_beta_1 = check_number("adam_beta_1", adam_beta_1, below=1.0)
         self.adam_beta_2 = check_number("adam_beta_2", adam_beta_2, below=1.0)
-        self.adam_weight_decay = adam_weight_decay
-        if adam_weight_decay is not None:
-            self.adam_weight_decay = check_number("adam_weight_decay", adam_weight_decay)
+        self.adam_weight_decay = optional_number("adam_weight_decay", adam_weight_decay)
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)
         self.exclude_layers = list(exclude_layers or ())
         self.exclude_embeddings = bool(exclude_embeddings)
@@ -95,13 +96,8 @@ class Muon(Optimizer):
         check_count("ns_steps", ns_steps, least=0)
         self.ns_steps = ns_steps
         self.nesterov = bool(nesterov)
-        self.rms_rate = None if rms_rate is None else check_number("rms_rate", rms_rate)
+        self.rms_rate = optional_number("rms_rate", rms_rate)
         super().__init__(learning_rate, weight_decay=weight_decay, **settings)
-
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The momentum; and the mean of squares, which AdamW's rule has."""
-        return "momentum", "velocity"
 
     def slot_names_for(self, variable: Variable) -> tuple[str, ...]:
         """Return both names where AdamW's rule trains a variable, else the first."""
@@ -117,13 +113,8 @@ class Muon(Optimizer):
         return self.adam_weight_decay if self._is_adams(variable) else self.weight_decay
 
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and slots; arguments as for `Optimizer.update`."""
         if len(slots) == 2:
             mean, square = slots

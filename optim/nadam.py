@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -40,6 +40,7 @@ class Nadam(Optimizer):
     """
 
     elementwise: ClassVar[bool] = True
+    slot_names = ("momentum", "velocity")  # The running means.
     shared_names: ClassVar[Mapping[str, float]] = {"u_product": 1.0}
 
     def __init__(
@@ -55,19 +56,9 @@ class Nadam(Optimizer):
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The running means."""
-        return "momentum", "velocity"
-
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
         mean, square, product = slots
         ahead = self._weight(step + 1.0)
@@ -80,7 +71,7 @@ class Nadam(Optimizer):
         change = change * learning_rate / (ops.sqrt(square * correction) + self.epsilon)
         return value - change, (mean, square)
 
-    def advance(self, shared: tuple[Tensor, ...], step: Tensor) -> tuple[Tensor, ...]:
+    def advance(self, shared: Tensors, step: Tensor) -> Tensors:
         """Return the product of the weights of all means so far; see `Optimizer.advance`."""
         return (shared[0] * self._weight(step),)
 

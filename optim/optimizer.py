@@ -26,7 +26,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import check_number, scheduled
+from mirrored.optim.hyperparameters import Tensors, check_number, optional_number, scheduled
 from mirrored.optim.slots import SAME_SCOPE, Kept, Slots, build_once, unknown
 from mirrored.optim.transforms import Clipping
 from mirrored.optim.update_steps import RuleByVariable
@@ -129,15 +129,11 @@ class Optimizer(_overrides.Subclassable):
     ) -> None:
         clips = Clipping(clipnorm, clipvalue, global_clipnorm).checked()
         self.clipnorm, self.clipvalue, self.global_clipnorm = clips
-        self.weight_decay = (
-            None if weight_decay is None else check_number("weight_decay", weight_decay)
+        self.weight_decay = optional_number("weight_decay", weight_decay)
+        self.loss_scale_factor = optional_number(
+            "loss_scale_factor", loss_scale_factor, above_zero=True
         )
-        self.loss_scale_factor = (
-            None
-            if loss_scale_factor is None
-            else check_number("loss_scale_factor", loss_scale_factor, above_zero=True)
-        )
-        rate = learning_rate
+        rate: Any = learning_rate
         if is_tensor(rate) or not callable(rate):
             rate = check_number("learning_rate", learning_rate)
         self.name = name or unique_name(snake_case(type(self).__name__))
@@ -160,21 +156,17 @@ class Optimizer(_overrides.Subclassable):
         self._unbuilt: dict[str, Any] | None = None
         self._undecayed: list[Variable] = []
         self._undecayed_names: str | None = None
-        self._learning_rate: Variable | Callable[..., Any] = rate
         self._rates = 0  # How often there was a new schedule: a recorded step has the old one.
         once = VariableAggregation.ONLY_FIRST_REPLICA
         with name_scope(""):  # As Keras' objects, it has names of its own.
             if not callable(rate):
-                self._learning_rate = Variable(
-                    rate, trainable=False, name="learning_rate", dtype=ops.floatx()
-                )
+                rate = Variable(rate, trainable=False, name="learning_rate", dtype=ops.floatx())
+                rate._traits.path = f"{self.name}/learning_rate"
+            self._learning_rate: Variable | Callable[..., Any] = rate
             self._iterations = Variable(
                 0, trainable=False, name="iterations", dtype=ops.int64, aggregation=once
             )
-            paths = {"learning_rate": self._learning_rate, "iteration": self._iterations}
-            for path, variable in paths.items():
-                if isinstance(variable, Variable):
-                    variable._traits.path = f"{self.name}/{path}"
+            self._iterations._traits.path = f"{self.name}/iteration"
             self._shared = [
                 Variable(start, trainable=False, name=f"{self.name}/{name}", dtype=ops.floatx())
                 for name, start in self.shared_names.items()
@@ -223,13 +215,8 @@ class Optimizer(_overrides.Subclassable):
         return shape, 0.0
 
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value of a variable and of its slots; it changes nothing.
 
         Args:
@@ -246,7 +233,7 @@ class Optimizer(_overrides.Subclassable):
             "`update_step(self, gradient, variable, learning_rate)` that assigns them."
         )
 
-    def advance(self, shared: tuple[Tensor, ...], step: Tensor) -> tuple[Tensor, ...]:
+    def advance(self, shared: Tensors, step: Tensor) -> Tensors:
         """Return what the numbers of `shared_names` become in a step: once for all variables.
 
         Args:
@@ -521,7 +508,9 @@ class Optimizer(_overrides.Subclassable):
             ValueError: There is no such initializer, or a layout.
         """
         del aggregation
-        variable = _new_variable(self, shape, initializer, dtype, layout, name or "variable")
+        if layout is not None:
+            raise ValueError(f"Variables have no layout here. Received: layout={layout!r}")
+        variable = _new_variable(self, shape, initializer, dtype, name or "variable")
         self._added.append((None, name or "variable", variable))
         return variable
 
@@ -542,15 +531,10 @@ class Optimizer(_overrides.Subclassable):
             ValueError: There is no such initializer.
         """
         name = name or "var"
-        plain = reference_variable.name.removesuffix(":0").replace("/", "_")
+        full_name = f"{reference_variable.name.removesuffix(':0').replace('/', '_')}_{name}"
         with devices.device(reference_variable.device):
             variable = _new_variable(
-                self,
-                reference_variable.shape,
-                initializer,
-                reference_variable.dtype,
-                None,
-                f"{plain}_{name}",
+                self, reference_variable.shape, initializer, reference_variable.dtype, full_name
             )
         self._added.append((reference_variable, name, variable))
         return variable
@@ -841,10 +825,8 @@ class Optimizer(_overrides.Subclassable):
 
 
 def _new_variable(
-    optimizer: Optimizer, shape: Any, initializer: Initializer, dtype: Any, layout: Any, name: str
+    optimizer: Optimizer, shape: Any, initializer: Initializer, dtype: Any, name: str
 ) -> Variable:
-    if layout is not None:
-        raise ValueError(f"Variables have no layout here. Received: layout={layout!r}")
     kind = ops.as_dtype(dtype or ops.floatx())
     known: dict[Any, Any] = {"zeros": ops.zeros, "ones": ops.ones}
     start = known.get(initializer, initializer) if isinstance(initializer, str) else initializer

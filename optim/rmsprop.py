@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -66,13 +66,8 @@ class RMSprop(Optimizer):
         return tuple((name,) for name in self.slot_names)
 
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
         kept = dict(zip(self.slot_names, slots, strict=True))
         square = kept["velocity"] * self.rho + gradient * gradient * (1.0 - self.rho)

@@ -9,7 +9,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import Settings, check_number
+from mirrored.optim.hyperparameters import Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -44,6 +44,7 @@ class ScheduleFreeAdamW(Optimizer):
     """
 
     elementwise: ClassVar[bool] = True
+    slot_names = ("momentum", "velocity")  # What gradients move, and the mean of their squares.
 
     def __init__(
         self,
@@ -61,23 +62,13 @@ class ScheduleFreeAdamW(Optimizer):
         check_number("warmup_steps", warmup_steps)
         super().__init__(learning_rate, **settings)
 
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """What gradients move, and the mean of their squares."""
-        return "momentum", "velocity"
-
     def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and what it starts as; see `Optimizer`."""
         return shape, None if name == "momentum" else 0.0
 
     def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensors]:
         """Return the new value and slots; arguments as for `Optimizer.update`."""
         moved, square = slots
         if self.warmup_steps > 0:

@@ -14,20 +14,6 @@ from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import LearningRateSchedule as LearningRateSchedule
 from mirrored.serialization.configured import Configured
 
-__all__ = [
-    "CosineDecay",
-    "CosineDecayRestarts",
-    "ExponentialDecay",
-    "InverseTimeDecay",
-    "LearningRateSchedule",
-    "PiecewiseConstantDecay",
-    "PolynomialDecay",
-    "deserialize",
-    "serialize",
-]
-
-_public_module("tf.keras.optimizers.schedules", __name__)
-
 
 class _Schedule(Configured, LearningRateSchedule):
     """A schedule whose arguments are its attributes."""
@@ -70,9 +56,7 @@ class ExponentialDecay(_Schedule):
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
-        parts = _number(step) / self.decay_steps
-        if self.staircase:
-            parts = ops.floor(parts)
+        parts = _parts(step, self.decay_steps, self.staircase)
         return _number(self.initial_learning_rate) * ops.pow(_number(self.decay_rate), parts)
 
 
@@ -113,9 +97,7 @@ class InverseTimeDecay(_Schedule):
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
-        parts = _number(step) / self.decay_steps
-        if self.staircase:
-            parts = ops.floor(parts)
+        parts = _parts(step, self.decay_steps, self.staircase)
         rate: Tensor = _number(self.initial_learning_rate) / (1.0 + parts * self.decay_rate)
         return rate
 
@@ -337,6 +319,11 @@ def _number(value: Any) -> Tensor:
     return number
 
 
+def _parts(step: Any, decay_steps: Any, staircase: bool) -> Tensor:
+    parts: Tensor = _number(step) / decay_steps
+    return ops.floor(parts) if staircase else parts
+
+
 def _above_zero(name: str, steps: Any) -> Any:
     if steps <= 0:
         raise ValueError(f"Argument `{name}` must be > 0. Received: {name}={steps}")
@@ -372,5 +359,8 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
     """
     from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
 
-    names = {name: globals()[name] for name in __all__ if not name.islower()}
+    names = {name: globals()[name] for name in globals()["__all__"] if not name.islower()}
     return deserialize_keras_object(config, custom_objects, module_objects=names)
+
+
+_public_module("tf.keras.optimizers.schedules", __name__, constants=("LearningRateSchedule",))

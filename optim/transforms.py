@@ -13,7 +13,7 @@ from mirrored import devices, ops
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.ops import Tensor
 from mirrored.ops.spec import DType
-from mirrored.optim.hyperparameters import check_number
+from mirrored.optim.hyperparameters import Tensors, optional_number
 from mirrored.variables import DeviceVariable, Variable
 
 
@@ -31,7 +31,7 @@ class Step:
 
     rate: Tensor
     number: Tensor
-    shared: tuple[Tensor, ...]
+    shared: Tensors
     count: Tensor
     due: Tensor | None
 
@@ -101,10 +101,7 @@ class Clipping(NamedTuple):
                 f"Received: {', '.join(f'{key}={value!r}' for key, value in bounds.items())}."
             )
         return Clipping(
-            *(
-                None if bound is None else check_number(key, bound, above_zero=True)
-                for key, bound in bounds.items()
-            )
+            *(optional_number(key, bound, above_zero=True) for key, bound in bounds.items())
         )
 
     def __call__(self, gradients: Buckets) -> Buckets:

@@ -14,7 +14,7 @@ from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder, only, recorded_by
 from mirrored.ops.spec import DType
-from mirrored.optim.hyperparameters import scheduled
+from mirrored.optim.hyperparameters import Tensors, scheduled
 from mirrored.optim.slots import Slots
 from mirrored.optim.transforms import Clipping, Step, WeightDecay, constrained
 from mirrored.variables import DeviceVariable, Variable
@@ -204,12 +204,10 @@ class Rule:
                 updates.append((variable, step.if_due(new, old)))
         return updates, step
 
-    def _advanced(self, shared: tuple[Tensor, ...], count: Tensor) -> tuple[Tensor, ...]:
+    def _advanced(self, shared: Tensors, count: Tensor) -> Tensors:
         if not shared:
             return shared
-        advanced: tuple[Tensor, ...] = self.optimizer.advance(
-            shared, ops.cast(count, shared[0].dtype)
-        )
+        advanced: Tensors = self.optimizer.advance(shared, ops.cast(count, shared[0].dtype))
         return advanced
 
     def _rate(self, replica: int, taken: Tensor) -> Tensor:
