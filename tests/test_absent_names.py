@@ -61,10 +61,10 @@ def test_every_absent_name_says_so(module: str) -> None:
 )
 def test_an_absent_module_that_is_imported_says_so(name: str) -> None:
     said = "Did you mean: 'Layer'" if name == "keras.layer" else "not provided here. [A-Z]"
-    with pytest.raises(ModuleNotFoundError, match=said):
-        importlib.import_module(f"mirrored.{name}")
-    first = ".".join(name.split(".")[:2])
-    assert importlib.util.find_spec(f"mirrored.{first}") is None
+    for look in (importlib.import_module, importlib.util.find_spec):
+        with pytest.raises(ModuleNotFoundError, match=said):
+            look(f"mirrored.{name}")
+    assert importlib.util.find_spec("mirrored.neither") is None
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'mirrored\.neither'$"):
         importlib.import_module("mirrored.neither")
 
@@ -181,7 +181,7 @@ def test_importing_an_absent_name_says_what_reading_it_says(module: str, name: s
 
 
 def test_importing_a_name_that_nobody_has_is_an_ordinary_error() -> None:
-    with pytest.raises(ImportError, match=r"'no_such_name' from 'mirrored'$"):
+    with pytest.raises(ImportError, match=r"'no_such_name' from 'mirrored' \("):
         exec("from mirrored import no_such_name")
 
 

@@ -6,14 +6,13 @@ import costs nothing for it, and the names that are there cost next to nothing.
 
 import builtins
 import functools
-import opcode
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import FrameType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from mirrored._late import LateNames
-from mirrored._tracebacks import shorten
+from mirrored._tracebacks import shorten, shortened
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -151,13 +150,6 @@ def public_module(
             return made[name]()
         try:
             text = None if name.startswith("_") else _said_of(tensorflow, module, name)
-            if _imports(_asking()):
-                # Python would put a sentence of its own in the place of an AttributeError's.
-                raise ImportError(
-                    f"cannot import name {name!r} from {module!r}" + (f": {text}" if text else ""),
-                    name=module,
-                    path=home.__file__,
-                )
             # Without an object Python adds no "Did you mean", which would name another function.
             text = text or f"module {module!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=None)
@@ -167,6 +159,8 @@ def public_module(
 
     # Type checkers do not follow this: they would take every name for one that exists.
     vars(home).update(__dir__=listed, __getattr__=refuse)
+    # From a package Python imports names that are not there as modules, and so asks finders.
+    vars(home).setdefault("__path__", [])
     _homes[module] = tensorflow
 
 
@@ -178,9 +172,15 @@ def _is_defined_in(module: str, name: str, value: object) -> bool:
 
 
 class _AbsentModules:
-    """The last finder of imports: its error says what to use instead of an absent module."""
+    """The last finder of imports: its error says what to use instead of an absent name.
+
+    Python asks finders for `import mirrored.name`, and for `from mirrored import name` too where
+    the package has no such attribute. There it drops a ModuleNotFoundError about `mirrored.name`,
+    so the error is about the package.
+    """
 
     @staticmethod
+    @shortened
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
         """Raise ModuleNotFoundError with advice, if there is any; no module is found here.
 
@@ -190,11 +190,13 @@ class _AbsentModules:
             target: The module, where it is loaded again.
         """
         package, _, last = name.rpartition(".")
-        # `importlib.util.find_spec` asks whether there is such a module: there is none.
-        if package in _homes and sys._getframe(2).f_globals["__name__"] != "importlib.util":
-            text = _said_of(_homes[package], package, last)
-            if text:
-                raise ModuleNotFoundError(f"No module named {name!r}: {text}", name=name)
+        text = _said_of(_homes[package], package, last) if package in _homes else None
+        if text:
+            raise ModuleNotFoundError(
+                f"cannot import name {last!r} from {package!r}: {text}",
+                name=package,
+                path=sys.modules[package].__file__,
+            )
 
 
 if not any(type(each).__name__ == "_AbsentModules" for each in sys.meta_path):
@@ -233,19 +235,6 @@ def _said_of(tensorflow: str, module: str, name: str) -> str | None:
     text = f"module {module!r} has no attribute {name!r}. Did you mean: {meant!r}?"
     advice = None if meant in there else _advice()[tensorflow].get(meant)
     return f"{text} It is not provided here. {advice}" if advice else text
-
-
-def _asking() -> FrameType:
-    """Return the frame that asks a module for a name, whatever class the module has."""
-    frame = sys._getframe(2)
-    while frame.f_code.co_name == "__getattribute__" and frame.f_back is not None:
-        frame = frame.f_back
-    return frame
-
-
-def _imports(frame: FrameType) -> bool:
-    """Say whether what a frame does now is `from ... import ...`."""
-    return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
 
 
 def nearest(name: str, names: Iterable[str], alike: float = _ALIKE) -> str | None:
