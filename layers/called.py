@@ -197,7 +197,7 @@ class Called(WeightOwner):
     ) -> Any:
         """Return the placeholders of the outputs for arguments with placeholders in them."""
         for tensor in placeholders((args, kwargs)):
-            if tensor.draws is not None:
+            if tensor.draws is not SymbolicTensor.draws:
                 raise TypeError(
                     f"Layer {self._name!r} is not part of a session's graph. Received: {tensor!r}. "
                     "Use `tf.compat.v1.layers`, or `tf.keras.Input` and `fit` without sessions."

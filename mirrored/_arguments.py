@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from mirrored._symbolic import NotComputed, as_node, begins_nodes
+from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._tracebacks import shorten
 
 _Target = TypeVar("_Target")
@@ -71,7 +71,9 @@ def explained(target: _Target) -> _Target:
 
 
 def explained_only(target: _Target) -> _Target:
-    """Return a function as `explained` does, which is no node of a graph: it may draw some.
+    """Return a function as `explained` does, which runs with symbolic tensors too.
+
+    It looks at none of them, or calls layers with them.
 
     Args:
         target: The function.
@@ -139,21 +141,30 @@ def _is_called_by_users(name: str, function: Any) -> bool:
 
 
 def _explaining_function(function: Any) -> Any:
-    """Return a function that explains, and becomes a node of a graph where it is part of one."""
+    """Return a function that explains, and that is drawn where an argument is symbolic."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            try:
-                return function(*args, **kwargs)
-            except NotComputed:
-                pass
-            return as_node(call, args, kwargs)
+            if Symbolic.exist:
+                symbolic = symbolic_in((*args, *kwargs.values()))
+                if symbolic is not None and _fits(function, args, kwargs):
+                    return symbolic.drawn(call, args, kwargs)
+            return function(*args, **kwargs)
         except Exception as error:
             _explain(error, function, args, kwargs)
             raise
 
-    return begins_nodes(call)
+    return call
+
+
+def _fits(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether a function has such arguments; else it says itself what is wrong."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def _explaining(function: Any) -> Any:
@@ -186,14 +197,13 @@ def _explanation(
     from mirrored._absent import nearest  # Needed where something is wrong, and here only.
 
     whose, names = _called(function, args)
-    said = re.match(r".*\) got an unexpected keyword argument '(\w+)'|.*\) missing \d", str(error))
     # One that it has may be wrong further down, which is not what the caller can mend.
     unknown = [name for name in kwargs if name not in names]
-    if said is None or not unknown or (said[1] or unknown[0]) not in unknown:
+    if _depth(error) > 1:  # It ran, and may have passed them on to a call that names one.
+        unknown = [name for name in unknown if repr(name) in str(error)]
+    if not unknown:
         return None
-    if said[1] is None and _depth(error) > 1:
-        return None
-    name = said[1] or unknown[0]
+    name = unknown[0]
     free = [each for each in names if each not in kwargs]
     longer = [each for each in free if each.startswith(name)]
     older = [each for each in _OLDER.get(name, ()) if each in free]

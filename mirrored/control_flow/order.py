@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explained, explained_only
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.tensor import Tensor
 
@@ -48,7 +48,7 @@ def group(*inputs: Any, **kwargs: Any) -> None:
     """
 
 
-@explained
+@explained_only
 def no_op(name: str | None = None) -> None:
     """Do nothing.
 
@@ -61,7 +61,7 @@ def no_op(name: str | None = None) -> None:
     """
 
 
-@explained
+@explained_only
 def control_dependencies(control_inputs: Iterable[Any] | None) -> AbstractContextManager[None]:
     """Return a context that changes nothing: operations run in the order in which they are written.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explained_only
 from mirrored._symbolic import Symbolic
 from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_recorder, only, recorded_by
@@ -75,7 +75,7 @@ def is_symbolic_tensor(tensor: Any) -> bool:
     return isinstance(tensor, RecordedTensor)
 
 
-@explained
+@explained_only
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """Return the value of a tensor as an array, or None where it is not known yet.
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from mirrored._naming import snake_case, unique_name
 from mirrored.graph.inference import results_of
-from mirrored.graph.tensor import Node, Span, SymbolicTensor, placeholders
+from mirrored.graph.tensor import Node, SymbolicTensor
+from mirrored.graph.tensor import get_item as get_item  # Pickles name it here.
 
 # What Keras calls operations that have other names here.
 _NAMES = {
@@ -97,19 +98,3 @@ def make_node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if isinstance(results, SymbolicTensor) and hasattr(results, "node"):
         return results  # An argument, which the call had nothing to do with.
     return Node(operation, args, kwargs, results).structure
-
-
-def get_item(x: Any, *index: Any) -> Any:
-    """Return a part of a tensor.
-
-    Args:
-        x: The tensor.
-        *index: What would stand between brackets, with a `Span` for a slice.
-    """
-    inputs = placeholders((x, index))
-    for tensor in inputs:
-        if tensor.draws is not None:  # Those of a graph that keeps its nodes itself.
-            return tensor.draws(get_item, (x, *index), {})
-    if inputs:
-        return make_node(get_item, (x, *index), {})
-    return x[tuple(slice(*item) if isinstance(item, Span) else item for item in index)]

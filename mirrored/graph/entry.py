@@ -1,28 +1,17 @@
-"""Where calls on placeholders enter a graph: functions, indexing and pickling.
+"""Where calls on placeholders, and pickles of them, enter a graph.
 
 What a graph needs is loaded where the first one is drawn.
 """
 
 from typing import Any
 
-from mirrored._symbolic import set_maker
-from mirrored.graph.tensor import SymbolicTensor, placeholders, set_indexing
+from mirrored.graph.tensor import SymbolicTensor
 
 
-def _node(function: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+def _node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from mirrored.graph.calls import make_node  # Where the first graph is drawn.
 
-    for tensor in placeholders((args, kwargs)):
-        if tensor.draws is not None:  # Those of a graph that keeps its nodes itself.
-            return tensor.draws(function, args, kwargs)
-
     return make_node(function, args, kwargs)
-
-
-def _item(*args: Any) -> Any:
-    from mirrored.graph.calls import get_item
-
-    return get_item(*args)
 
 
 def _reduced(tensor: SymbolicTensor) -> Any:
@@ -31,8 +20,6 @@ def _reduced(tensor: SymbolicTensor) -> Any:
     return reduced(tensor)
 
 
+SymbolicTensor.draws = staticmethod(_node)
+
 SymbolicTensor.__reduce__ = _reduced  # type: ignore[method-assign, assignment]
-
-set_maker(_node)
-
-set_indexing(_item)

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored import _nest
-from mirrored._symbolic import NotComputed
 from mirrored.devices import Device, place
 from mirrored.graph.order import nodes_between
 from mirrored.graph.tensor import Shape, SymbolicTensor, placeholders
 from mirrored.ops.conversion import convert_to_tensor, is_tensor
-from mirrored.ops.hooks import RecordedTensor, only
+from mirrored.ops.hooks import RecordedTensor, active_recorder, only
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import SHARED
@@ -40,12 +39,16 @@ class ShapeRecorder(GraphRecorder):
     """Notes a call for the shapes of what it returns: variables stay where they are.
 
     Devices are not made for it, so that they can be set up after a graph was drawn.
+
+    Args:
+        label: What errors call the call.
     """
 
     shapes_alone = True
 
-    def __init__(self) -> None:
+    def __init__(self, label: str = "a step") -> None:
         super().__init__("shapes", logs=False, labels_checked=True)
+        self.label = label
         self._values: dict[int, tuple[Any, Tensor]] = {}
 
     def read(self, variable: Any) -> Tensor:
@@ -79,6 +82,11 @@ def results_of(
     Raises:
         ValueError: It returns something else than tensors.
     """
+    outer = active_recorder()
+    if isinstance(outer, ShapeRecorder) and any(
+        isinstance(leaf, RecordedTensor) for leaf in _nest.flatten((args, kwargs))
+    ):
+        raise _foreign(outer.label)  # Stand-ins meet a placeholder for which nothing stands in.
     tensors = placeholders((args, kwargs))
     known = all(None not in tensor._shape and not tensor.known for tensor in tensors)
     failures: list[Exception] = []
@@ -149,7 +157,7 @@ def _recorded(
     fixed: Fixed,
 ) -> _Recorded:
     """Return what a call returns for one size, and others along fixed axes."""
-    recorder = ShapeRecorder()
+    recorder = ShapeRecorder(label)
     pairs: list[tuple[Tensor, SymbolicTensor]] = []
     # Functions inside that make variables in their first call may do it here.
     rule = nullcontext() if is_ruled() else ruled_by(lambda name: None)
@@ -162,22 +170,25 @@ def _recorded(
             return pairs[-1][0]
 
         given_args, given_kwargs = (_nest.map_structure(stand_in, part) for part in (args, kwargs))
-        try:
-            results = call(*given_args, **given_kwargs)
-        except NotComputed:
-            raise ValueError(
-                f"The call of {label} uses a placeholder that is none of its arguments, as a "
-                "function may that is given to it. Pass it as an argument."
-            ) from None
+        results = call(*given_args, **given_kwargs)
         if not _nest.flatten(results):
             raise _not_tensors(results, label)
         return _Recorded(_nest.map_structure(lambda leaf: _as_result(leaf, label), results), pairs)
 
 
 def _as_result(leaf: Any, label: str) -> Tensor:
+    if isinstance(leaf, SymbolicTensor):
+        raise _foreign(label)
     if not is_tensor(leaf):
         raise _not_tensors(leaf, label)
     return convert_to_tensor(leaf)
+
+
+def _foreign(label: str) -> ValueError:
+    return ValueError(
+        f"The call of {label} uses a placeholder that is none of its arguments, as a function may "
+        "that is given to it. Pass it as an argument."
+    )
 
 
 def _not_tensors(value: Any, label: str) -> ValueError:

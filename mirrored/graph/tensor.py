@@ -13,7 +13,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored._contexts import Within
 from mirrored._naming import unique_name
-from mirrored._symbolic import NotComputed, Symbolic, inside_call
+from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored.devices import DeviceSpec, current_device_spec
 from mirrored.ops.spec import as_dtype
 from mirrored.ops.tensor import Operators
@@ -73,8 +73,9 @@ class SymbolicTensor(Symbolic, Operators):
     __array_ufunc__: ClassVar[None] = None
     node: "Node"
     index: int
-    # What makes nodes of calls on placeholders of a class that has graphs of its own.
-    draws: ClassVar[Callable[..., Any] | None] = None
+    # Draws a call: `draws(function, args, kwargs)`. Each kind of graph has a class of placeholders
+    # with a function of its own.
+    draws: ClassVar[Callable[..., Any]]
 
     def __init__(
         self,
@@ -97,61 +98,54 @@ class SymbolicTensor(Symbolic, Operators):
         # By the size in the place of unknown ones: its value where that follows from shapes, or its
         # shape where that is another than such a size would give.
         self.known: dict[int, Any] = {}
+        Symbolic.exist = True
 
-    # Who asks within a call that is to be a node learns that there is nothing to go on with.
+    def drawn(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return placeholders for what a call returns that this one is an argument of."""
+        return self.draws(function, args, kwargs)
 
     @property
     def shape(self) -> Any:
         """The size of each axis; None where it is not known yet, as for the batch."""
-        _end_call()
         return self._shape
 
     @property
     def dtype(self) -> DType:
         """The dtype of the values."""
-        _end_call()
         return self._dtype
 
     @property
     def size(self) -> NoReturn:
         """Raise AttributeError: `mr.size(x)` is a placeholder for the number of elements."""
-        _end_call()
         raise AttributeError(self._without_values("It has no `size`: `mr.size(x)` is one."))
 
     def _as_tensor(self) -> Any:
-        _end_call()
         return self
 
     def numpy(self) -> NoReturn:
         """Raise AttributeError: there are no values."""
-        _end_call()
         raise AttributeError(self._without_values("It has no `numpy()`."))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        _end_call()
         raise ValueError(self._without_values("You cannot convert it to a NumPy array."))
 
     def __bool__(self) -> NoReturn:
-        _end_call()
         raise TypeError(self._without_values("It cannot be used as a boolean."))
 
     def _scalar(self) -> NoReturn:
-        _end_call()
         raise ValueError(self._without_values("You cannot convert it to a number."))
 
     def __len__(self) -> NoReturn:
-        _end_call()
         raise TypeError(self._without_values("It has no `len()`: use `.shape`."))
 
     def __iter__(self) -> Iterator[Any]:
-        _end_call()
         raise NotImplementedError(self._without_values("Iterating over it is not supported."))
 
     def __getitem__(self, index: Any) -> Any:
         items = index if isinstance(index, tuple) else (index,)
         if not placeholders([_span(item) for item in items]):
             return super().__getitem__(index)
-        return _indexing[0](self, *(_span(item) for item in items))
+        return get_item(self, *(_span(item) for item in items))
 
     def _without_values(self, action: str) -> str:
         return (
@@ -173,11 +167,6 @@ class SymbolicTensor(Symbolic, Operators):
         return f"<SymbolicTensor shape={self._shape}, dtype={self._dtype}, name={self.name}>"
 
 
-def _end_call() -> None:
-    if inside_call():
-        raise NotComputed
-
-
 class Span(NamedTuple):
     """A slice, as a structure that placeholders are found in."""
 
@@ -190,13 +179,17 @@ def _span(item: Any) -> Any:
     return Span(item.start, item.stop, item.step) if isinstance(item, slice) else item
 
 
-# What takes a part whose place is a placeholder's; calls of functions stand above this module.
-_indexing: list[Callable[..., Any]] = []
+def get_item(x: Any, *index: Any) -> Any:
+    """Return a part of a tensor.
 
-
-def set_indexing(function: Callable[..., Any]) -> None:
-    """Name the function that takes a part of a tensor, given the items of an index."""
-    _indexing[:] = [function]
+    Args:
+        x: The tensor.
+        *index: What would stand between brackets, with a `Span` for a slice.
+    """
+    symbolic = symbolic_in((x, *index))
+    if symbolic is not None:
+        return symbolic.drawn(get_item, (x, *index), {})
+    return x[tuple(slice(*each) if isinstance(each, Span) else each for each in index)]
 
 
 # What the device scope asks for in which weights are made: nobody wants calls drawn there to stay.

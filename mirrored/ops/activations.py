@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored._symbolic import NotComputed, as_node, begins_nodes
+from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored.backends.blas_threads import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
@@ -281,15 +281,12 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
         >>> float(mr.nn.sigmoid(0.0))
         0.5
     """
-    try:
-        x = adopt(x, None)
-        return remember(SIGMOID(x), "sigmoid", x)
-    except NotComputed:
-        node: Tensor = as_node(sigmoid, (x,), {})
-        return node
-
-
-begins_nodes(sigmoid)
+    symbolic = symbolic_in((x,)) if Symbolic.exist else None
+    if symbolic is not None:
+        drawn: Tensor = symbolic.drawn(sigmoid, (x,), {})
+        return drawn
+    x = adopt(x, None)
+    return remember(SIGMOID(x), "sigmoid", x)
 
 
 def softplus(features: Any, name: str | None = None) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
-from mirrored._symbolic import NotComputed, as_node, begins_nodes
+from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, from_host
 from mirrored.ops.hooks import take_constant_room
@@ -222,17 +222,14 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
         >>> mr.linalg.tensor_diag([[1, 2]]).shape
         (1, 2, 1, 2)
     """
-    try:
-        x = adopt(diagonal, None)
-    except NotComputed:
-        node: Tensor = as_node(tensor_diag, (diagonal,), {})
-        return node
+    symbolic = symbolic_in((diagonal,)) if Symbolic.exist else None
+    if symbolic is not None:
+        drawn: Tensor = symbolic.drawn(tensor_diag, (diagonal,), {})
+        return drawn
+    x = adopt(diagonal, None)
     if not x.ndim:
         raise InvalidArgumentError("Input must be at least rank 1, got 0 [Op:Diag]")
     return RESHAPE(diag(RESHAPE(x, shape=(x.size,))), shape=x.shape + x.shape)
-
-
-begins_nodes(tensor_diag)
 
 
 def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mirrored._late import FilledByFiles
-from mirrored._symbolic import NotComputed, as_node, begins_nodes
+from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._tracebacks import shorten
 from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
@@ -104,21 +104,21 @@ class Op:
     def __call__(self, *inputs: Any, **attrs: Any) -> Tensor:
         """Run the op eagerly: place it, allocate the result, run the kernel."""
         try:
-            try:
-                return _executor[0](self, inputs, attrs)
-            except NotComputed:
-                pass
-            node: Tensor = as_node(self, inputs, attrs)
-            return node
+            if Symbolic.exist:
+                for value in inputs:  # Most are tensors, and this is the fastest way to see it.
+                    if not isinstance(value, Tensor):
+                        symbolic = symbolic_in((*inputs, *attrs.values()))
+                        if symbolic is not None:
+                            drawn: Tensor = symbolic.drawn(self, inputs, attrs)
+                            return drawn
+                        break
+            return _executor[0](self, inputs, attrs)
         except Exception as error:
             shorten(error)
             raise
 
     def __reduce__(self) -> Any:
         return _op_of_name, (self.name,)
-
-
-begins_nodes(Op.__call__)
 
 
 def _op_of_name(name: str) -> Op:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, MappingView, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from mirrored._arguments import explained
+from mirrored._arguments import explained_only
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor_shape import TensorShape
 
@@ -49,7 +49,7 @@ def is_nested(seq: Any) -> bool:
     return isinstance(seq, _NESTED) or _has_fields(seq)
 
 
-@explained
+@explained_only
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """Return the leaves of a structure in order, those of a mapping by its sorted keys.
 
@@ -71,7 +71,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     return leaves
 
 
-@explained
+@explained_only
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
     """Return a structure like the first, of what a function makes of corresponding leaves.
 
@@ -106,7 +106,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     return _mapped(func, structure)
 
 
-@explained
+@explained_only
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
     """Return a structure of the form of another, of leaves in the order of `flatten`.
 
@@ -141,7 +141,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
     return _mapped(lambda _: next(leaves), (structure,))
 
 
-@explained
+@explained_only
 def assert_same_structure(
     nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False
 ) -> None:

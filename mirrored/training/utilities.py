@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explained, explained_only
 from mirrored._numbers import as_integer
 from mirrored.errors import InvalidArgumentError
 
@@ -91,7 +91,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> NDArray[np.float64
     return rows
 
 
-@explained
+@explained_only
 def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
     """Return data as the steps of a model are given them: x, (x, y) or (x, y, sample_weight).
 
@@ -114,7 +114,7 @@ def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> 
     return (x,) if isinstance(x, list | tuple) else x
 
 
-@explained
+@explained_only
 def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
     """Return the inputs, targets and weights of data that a step is given; None for what is absent.
 

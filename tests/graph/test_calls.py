@@ -118,6 +118,9 @@ def test_errors_are_those_of_the_call() -> None:
     assert "in the place of sizes that are not known" in raised.value.__notes__[0]
     with pytest.raises(TypeError, match=r"keep_dims'\. Did you mean 'keepdims'"):
         mr.reduce_sum(x, keep_dims=True)
+    with pytest.raises(TypeError, match=r"^reshape\(\) missing 1 required") as unfit:
+        mr.reshape(x)
+    assert not hasattr(unfit.value, "__notes__")  # No shape was looked for.
     with pytest.raises(ValueError, match="uses a placeholder that is none of its arguments"):
         mr.cond(x[0, 0] > 0, lambda: x, lambda: -x)
     with pytest.raises(AttributeError, match=r"It has no `size`: `mr\.size\(x\)` is one"):
@@ -144,6 +147,13 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], list[int | None]]] = {
 @pytest.mark.parametrize(("call", "shape"), SHAPES.values(), ids=SHAPES)
 def test_sizes_that_are_not_known(call: Callable[[Any], Any], shape: list[int | None]) -> None:
     assert call(Input((None, 6))).shape.as_list() == shape
+
+
+def test_structures_of_placeholders_are_no_nodes() -> None:
+    x, y = Input((4,)), Input((4,))
+    assert mr.nest.flatten({"b": [x], "a": y}) == [y, x]
+    assert mr.keras.utils.pack_x_y_sample_weight(x, y) == (x, y)
+    assert mr.get_static_value(x) is None
 
 
 def test_variables_and_scopes(strategy: mr.MirroredStrategy) -> None:

@@ -178,7 +178,8 @@ def _drawing(home: str, name: str, function: Any, drawn: Any = None) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         # A placeholder of a functional model belongs to that.
-        others = (each.draws is None for each in placeholders((args, kwargs)))
+        leaves = placeholders((args, kwargs))
+        others = (each.draws is SymbolicTensor.draws for each in leaves)
         try:
             return (function if _computes() or any(others) else drawn)(*args, **kwargs)
         except Exception as error:

@@ -14,7 +14,7 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
 from mirrored._reprs import made_with
-from mirrored._symbolic import NotComputed, as_node, begins_nodes
+from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.distribute.global_batch import global_batch
@@ -303,12 +303,13 @@ class Loss(_overrides.Subclassable, Configured):
                 scope, where a replica does not see the whole batch.
         """
         try:
-            try:
-                return self._reduced(y_true, y_pred, sample_weight)
-            except NotComputed:
-                pass
-            node: Tensor = as_node(self, (y_true, y_pred, sample_weight), {})
-            return node
+            if Symbolic.exist:
+                args = y_true, y_pred, sample_weight
+                symbolic = symbolic_in(args)
+                if symbolic is not None:
+                    drawn: Tensor = symbolic.drawn(self, args, {})
+                    return drawn
+            return self._reduced(y_true, y_pred, sample_weight)
         except Exception as error:
             shorten(error)
             raise
@@ -379,9 +380,6 @@ class Loss(_overrides.Subclassable, Configured):
             (3, 1)
         """
         return targets.align_last_axis(y, output_shape)
-
-
-begins_nodes(Loss.__call__)
 
 
 def _weighed(values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
