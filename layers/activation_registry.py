@@ -5,13 +5,14 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._late import LISTS
+from mirrored.layers import activations
 from mirrored.layers.identifiers import resolve
 from mirrored.layers.nonlinearities import linear
 from mirrored.ops import Tensor
 from mirrored.serialization.configured import LateClasses, deserialized, serialized
 
 Activation = Callable[[Tensor], Tensor]
-_PACKAGE = "mirrored.layers.activations"
+_PACKAGE = activations.__name__
 _NO_ACTIVATIONS = frozenset(("Activation", "deserialize", "get", "serialize"))
 _NAMES = LateClasses(
     _PACKAGE, {name: name for name in LISTS[_PACKAGE] if name not in _NO_ACTIVATIONS}

@@ -4,8 +4,8 @@ Each argument is kept in an attribute of its name. Who does otherwise overrides 
 """
 
 import inspect
-import sys
 from collections.abc import Collection, Iterator, Mapping
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 from mirrored._reprs import made_with
@@ -133,7 +133,7 @@ class LateClasses(Mapping[str, Any]):
         self._names = names
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(sys.modules[self._module], self._names[name])
+        return getattr(import_module(self._module), self._names[name])
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
