@@ -3,6 +3,7 @@
 Where a gradient is not finite, that step is left out, and the factor halved.
 """
 
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -13,22 +14,10 @@ from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import check_number
-from mirrored.optim.optimizer import Optimizer
+from mirrored.optim.optimizer import SETTINGS, Optimizer
 from mirrored.optim.updates import Rule, Target, Values
 from mirrored.optim.wrapping import InnerRules, Wrapping
 from mirrored.variables import Variable
-
-# Which Keras reads in older configurations, and refuses where they say something.
-_SETTINGS: dict[str, Any] = {
-    **dict.fromkeys(("weight_decay", "clipnorm", "global_clipnorm", "clipvalue")),
-    "use_ema": False,
-    "ema_momentum": 0.99,
-    **dict.fromkeys(
-        ("ema_overwrite_frequency", "loss_scale_factor", "gradient_accumulation_steps")
-    ),
-}
-
-_ARGUMENTS = ("inner_optimizer", "initial_scale", "dynamic_growth_steps")
 
 
 @explained
@@ -66,6 +55,7 @@ class LossScaleOptimizer(Wrapping):
 
     skips_non_finite: ClassVar[bool] = True
     _configured = ("inner_optimizer",)
+    _arguments = ("name", "inner_optimizer", "initial_scale", "dynamic_growth_steps")
     _never_called = _overrides.OPTIMIZER  # By its subclasses: it has a `scale_loss` of its own.
 
     def __init__(
@@ -93,11 +83,6 @@ class LossScaleOptimizer(Wrapping):
     def inner_optimizer(self) -> Optimizer:
         """The optimizer that takes the steps."""
         return self._inner[0]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make an optimizer like it, by name, as plain values."""
-        config = super().get_config()
-        return {name: config[name] for name in ("name", *_ARGUMENTS)}
 
     def _inner_of(self, variable: Variable) -> Optimizer:
         return self._inner[0]
@@ -187,7 +172,9 @@ def _check_settings(settings: dict[str, Any]) -> None:
             "LossScaleOptimizer no longer supports `dynamic=False`. Instead, simply set "
             "`loss_scale_factor` directly on the `inner_optimizer`."
         )
-    for name, default in _SETTINGS.items():
+    defaults = inspect.signature(Optimizer).parameters
+    for name in SETTINGS:  # Older configurations have them, and Keras reads those.
+        default = defaults[name].default
         if settings.pop(name, default) != default:
             raise ValueError(
                 f"LossScaleOptimizer does not support `{name}`. Instead, set `{name}` on the "

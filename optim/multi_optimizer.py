@@ -134,6 +134,7 @@ class MultiOptimizer(Wrapping):
     """
 
     _configured = ("optimizer_map",)
+    _arguments = ("optimizer_map", "loss_scale_factor", "name")
 
     def __init__(
         self,
@@ -153,11 +154,6 @@ class MultiOptimizer(Wrapping):
         if isinstance(optimizer_map, OptimizerMap):
             for optimizer in (*optimizer_map.values(), optimizer_map.default_optimizer):
                 self._take(optimizer)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make an optimizer like it, by name, as plain values."""
-        config = super().get_config()
-        return {name: config[name] for name in ("optimizer_map", "loss_scale_factor", "name")}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_chosen": list(self._chosen.values())}

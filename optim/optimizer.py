@@ -38,7 +38,7 @@ from mirrored.variables import Variable, VariableAggregation
 Initializer = str | Callable[..., Any]
 
 # The settings that all optimizers have, in Keras' order.
-_SHARED = (
+SETTINGS = (
     *("weight_decay", "clipnorm", "global_clipnorm", "clipvalue", "use_ema", "ema_momentum"),
     *("ema_overwrite_frequency", "loss_scale_factor", "gradient_accumulation_steps"),
 )
@@ -423,12 +423,12 @@ class Optimizer(_overrides.Subclassable):
         rate: Any = self._learning_rate
         if isinstance(rate, Variable):
             rate = float(rate.numpy())
-        settings = {name: serialize_keras_object(getattr(self, name)) for name in _SHARED}
+        settings = {name: serialize_keras_object(getattr(self, name)) for name in SETTINGS}
         return {
             "name": self.name,
             "learning_rate": serialize_keras_object(rate),
             **settings,
-            **arguments_of(self, without=("name", "learning_rate", *_SHARED)),
+            **arguments_of(self, without=("name", "learning_rate", *SETTINGS)),
         }
 
     @classmethod
@@ -566,11 +566,9 @@ class Optimizer(_overrides.Subclassable):
                 "The number of provided names must match the number of provided initializers. "
                 f"Received name='{name}', initializer='{initializer}'"
             )
+        pairs = list(zip(names, starts, strict=True))
         rows = [
-            [
-                self.add_variable_from_reference(variable, *pair)
-                for pair in zip(names, starts, strict=True)
-            ]
+            [self.add_variable_from_reference(variable, *pair) for pair in pairs]
             for variable in trainable_variables
         ]
         columns = tuple([row[i] for row in rows] for i in range(len(names)))

@@ -34,13 +34,9 @@ class Slots:
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
         self.accumulation = Accumulation(optimizer.gradient_accumulation_steps)
-        self.transforms: list[MovingAverage | Accumulation] = []
-        if optimizer.use_ema:
-            self.transforms.append(
-                MovingAverage(optimizer.ema_momentum, optimizer.ema_overwrite_frequency)
-            )
-        if optimizer.gradient_accumulation_steps:
-            self.transforms.append(self.accumulation)
+        average = MovingAverage(optimizer.ema_momentum, optimizer.ema_overwrite_frequency)
+        self.transforms: list[MovingAverage | Accumulation] = [average] * bool(optimizer.use_ema)
+        self.transforms += [self.accumulation] * bool(self.accumulation.steps)
 
     # ------------------------------------------------------------------ names and shapes
 

@@ -261,13 +261,13 @@ class Rule:
     def update_in_place(self, gradient: Tensor, variable: Variable, learning_rate: Any) -> None:
         """Assign a variable and its slots what `update` makes of them, for one `update_step`."""
         targets = (variable, *self._slots.of_rule(variable))
-        value, *slots = [target.read_value() for target in targets]
+        values = [target.read_value() for target in targets]
         count, _ = self._slots.accumulation.counted(self.optimizer._iterations.read_value() + 1)
         shared = tuple([number.read_value() for number in self.optimizer._shared])
-        shared = tuple([ops.cast(number, value.dtype) for number in self._advanced(shared, count)])
-        rate, number = (ops.cast(scalar, value.dtype) for scalar in (learning_rate, count))
-        new, changed = self.optimizer.update(gradient, value, (*slots, *shared), rate, number)
-        for target, result in zip(targets, (new, *changed), strict=True):
+        step = Step(learning_rate, count, self._advanced(shared, count), count, None)
+        step = step.cast(values[0].dtype)
+        results = self._ruled(variable.name, values, gradient, step, 0.0)
+        for target, result in zip(targets, results, strict=True):
             target.assign(result)
 
 

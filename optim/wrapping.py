@@ -4,7 +4,7 @@ Their own step calls those of the others, and is one step: all of it is written,
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from mirrored import devices
 from mirrored._reprs import made_with
@@ -21,6 +21,7 @@ class Wrapping(Optimizer):
     """Base of such optimizers: a subclass says which one is for which variable."""
 
     _inner: list[Optimizer]
+    _arguments: ClassVar[tuple[str, ...]] = ()  # Those of its constructor, in Keras' order.
 
     def __repr__(self) -> str:
         return made_with(self, never=("name", "learning_rate"))  # Those inside have theirs.
@@ -46,6 +47,11 @@ class Wrapping(Optimizer):
     def _inner_of(self, variable: Variable) -> Optimizer:
         """Return the optimizer of a variable."""
         raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make an optimizer like it, by name, as plain values."""
+        config = super().get_config()
+        return {name: config[name] for name in self._arguments}
 
     @property
     def slots(self) -> "InnerSlots":

@@ -134,6 +134,22 @@ def test_a_name_that_is_taken_is_refused(base: type[Any], name: str, value: Any)
     assert type("Mine", (base,), {"_helper": lambda self: None, "_training": True})
 
 
+@pytest.mark.parametrize("kind", [mr.optim.Optimizer, mr.optim.Adam, mr.optim.LossScaleOptimizer])
+def test_an_optimizer_takes_few_names(kind: Any) -> None:
+    """What is none of Keras' is in its parts, `slots` and `rule`."""
+    base = kind._declaring
+    taken = {name for name in dir(base) if _overrides._is_taken(name, base)}
+    private = {
+        "_declaring",
+        "_get_variable_index",
+        "_slot_groups",
+        "_sum_and_apply",
+        "_weight_decay_for",
+    }
+    of_others = {"_inner_of", "_wrap"} if kind is mr.optim.LossScaleOptimizer else set()
+    assert taken == private | of_others | {"prepare", "rule", "slots", "within"}
+
+
 @pytest.mark.parametrize(
     ("make", "name"),
     [
