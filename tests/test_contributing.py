@@ -12,7 +12,7 @@ from tests.support import guide_examples
 # The rows of the examples, and what looks at all rows or names.
 _RUN = "Scale Quartic SignedMomentum Bounded StopAtLoss Cbrt cbrt hard_values"
 _RUN += " the_table a_table table_has public_functions every_public every_metric keras_has"
-_RUN += " every_op_function"
+_RUN += " every_op_function pairwise"
 
 
 @pytest.mark.slow  # It runs tests of a copy of the repository.

@@ -6,9 +6,12 @@ Fields are those of Python's `csv`; columns of strings are refused by name.
 import csv
 import gzip
 import io
+import itertools
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +85,57 @@ class Column:
             ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class CsvFormat:
+    """How CSV files are written.
+
+    Attributes:
+        compression: How files are compressed.
+        header: Whether the first line of each file is no record.
+        delimiter: What is between fields.
+        quotes: Whether quotation marks have a meaning.
+        missing: A field that counts as empty.
+        encoding: The files' encoding; bytes of others become surrogates, which numbers ignore.
+    """
+
+    compression: str
+    header: bool
+    delimiter: str
+    quotes: bool
+    missing: str
+    encoding: str = "utf-8"
+
+    def records(self, name: str) -> Generator[list[str], None, None]:
+        """Yield the fields of each record of a file."""
+        with closing(self.rows(name)) as rows:
+            yield from itertools.islice(rows, self.header, None)
+
+    def rows(self, name: str) -> Generator[list[str], None, None]:
+        """Yield the fields of each row of a file, the header too; an empty line is an empty field.
+
+        Raises:
+            InvalidArgumentError: A field is longer than `csv.field_size_limit()`.
+        """
+        binary: Any = (gzip.open if self.compression == "GZIP" else open)(name, "rb")
+        if self.compression == "ZLIB":
+            with binary:
+                binary = io.BytesIO(zlib.decompress(binary.read()))
+        with io.TextIOWrapper(binary, self.encoding, "surrogateescape", "") as file:
+            rows = csv.reader(
+                file,
+                delimiter=self.delimiter,
+                quoting=csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE,
+            )
+            try:
+                for row in rows:
+                    yield row or [""]
+            except csv.Error as error:
+                raise InvalidArgumentError(
+                    f"Line {rows.line_num} cannot be read: {error}. Close its quotation mark, or "
+                    "raise `csv.field_size_limit`."
+                ) from error
+
+
 class CsvRows(Transform):
     """The rows of CSV files, each a tuple of scalars.
 
@@ -89,11 +143,7 @@ class CsvRows(Transform):
         names: The files.
         columns: The columns that are read.
         places: Which fields they are; None: all of them.
-        compression: How files are compressed.
-        header: Whether the first line of each file is left out.
-        delimiter: What is between fields.
-        quotes: Whether quotation marks have a meaning.
-        missing: A field that counts as empty.
+        form: How the files are written.
     """
 
     known = True
@@ -103,24 +153,16 @@ class CsvRows(Transform):
         names: Sequence[str],
         columns: Sequence[Column],
         places: Sequence[int] | None,
-        compression: str,
-        header: bool,
-        delimiter: str,
-        quotes: bool,
-        missing: str,
+        form: CsvFormat,
     ) -> None:
-        self._names, self._columns, self._places = names, columns, places
-        self._compression, self._header, self._missing = compression, header, missing
-        self._format = delimiter, quotes
+        self._names, self._columns, self._places, self._form = names, columns, places, form
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of tuples."""
         index = 0
         for name in self._names:
-            with opened(name, self._compression) as file:
-                for number, fields in enumerate(rows_of(file, *self._format)):
-                    if self._header and number == 0:
-                        continue
+            with closing(self._form.records(name)) as records:
+                for fields in records:
                     yield attempt(self._row, fields, index)
                     index += 1
 
@@ -140,41 +182,13 @@ class CsvRows(Transform):
                 )
             chosen = [(place, fields[place]) for place in self._places]
         return tuple(
-            column.number(None if field == self._missing else field, index, place)
+            column.number(None if field == self._form.missing else field, index, place)
             for column, (place, field) in zip(self._columns, chosen, strict=True)
         )
 
     def specs(self) -> Any:
         """Return those of the columns."""
         return tuple(LeafSpec((), column.dtype) for column in self._columns)
-
-
-def opened(name: str, compression: str, encoding: str = "utf-8") -> IO[str]:
-    """Return a file's text; bytes of other encodings become surrogates, which numbers ignore."""
-    binary: Any = (gzip.open if compression == "GZIP" else open)(name, "rb")
-    if compression == "ZLIB":
-        with binary:
-            binary = io.BytesIO(zlib.decompress(binary.read()))
-    return io.TextIOWrapper(binary, encoding, "surrogateescape", "")
-
-
-def rows_of(file: IO[str], delimiter: str, quotes: bool) -> Iterator[list[str]]:
-    """Return the fields of each row; an empty line is one empty field.
-
-    Raises:
-        InvalidArgumentError: A field is longer than `csv.field_size_limit()`.
-    """
-    rows = csv.reader(
-        file, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
-    )
-    try:
-        for row in rows:
-            yield row or [""]
-    except csv.Error as error:
-        raise InvalidArgumentError(
-            f"Line {rows.line_num} cannot be read: {error}. Close its quotation mark, or raise "
-            "`csv.field_size_limit`."
-        ) from error
 
 
 @explained
@@ -235,21 +249,14 @@ class CsvDataset(Dataset[Any]):
                 "`select_cols` names each column of `record_defaults`, strictly increasing. "
                 f"Received: select_cols={places}, {len(columns)} defaults"
             )
-        options: Any = (
-            columns,
-            places,
-            compression_of(compression_type),
-            header,
-            field_delim,
-            use_quote_delim,
-            na_value,
-        )
+        compression = compression_of(compression_type)
+        form = CsvFormat(compression, header, field_delim, use_quote_delim, na_value)
         if not isinstance(filenames, DatasetBase):
-            super().__init__(CsvRows(names_of(filenames, "filenames"), *options))
+            super().__init__(CsvRows(names_of(filenames, "filenames"), columns, places, form))
             return
 
         def rows(file: StringTensor) -> Dataset[Any]:
-            return Dataset(CsvRows(names_of(file, "filenames"), *options))
+            return Dataset(CsvRows(names_of(file, "filenames"), columns, places, form))
 
         files: Any = filenames
         super().__init__(files.flat_map(rows)._transform)
@@ -327,7 +334,8 @@ def make_csv_dataset(
     """
     files = matching(file_pattern)
     compression = compression_of(compression_type)
-    names = _names(files, column_names, header, compression, field_delim, use_quote_delim, encoding)
+    form = CsvFormat(compression, header, field_delim, use_quote_delim, na_value, encoding)
+    names = _names(files, column_names, form)
     places = _places(names, select_columns)
     if label_name is not None and label_name not in [names[place] for place in places]:
         raise ValueError(
@@ -335,8 +343,7 @@ def make_csv_dataset(
             f"label_name={label_name!r}, columns {[names[place] for place in places]}"
         )
     if column_defaults is None:
-        inferred = _Inferred(files, places, compression, header, field_delim, use_quote_delim)
-        column_defaults = inferred.defaults(names, na_value, num_rows_for_inference, encoding)
+        column_defaults = _inferred(files, names, places, form, num_rows_for_inference)
     elif len(column_defaults) != len(places):
         raise ValueError(
             f"`column_defaults` has one for each column that is read. Received: "
@@ -382,35 +389,27 @@ def make_csv_dataset(
     return dataset.map(named).prefetch(1 if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
-def _names(
-    files: list[str],
-    given: Sequence[str] | None,
-    header: bool,
-    compression: str,
-    delimiter: str,
-    quotes: bool,
-    encoding: str,
-) -> list[str]:
+def _names(files: list[str], column_names: Sequence[str] | None, form: CsvFormat) -> list[str]:
     """Return the names of all columns."""
-    if given is None and not header:
+    if column_names is None and not form.header:
         raise ValueError("Cannot infer column names without a header line. Give `column_names`.")
-    names = [] if given is None else [*given]
-    for name in files if header else ():
-        with opened(name, compression, encoding) as file:
-            found = next(rows_of(file, delimiter, quotes), [])
+    names = [] if column_names is None else [*column_names]
+    for name in files if form.header else ():
+        with closing(form.rows(name)) as rows:
+            header = next(rows, [])
         try:
-            "".join(found).encode()  # Which surrogates are an error of.
+            "".join(header).encode()  # Which surrogates are an error of.
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"The column names of {name} are no text in {encoding}. Received: {found}. Pass "
-                "the file's `encoding`."
+                f"The column names of {name} are no text in {form.encoding}. Received: {header}. "
+                "Pass the file's `encoding`."
             ) from error
         if not names:
-            names = found
-        if given is None and found != names:
+            names = header
+        if column_names is None and header != names:
             raise ValueError(
                 f"All input CSV files must have the same column names in the header row. File "
-                f"{name} has different column names: {found}, not {names}."
+                f"{name} has different column names: {header}, not {names}."
             )
     if len({*names}) != len(names):
         raise ValueError(f"Cannot have duplicate column names. Received: {names}")
@@ -430,50 +429,27 @@ def _places(names: list[str], chosen: Sequence[Any] | None) -> list[int]:
     return sorted(column if isinstance(column, int) else names.index(column) for column in chosen)
 
 
-class _Inferred:
-    """What the first rows of files tell of columns."""
+def _inferred(
+    files: list[str], names: list[str], places: list[int], form: CsvFormat, most: int | None
+) -> list[Any]:
+    """Return a default per column, of the narrowest dtype that holds the fields of some records.
 
-    def __init__(
-        self,
-        files: list[str],
-        places: list[int],
-        compression: str,
-        header: bool,
-        delimiter: str,
-        quotes: bool,
-    ) -> None:
-        self._files, self._places, self._compression = files, places, compression
-        self._header, self._format = header, (delimiter, quotes)
-
-    def defaults(
-        self, names: list[str], missing: str, rows: int | None, encoding: str
-    ) -> list[Any]:
-        """Return a default of the narrowest dtype that holds the fields, as TensorFlow does."""
-        found = [0] * len(self._places)
-        for fields in self._rows(rows, encoding):
-            for number, place in enumerate(self._places):
-                field = fields[place] if place < len(fields) else ""
-                while field not in ("", missing) and not _fits(field, found[number]):
-                    found[number] += 1
-                    if found[number] == len(_INFERRED):
-                        raise TypeError(
-                            f"Columns of CSV files are numbers. Received: {field!r:.200} in the "
-                            f"column {names[place]!r}. Leave it out by `select_columns`, or map "
-                            "its strings to numbers with pandas."
-                        )
-        return [np.zeros((), _INFERRED[index])[()] for index in found]
-
-    def _rows(self, most: int | None, encoding: str) -> Iterator[list[str]]:
-        count = 0
-        for name in self._files:
-            with opened(name, self._compression, encoding) as file:
-                for number, fields in enumerate(rows_of(file, *self._format)):
-                    if self._header and number == 0:
-                        continue
-                    if most is not None and count >= most:
-                        return
-                    count += 1
-                    yield fields
+    The dtypes are tried in TensorFlow's order.
+    """
+    ranks = [0] * len(places)
+    records = itertools.chain.from_iterable(map(form.records, files))
+    for fields in itertools.islice(records, None if most is None else max(most, 0)):
+        for number, place in enumerate(places):
+            field = fields[place] if place < len(fields) else ""
+            while field not in ("", form.missing) and not _fits(field, ranks[number]):
+                ranks[number] += 1
+                if ranks[number] == len(_INFERRED):
+                    raise TypeError(
+                        f"Columns of CSV files are numbers. Received: {field!r:.200} in the column "
+                        f"{names[place]!r}. Leave it out by `select_columns`, or map its strings "
+                        "to numbers with pandas."
+                    )
+    return [np.zeros((), _INFERRED[rank])[()] for rank in ranks]
 
 
 def _fits(field: str, number: int) -> bool:

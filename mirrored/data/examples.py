@@ -37,10 +37,10 @@ def _messages() -> dict[str, Any]:
     scope = ".mirrored.tfrecords."
 
     def message(name: str, *fields: tuple[str, int, int, int, str | None]) -> Any:
-        made = file.message_type.add(name=name)
+        entry = file.message_type.add(name=name)
         for title, number, label, kind, of in fields:
-            made.field.add(name=title, number=number, label=label, type=kind, type_name=of)
-        return made
+            entry.field.add(name=title, number=number, label=label, type=kind, type_name=of)
+        return entry
 
     one, many, part = field.LABEL_OPTIONAL, field.LABEL_REPEATED, field.TYPE_MESSAGE
     message("BytesList", ("value", 1, many, field.TYPE_BYTES, None))
@@ -161,9 +161,9 @@ def _parsed(serialized: Any, features: Any, example_names: Any) -> tuple[dict[st
     parsers = [_Parser(name, feature) for name, feature in features.items()]
     alone = isinstance(serialized, bytes) or getattr(serialized, "shape", None) == ()
     strings = serialized.numpy() if isinstance(serialized, StringTensor) else serialized
-    given = [strings] if alone else list(np.ravel(np.asarray(strings, object)))
+    records = [strings] if alone else list(np.ravel(np.asarray(strings, object)))
     rows: list[list[NDArray[Any]]] = []
-    for index, record in enumerate(given):
+    for index, record in enumerate(records):
         try:
             example = Example.FromString(record)
         except Exception as error:
@@ -174,11 +174,11 @@ def _parsed(serialized: Any, features: Any, example_names: Any) -> tuple[dict[st
         rows.append([parser.read(example.features.feature, index) for parser in parsers])
     cpu = get_device("CPU:0")
     columns = list(zip(*rows, strict=True)) or [()] * len(parsers)
-    found = {}
+    parsed = {}
     for parser, column in zip(parsers, columns, strict=True):
         values = np.array(column, parser.dtype).reshape(len(rows), *parser.shape)
-        found[parser.name] = transfer(values[0] if alone else values, cpu)
-    return found, alone
+        parsed[parser.name] = transfer(values[0] if alone else values, cpu)
+    return parsed, alone
 
 
 @explained
@@ -205,12 +205,12 @@ def parse_single_example(
         >>> mr.io.parse_single_example(example.SerializeToString(), features)["x"].numpy()
         array([1., 2.], dtype=float32)
     """
-    found, alone = _parsed(serialized, features, example_names)
+    parsed, alone = _parsed(serialized, features, example_names)
     if not alone:
         raise ValueError(
             "Input serialized must be a scalar. Use `parse_example` for a batch of records."
         )
-    return found
+    return parsed
 
 
 @explained

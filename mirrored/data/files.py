@@ -11,25 +11,25 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.strings import StringTensor, as_strings
 
 
-def names_of(given: Any, what: str) -> list[str]:
+def names_of(value: Any, what: str) -> list[str]:
     """Return the names of files.
 
     Args:
-        given: A path, a string of a dataset's element, or several in a list.
+        value: A path, a string of a dataset's element, or several in a list.
         what: The argument's name.
 
     Raises:
         TypeError: It is something else.
     """
-    if isinstance(given, StringTensor):
-        return [os.fsdecode(name) for name in given._array.ravel()]
-    if isinstance(given, bytes | str | os.PathLike):
-        return [os.fsdecode(given)]
-    if isinstance(given, Iterable):
-        return [name for item in given for name in names_of(item, what)]
+    if isinstance(value, StringTensor):
+        return [os.fsdecode(name) for name in value._array.ravel()]
+    if isinstance(value, bytes | str | os.PathLike):
+        return [os.fsdecode(value)]
+    if isinstance(value, Iterable):
+        return [name for item in value for name in names_of(item, what)]
     raise TypeError(
         f"`{what}` must be a `mr.data.Dataset` of strings, or a path or a list of paths. Received: "
-        f"{given!r:.200}."
+        f"{value!r:.200}."
     )
 
 
@@ -40,10 +40,10 @@ def matching(patterns: Any) -> list[str]:
         InvalidArgumentError: There is none.
     """
     wanted = [as_path(pattern, "file") for pattern in names_of(patterns, "file_pattern")]
-    found = sorted({name for path in wanted for name in glob.glob(path, include_hidden=True)})
-    if not found:
+    names = sorted({name for path in wanted for name in glob.glob(path, include_hidden=True)})
+    if not names:
         raise InvalidArgumentError(f"No files matched pattern: {', '.join(wanted)}")
-    return found
+    return names
 
 
 def rows_of_names(names: list[str]) -> Slices:

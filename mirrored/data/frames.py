@@ -16,8 +16,8 @@ _ROWS = 4096  # What is copied at once stays in a cache, which takes a tenth of 
 def is_frame(value: Any) -> bool:
     """Return whether a value is a frame or a column of one; nothing is imported for it."""
     return any(
-        each.__name__ in _KINDS and each.__module__.partition(".")[0] in _PACKAGES
-        for each in type(value).__mro__
+        base.__name__ in _KINDS and base.__module__.partition(".")[0] in _PACKAGES
+        for base in type(value).__mro__
     )
 
 
@@ -43,20 +43,20 @@ def array_of(value: Any, name: str) -> NDArray[Any]:
         "`.to_numpy()`.",
     )
     try:
-        given: Any = nw.from_native(_by_position(value), eager_only=True, allow_series=True)
+        frame: Any = nw.from_native(_by_position(value), eager_only=True, allow_series=True)
     except TypeError as error:
         raise ValueError(
             f"`{name}` is not computed yet. Received: a {type(value).__name__} of "
             f"{type(value).__module__.partition('.')[0]}. Pass what its `.collect()` returns."
         ) from error
-    if hasattr(given, "columns"):
-        labels = value.columns if hasattr(value, "iloc") else given.columns
-        columns = zip(labels, given.iter_columns(), strict=True)
+    if hasattr(frame, "columns"):
+        labels = value.columns if hasattr(value, "iloc") else frame.columns
+        columns = zip(labels, frame.iter_columns(), strict=True)
         parts = [_numbers(column, f"column {label!r}", name) for label, column in columns]
-        return _side_by_side(parts, len(given))
-    unnamed = given.name is None or given.name == ""
-    array = _numbers(given, "a column" if unnamed else f"the column {given.name!r}", name)
-    return array[:, np.newaxis] if nw.get_native_namespace(given).__name__ == "pandas" else array
+        return _side_by_side(parts, len(frame))
+    unnamed = frame.name is None or frame.name == ""
+    array = _numbers(frame, "a column" if unnamed else f"the column {frame.name!r}", name)
+    return array[:, np.newaxis] if nw.get_native_namespace(frame).__name__ == "pandas" else array
 
 
 def _by_position(frame: Any) -> Any:

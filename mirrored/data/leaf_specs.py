@@ -163,6 +163,6 @@ def signature_of(types: Any, shapes: Any) -> Any:
     if isinstance(types, dict):
         return {k: signature_of(v, None if shapes is None else shapes[k]) for k, v in types.items()}
     if isinstance(types, list | tuple):
-        each = [None] * len(types) if shapes is None else shapes
-        return tuple(signature_of(t, s) for t, s in zip(types, each, strict=True))
+        known = [None] * len(types) if shapes is None else shapes
+        return tuple(signature_of(t, s) for t, s in zip(types, known, strict=True))
     return LeafSpec(None if is_any_shape(shapes) else tuple(shapes), as_dtype(types))

@@ -81,10 +81,10 @@ class Optional(ABC):
             >>> int(mr.experimental.Optional.from_value(42).get_value())
             42
         """
-        return _Given(_tensors(value))
+        return _Present(_tensors(value))
 
 
-class _Given(Optional):
+class _Present(Optional):
     def __init__(self, value: Any) -> None:
         self._value = value
 
@@ -123,9 +123,9 @@ def _bool(value: bool) -> Tensor:
 
 def _tensors(value: Any) -> Any:
     if isinstance(value, dict):
-        return _nest.rebuild_dict(value, {key: _tensors(each) for key, each in value.items()})
+        return _nest.rebuild_dict(value, {key: _tensors(part) for key, part in value.items()})
     if isinstance(value, tuple):
-        return _nest.rebuild(value, [_tensors(each) for each in value])
+        return _nest.rebuild(value, [_tensors(part) for part in value])
     return value if isinstance(value, DatasetBase) else convert_to_tensor(value)
 
 
@@ -144,6 +144,6 @@ def next_as_optional(iterator: PeekingIterator, spec: Callable[[], Any]) -> Opti
         spec: Returns the structure of its elements.
     """
     try:
-        return _Given(next(iterator))
+        return _Present(next(iterator))
     except OutOfRangeError:
         return _Empty(spec)

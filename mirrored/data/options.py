@@ -111,8 +111,8 @@ class OptionsBase:
     def _names(cls) -> list[str]:
         return [
             name
-            for name, each in vars(cls).items()
-            if isinstance(each, _Option) and not each.is_older
+            for name, option in vars(cls).items()
+            if isinstance(option, _Option) and not option.is_older
         ]
 
     def __setattr__(self, name: str, value: Any) -> None:

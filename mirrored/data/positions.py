@@ -70,9 +70,9 @@ def words_of(transform: Transform, position: Position) -> tuple[int, ...]:
             "arrays."
         )
     iteration = position.iteration
-    numbers = [0, 0, 0] * sum(each.rng is not None for each in _all(transform))
+    numbers = [0, 0, 0] * sum(stage.rng is not None for stage in _all(transform))
     if iteration is not None:
-        numbers = [each for draws in _draws(transform, iteration) for each in draws]
+        numbers = [*itertools.chain.from_iterable(_draws(transform, iteration))]
     return (_kind(transform), position.taken, iteration is not None, *numbers)
 
 
@@ -86,7 +86,7 @@ def position_of(transform: Transform, words: Sequence[int]) -> Position:
     if has_begun > 1 or taken > sys.maxsize:
         raise ValueError(f"No iterator has the position {list(words)}. The file is not sound.")
     if kind != _kind(transform):
-        names = [type(each).__name__ for each in _all(transform)]
+        names = [type(stage).__name__ for stage in _all(transform)]
         raise ValueError(
             "The iterator was saved over a dataset that was made by other methods. Received: a "
             f"position for an iterator over one of {names}. Make the dataset as it was made then."
@@ -112,8 +112,10 @@ def _all(transform: Transform) -> Iterator[Transform]:
 
 def _kind(transform: Transform) -> int:
     """Return a number that other pipelines hardly have."""
-    each_kind = [(type(each).__name__, len(each.sources), each.rng) for each in _all(transform)]
-    parts = [f"{name} {count} {rng is not None}" for name, count, rng in each_kind]
+    parts = [
+        f"{type(stage).__name__} {len(stage.sources)} {stage.rng is not None}"
+        for stage in _all(transform)
+    ]
     return zlib.crc32(" ".join(parts).encode())
 
 

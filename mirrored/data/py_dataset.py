@@ -84,7 +84,7 @@ class PyDataset:
         self._max_queue_size = check_count("max_queue_size", value, least=0)
 
     def _setting(self, name: str) -> Any:
-        if any(f"_{each}" not in vars(self) for each in _DEFAULTS):
+        if any(f"_{setting}" not in vars(self) for setting in _DEFAULTS):
             warnings.warn(
                 "Your `PyDataset` class should call `super().__init__(**kwargs)` in its "
                 "constructor. `**kwargs` can include `workers`, `use_multiprocessing`, "

@@ -21,12 +21,12 @@ _COMPRESSIONS = ("", "GZIP", "ZLIB")
 
 
 def _table() -> list[int]:
-    found = []
+    table = []
     for byte in range(256):
         for _ in range(8):
             byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)
-        found.append(byte)
-    return found
+        table.append(byte)
+    return table
 
 
 _TABLE = _table()
@@ -199,21 +199,17 @@ def records_in(path: str, compression: str) -> Generator[bytes, None, None]:
     Raises:
         DataLossError: The file is damaged.
     """
-    checksum = _checksum()
-    place = 0
     with _opened(path, compression) as file:
-        while True:
-            length = _read(file, _LENGTH.size, path, place)
-            if not length:
-                return
-            _check(file, length, checksum, path, place)
+        reader = _Reader(file, path)
+        while length := reader.read(_LENGTH.size):
+            reader.check(length)
             (size,) = _LENGTH.unpack(length)
-            data = _read(file, size, path, place)
+            data = reader.read(size)
             if len(data) < size:
-                raise _lost("truncated record", path, place)
-            _check(file, data, checksum, path, place)
+                raise reader.error("truncated record")
+            reader.check(data)
             yield data
-            place += 16 + size
+            reader.place += 16 + size
 
 
 def _opened(path: str, compression: str) -> Any:
@@ -246,24 +242,30 @@ class _Inflated:
         return data
 
 
-def _read(file: Any, size: int, path: str, place: int) -> bytes:
-    try:
-        data: bytes = file.read(min(size, 1 << 62))
-    except (EOFError, zlib.error, gzip.BadGzipFile, OverflowError, MemoryError) as error:
-        raise _lost(str(error), path, place) from error
-    return data
+class _Reader:
+    """Reads the parts of records, and says of errors where they are."""
 
+    def __init__(self, file: Any, path: str) -> None:
+        self._file, self._path, self._checksum = file, path, _checksum()
+        self.place = 0
 
-def _check(file: Any, data: bytes, checksum: Callable[[bytes], int], path: str, place: int) -> None:
-    found = _read(file, _SUM.size, path, place)
-    if len(found) < _SUM.size:
-        raise _lost("truncated record", path, place)
-    if _SUM.unpack(found)[0] != checksum(data):
-        raise _lost("corrupted record", path, place)
+    def read(self, size: int) -> bytes:
+        try:
+            data: bytes = self._file.read(min(size, 1 << 62))
+        except (EOFError, zlib.error, gzip.BadGzipFile, OverflowError, MemoryError) as error:
+            raise self.error(str(error)) from error
+        return data
 
+    def check(self, data: bytes) -> None:
+        """Raise unless the checksum that follows is that of some bytes."""
+        stored = self.read(_SUM.size)
+        if len(stored) < _SUM.size:
+            raise self.error("truncated record")
+        if _SUM.unpack(stored)[0] != self._checksum(data):
+            raise self.error("corrupted record")
 
-def _lost(why: str, path: str, place: int) -> DataLossError:
-    return DataLossError(
-        f"{why} at {place} in {path!r}. Make the file again; where it is compressed, give "
-        "`compression_type`."
-    )
+    def error(self, why: str) -> DataLossError:
+        return DataLossError(
+            f"{why} at {self.place} in {self._path!r}. Make the file again; where it is "
+            "compressed, give `compression_type`."
+        )

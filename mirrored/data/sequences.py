@@ -61,7 +61,7 @@ def pad_sequences(
         )
     lengths = _lengths(sequences)
     longest = _longest(lengths, maxlen)
-    first = next((each for each, length in zip(sequences, lengths, strict=True) if length), ())
+    first = next((row for row, length in zip(sequences, lengths, strict=True) if length), ())
     shape = np.asarray(first).shape[1:]
     rows = np.full((len(lengths), longest, *shape), value, dtype)
     for number, (sequence, length) in enumerate(zip(sequences, lengths, strict=True)):
@@ -89,15 +89,17 @@ def _lengths(sequences: Any) -> Sequence[int]:
             "them."
         )
     lengths = []
-    for each in sequences:
-        if not hasattr(each, "__len__"):
+    for sequence in sequences:
+        if not hasattr(sequence, "__len__"):
             raise ValueError(
-                f"`sequences` must be a list of iterables. Found non-iterable: {each!s:.80}. Put "
-                "single values in lists."
+                "`sequences` must be a list of iterables. Found non-iterable: "
+                f"{sequence!s:.80}. Put single values in lists."
             )
-        if isinstance(each, str | bytes):
-            raise ValueError(f"A sequence is no text. Received: {each!r:.80}. Make a list of it.")
-        lengths.append(len(each))
+        if isinstance(sequence, str | bytes):
+            raise ValueError(
+                f"A sequence is no text. Received: {sequence!r:.80}. Make a list of it."
+            )
+        lengths.append(len(sequence))
     return lengths
 
 

@@ -125,7 +125,7 @@ class Stored:
         Raises:
             ValueError: They cannot be used, or are not there any more.
         """
-        moved = [slice(self.begin + each.start, self.begin + each.stop) for each in which]
+        moved = [slice(self.begin + part.start, self.begin + part.stop) for part in which]
         x, y, weight = (
             _nest.map_structure(lambda leaf: None if leaf is None else _rows(leaf, moved), part)
             for part in self.parts
@@ -189,30 +189,30 @@ def _all_of(leaf: Any) -> slice:
 
 def _row_bytes(leaf: Any) -> int:
     size = getattr(leaf.dtype, "itemsize", 8)
-    for each in leaf.shape[1:]:
-        size *= each
+    for axis in leaf.shape[1:]:
+        size *= axis
     return int(size)
 
 
 def _rows(leaf: Any, which: Sequence[slice]) -> NDArray[Any]:
     """Return rows of an array in memory of its own, read slice by slice."""
     _check_file(leaf)
-    count = sum(each.stop - each.start for each in which)
+    count = sum(part.stop - part.start for part in which)
     rows: NDArray[Any] | None = None
     begin = 0
-    for each in which:
-        some = leaf[each.start : each.stop]
-        part = np.asarray(some.toarray() if is_sparse(some) else some)
-        stop = begin + each.stop - each.start
-        if len(part) != stop - begin:
+    for part in which:
+        some = leaf[part.start : part.stop]
+        rows_here = np.asarray(some.toarray() if is_sparse(some) else some)
+        stop = begin + part.stop - part.start
+        if len(rows_here) != stop - begin:
             raise ValueError(
-                f"The rows {each.start} to {each.stop - 1} of the data are not there any more. "
-                f"Received: {len(part)} of them, from {type(leaf).__name__} with "
+                f"The rows {part.start} to {part.stop - 1} of the data are not there any more. "
+                f"Received: {len(rows_here)} of them, from {type(leaf).__name__} with "
                 f"shape={tuple(leaf.shape)}. Do not change a file while it is read."
             )
         if rows is None:
-            rows = np.empty((count, *part.shape[1:]), part.dtype)
-        rows[begin:stop] = part
+            rows = np.empty((count, *rows_here.shape[1:]), rows_here.dtype)
+        rows[begin:stop] = rows_here
         begin = stop
     return np.empty((0, *leaf.shape[1:])) if rows is None else rows
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _COPIED = ("mirrored", "layers", "optim", "tests", "docs", "pyproject.toml")
-_SECTION = re.compile(r"^## How to add an? (\w+)\n(.*?)^```python\n(.*?)^```\n", re.DOTALL | re.M)
+_SECTION = re.compile(
+    r"^## How to add an? (\w+)(?: of datasets)?\n(.*?)^```python\n(.*?)^```\n", re.DOTALL | re.M
+)
 _NAMED = re.compile(r"[\w/.]*\w/[\w-]+\.(?:py|md|toml|h)\b")
 
 # What a section adds: the file of its code, the package and the public module that name it, and
@@ -22,6 +24,20 @@ def _row(heading: str, names: str) -> tuple[str, str, str]:
     pattern = rf"\n### {heading}: .*\n\n\| name \| here \|\n\| --- \| --- \|\n"
     return "docs/from-tensorflow.md", pattern, f"| {names} | ours: an example. |\n"
 
+
+_METHOD = '''
+    def pairwise(self) -> "Dataset[Any]":
+        """Return pairs of an element and the next one.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(3).pairwise())
+            2
+        """
+        from mirrored.data.pairwise import Pairwise
+
+        return Dataset(Pairwise(self._transform))
+'''
 
 ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
     "operation": (
@@ -118,6 +134,18 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
             ("tests/optim/test_get.py", r"\nOPTIMIZERS.*\n", '    "SignedMomentum": 0.999,\n'),
         ),
     ),
+    "transform": (
+        *("mirrored/data/pairwise.py", "", ""),
+        (),
+        (
+            ("mirrored/data/dataset.py", r"\n    _transform: Transform\n", _METHOD),
+            (
+                "tests/data/test_dataset.py",
+                r"\nMETHODS.*\n",
+                '    "pairwise": (lambda: Dataset.range(3).pairwise(), [(0, 1), (1, 2)], 2),\n',
+            ),
+        ),
+    ),
     "callback": (
         *("mirrored/training/callbacks/stop_at_loss.py", "", "mirrored/keras/callbacks.py"),
         ("StopAtLoss",),
@@ -174,13 +202,14 @@ def added_to_copy(folder: Path) -> tuple[list[str], dict[str, set[str]]]:
         opening = '"""An example of the guide.\n\nIt is as the guide has it.\n"""\n\n'
         (folder / file).write_text(opening + sections[kind])
         row = f'        "{_module(file)}": "{" ".join(names)}",\n'
-        _insert(folder / (package or keras), r"__name__,\n    {\n", row)
+        if package or keras:
+            _insert(folder / (package or keras), r"__name__,\n    {\n", row)
         if package:
             known = rf'"{re.escape(_module(package))}": "+\s*'
             _insert(folder / keras, known, " ".join((*names, "")))
         for where, pattern, text in lines:
             _insert(folder / where, pattern, text)
-        section = guide.partition(f"## How to add a{'n' * (kind[0] == 'o')} {kind}\n")[2]
+        section = guide.partition(f"## How to add a{'n' * (kind[0] == 'o')} {kind}")[2]
         said = set(_NAMED.findall(section.partition("\n## ")[0]))
         said |= {f"mirrored/{path}" for path in said if path == "ops/__init__.py"}
         unnamed[kind] = {package, keras, *(where for where, *_ in lines)} - {""} - said
