@@ -147,7 +147,9 @@ def _explaining_function(function: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if Symbolic.exist:
-                symbolic = symbolic_in((*args, *kwargs.values()))
+                symbolic = symbolic_in(args)
+                if symbolic is None and kwargs:
+                    symbolic = symbolic_in(kwargs.values())
                 if symbolic is not None and _fits(function, args, kwargs):
                     return symbolic.drawn(call, args, kwargs)
             return function(*args, **kwargs)

@@ -133,7 +133,7 @@ class Company(Protocol):
         """Return the small object that the process has that writes."""
 
 
-_company: list[Company] = []
+_company: Company | None = None
 _alone: ContextVar[bool] = ContextVar("mirrored_files_alone", default=False)
 
 
@@ -143,7 +143,8 @@ def keep_company(company: Company) -> None:
     Args:
         company: They.
     """
-    _company[:] = [company]
+    global _company
+    _company = company
 
 
 def alone_unless(shared: bool) -> AbstractContextManager[None]:
@@ -152,11 +153,11 @@ def alone_unless(shared: bool) -> AbstractContextManager[None]:
     Args:
         shared: Whether it belongs to several processes.
     """
-    return contextlib.nullcontext() if shared or not _company else Within(_alone, True)
+    return contextlib.nullcontext() if shared or _company is None else Within(_alone, True)
 
 
 def _others() -> Company | None:
-    return _company[0] if _company and not _alone.get() else None
+    return None if _alone.get() else _company
 
 
 def trains_together() -> bool:

@@ -8,6 +8,7 @@ look at one attribute.
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+_NESTED = (list, tuple, dict)
 # Types of values that are no symbolic tensors and hold none: those that calls had as arguments.
 _plain: set[type] = {bool, float, int, str, type(None)}
 
@@ -41,7 +42,7 @@ def symbolic_in(values: Iterable[Any]) -> Symbolic | None:
             continue
         if isinstance(value, Symbolic):
             return value
-        if isinstance(value, list | tuple | dict):
+        if isinstance(value, _NESTED):
             inner = value.values() if isinstance(value, dict) else value
             # A list of numbers may be long.
             symbolic = None if _plain.issuperset(map(type, inner)) else symbolic_in(inner)

@@ -25,9 +25,9 @@ from mirrored.devices.info import list_logical_devices as list_logical_devices
 from mirrored.devices.info import list_physical_devices as list_physical_devices
 from mirrored.devices.placement import log_placement as log_placement
 from mirrored.devices.placement import logical_devices as logical_devices
-from mirrored.devices.registry import make_none_where as make_none_where
 from mirrored.devices.placement import place as place
 from mirrored.devices.placement import placed_as as placed_as
+from mirrored.devices.placement import placed_nowhere as placed_nowhere
 from mirrored.devices.resetting import refuse_reset_where as refuse_reset_where
 from mirrored.devices.resetting import reset_devices as reset_devices
 from mirrored.devices.info import reset_memory_stats as reset_memory_stats

@@ -155,7 +155,7 @@ def place(op_name: str, types: tuple[str, ...]) -> Device:
     try:
         return answers[types]
     except KeyError:
-        answer = registry.stand_in()
+        answer = registry.stand_in() if _node_names.get() is placed_nowhere else None
         if answer is None:
             answer = answers[types] = _choose(op_name, types, request.spec)
         return answer
@@ -333,12 +333,21 @@ NodeNames = Callable[[str], str | None]
 _node_names: ContextVar[NodeNames | None] = ContextVar("mirrored_node_names", default=None)
 
 
+def placed_nowhere(op_name: str) -> None:
+    """Name no node: within `placed_as(placed_nowhere)` ops have shapes alone, and need no device.
+
+    Args:
+        op_name: The op's name.
+    """
+
+
 def placed_as(names: NodeNames | None) -> Within:
     """Within this context ops are placed in a function, and not executed.
 
     Args:
         names: From an op's name to that of its node, or to None where that was told before. Instead
-            of a function None: they are executed after all.
+            of a function None: they are executed after all. `placed_nowhere`: they are not run
+            anywhere, so no device is created for them.
 
     Example:
         >>> from mirrored import devices

@@ -6,7 +6,7 @@ Everything may be changed until then; afterwards every tensor depends on it, so 
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from typing import NamedTuple
@@ -191,9 +191,7 @@ class Registry:
 
         Else None: such ops are placed as all others are.
         """
-        if self._devices or not any(wanted() for wanted in _shapes_alone):
-            return None
-        return _stand_in()
+        return None if self._devices else _stand_in()
 
     def _initialise(self) -> tuple[Device, ...]:
         with self.lock:
@@ -260,14 +258,6 @@ class Registry:
             )
         forced = _growth_from_environment()
         return any(settings.values()) if forced is None else forced
-
-
-_shapes_alone: list[Callable[[], bool]] = []
-
-
-def make_none_where(shapes_alone: Callable[[], bool]) -> None:
-    """Let a function say where ops are called for shapes alone: no device is made for them."""
-    _shapes_alone.append(shapes_alone)
 
 
 @functools.cache

@@ -334,7 +334,8 @@ class _Frame:
 
 
 _frame: ContextVar[_Frame | None] = ContextVar("mirrored_strategy", default=None)
-_default: list[ReplicaContext] = []
+# The replica of code outside all scopes, which is one of the default strategy.
+_default: ReplicaContext
 
 
 def _in_scope() -> str | None:
@@ -363,7 +364,8 @@ register_in_force(_frame.get)
 
 def set_default_replica(replica: ReplicaContext) -> None:
     """Name the replica that code outside all scopes is, and with it the strategy in force there."""
-    _default[:] = [replica]
+    global _default
+    _default = replica
 
 
 def enter(
@@ -419,7 +421,7 @@ def experimental_set_strategy(strategy: Any) -> None:
             "Must not be called inside a `mr.distribute.Strategy` scope. Received: a call inside "
             f"that of {frame.strategy}. Leave it first."
         )
-    if strategy is None or strategy is _default[0].strategy:
+    if strategy is None or strategy is _default.strategy:
         _frame.set(None)
         set_variable_creators()
         return
@@ -432,7 +434,7 @@ def experimental_set_strategy(strategy: Any) -> None:
 def strategy_in_force() -> Any:
     """Return the strategy of the innermost scope, else the default one; see `get_strategy`."""
     frame = _frame.get()
-    return _default[0].strategy if frame is None else frame.strategy
+    return _default.strategy if frame is None else frame.strategy
 
 
 def has_strategy() -> bool:
@@ -443,7 +445,7 @@ def has_strategy() -> bool:
         >>> mr.distribute.has_strategy()
         False
     """
-    return strategy_in_force() is not _default[0].strategy
+    return strategy_in_force() is not _default.strategy
 
 
 def get_replica_context() -> ReplicaContext | None:
@@ -457,7 +459,7 @@ def get_replica_context() -> ReplicaContext | None:
         1
     """
     frame = _frame.get()
-    return _default[0] if frame is None else frame.replica
+    return _default if frame is None else frame.replica
 
 
 def one_of_several() -> ReplicaContext | None:

@@ -15,7 +15,7 @@ from mirrored.ops.conversion import as_tensors
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, take_constant_room
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.narrow_floats import admitted, suited
-from mirrored.ops.op import Op, has_kernel, implementation, require_results, set_executor
+from mirrored.ops.op import Op, has_kernel, implementation, require_results
 from mirrored.ops.spec import TensorSpec, is_narrow
 from mirrored.ops.tensor import Tensor
 
@@ -74,7 +74,7 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     return output
 
 
-set_executor(execute)
+Op.execute = execute
 
 
 def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:

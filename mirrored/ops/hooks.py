@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from mirrored._contexts import Within
-from mirrored.devices import Device, make_none_where, placed_as, refuse_reset_where
+from mirrored.devices import Device, placed_as, placed_nowhere, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.op import Op
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_shape, is_any_shape
@@ -195,13 +195,12 @@ def shapes_alone() -> bool:
     return recorder is not None and recorder.shapes_alone
 
 
-make_none_where(shapes_alone)
-
-
 @contextmanager
 def recorded_by(recorder: Recorder | None) -> Iterator[None]:
     """Within this context let `recorder` note what is computed; None: compute it."""
     names = None if recorder is None else recorder.node_name
+    if recorder is not None and recorder.shapes_alone:
+        names = placed_nowhere
     with Within(_recorder, recorder), placed_as(names):
         yield
 

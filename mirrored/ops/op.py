@@ -7,7 +7,7 @@ op finds here all there is to know of it.
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from mirrored._late import FilledByFiles
 from mirrored._symbolic import Symbolic, symbolic_in
@@ -90,6 +90,8 @@ class Op:
     failure: str = ""
     lower: Callable[..., Tensor] | None = None
     direct: frozenset[DType] = field(init=False)
+    # Runs calls. An op knows what it computes, and not how: the dispatch module says it.
+    execute: ClassVar[Executor]
 
     def __post_init__(self) -> None:
         """Set apart the dtypes that take a moment's thought."""
@@ -112,7 +114,7 @@ class Op:
                             drawn: Tensor = symbolic.drawn(self, inputs, attrs)
                             return drawn
                         break
-            return _executor[0](self, inputs, attrs)
+            return Op.execute(self, inputs, attrs)
         except Exception as error:
             shorten(error)
             raise
@@ -218,16 +220,3 @@ def register(op: Op) -> Op:
         raise ValueError(f"An op is defined once. Received a second definition of {op.name!r}.")
     operators[op.name] = op
     return op
-
-
-def _no_executor(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
-    raise InvalidArgumentError(f"{op.name} was called before mirrored.ops was imported.")
-
-
-# An op knows what it computes, and not how a call of it goes: the dispatch module fills this.
-_executor: list[Executor] = [_no_executor]
-
-
-def set_executor(executor: Executor) -> None:
-    """Name the function that runs ops which are called."""
-    _executor[0] = executor

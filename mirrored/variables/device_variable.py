@@ -33,7 +33,6 @@ from mirrored.variables.variable import (
     Variable,
     VariableAggregation,
     VariableSynchronization,
-    set_variable_maker,
 )
 
 # What the placement log calls each way of writing. Those beside "assign" are ops on the old value.
@@ -169,7 +168,7 @@ undone: Callable[[], Undone | None] = _undone.get
 stand_ins: Callable[[], StandIns | None] = _stand_ins.get
 
 
-class DeviceVariable(Variable):
+class DeviceVariable(Variable, plain=True):
     """A variable with one value on one device. Arguments as for `Variable`."""
 
     __slots__ = (
@@ -428,4 +427,3 @@ def own(tensor: Tensor) -> Tensor:
 
 
 register_variable(DeviceVariable, lambda variable: (variable,))
-set_variable_maker(DeviceVariable)

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
@@ -122,15 +122,6 @@ class Creator(Protocol):
         """Return the variable."""
 
 
-# What makes a variable where no creator does otherwise; the module of that class fills it.
-_maker: list[Callable[..., "Variable"]] = []
-
-
-def set_variable_maker(make: Callable[..., "Variable"]) -> None:
-    """Name what makes variables where no creator makes them."""
-    _maker[:] = [make]
-
-
 _creators: ContextVar[tuple[Creator, ...]] = ContextVar("mirrored_variable_creators", default=())
 
 
@@ -214,7 +205,7 @@ def _create(
 
 def _made(*, name: str | None, **kwargs: Any) -> "Variable":
     """Make a variable where no creator does otherwise, with the name that its scope gives it."""
-    return _maker[0](name=scoped(name or "Variable"), **kwargs)
+    return Variable._plain(name=scoped(name or "Variable"), **kwargs)
 
 
 _create.__qualname__ = "Variable"  # What errors about its arguments call it.
@@ -264,6 +255,12 @@ class Variable(Scatters, metaclass=_VariableType):
     __slots__ = ("__weakref__", "_traits")
 
     _traits: Traits
+    _plain: ClassVar[Callable[..., "Variable"]]  # The subclass of variables that no creator makes.
+
+    def __init_subclass__(cls, *, plain: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if plain:
+            Variable._plain = cls
 
     if TYPE_CHECKING:  # The signature of `Variable(...)`; `_create` is what runs.
 

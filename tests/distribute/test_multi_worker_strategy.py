@@ -35,7 +35,7 @@ class Twin(OneWorker):
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> Twin:
     made = Twin()
-    monkeypatch.setattr(_files, "_company", [])
+    monkeypatch.setattr(_files, "_company", None)
     monkeypatch.setattr(multi_worker_strategy, "connect", lambda deadline: made)
     return made
 

@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 
 from mirrored import ops
-from mirrored.errors import InvalidArgumentError
-from mirrored.ops import op as table
 
 
 def nothing(*_: Any, **__: Any) -> Any:
@@ -34,13 +32,7 @@ def test_ops_are_equal_by_identity() -> None:
 
 def test_calls_go_to_the_executor(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(table, "_executor", [lambda *call: seen.append(call)])
+    monkeypatch.setattr(ops.Op, "execute", lambda *call: seen.append(call))
     op = ops.OPS["Neg"]
     op(1, 2, axis=3)
     assert seen == [(op, (1, 2), {"axis": 3})]
-
-
-def test_without_an_executor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_executor", [table._no_executor])
-    with pytest.raises(InvalidArgumentError, match=r"Neg was called before mirrored\.ops"):
-        ops.OPS["Neg"](1)

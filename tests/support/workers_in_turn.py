@@ -57,7 +57,7 @@ def compared_by(
     compared: Compared = []
     monkeypatch.setattr(connecting, "_connected", WorkerInTurn(rank, layout))
     # Workers write files through the first one, and the others log warnings alone.
-    monkeypatch.setattr(_files, "_company", [])
+    monkeypatch.setattr(_files, "_company", None)
     monkeypatch.setattr(logger, "level", logger.level)
     for module in (worker_agreement, multi_worker_strategy):
         monkeypatch.setattr(

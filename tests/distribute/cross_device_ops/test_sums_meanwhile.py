@@ -62,7 +62,7 @@ def twin_of(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def make(*args: Any, least: int = 256) -> Twin:
         made.append(Twin(*args))
-        monkeypatch.setattr(_files, "_company", [])
+        monkeypatch.setattr(_files, "_company", None)
         monkeypatch.setattr(multi_worker_strategy, "connect", lambda timeout: made[-1])
         monkeypatch.setattr(sums_meanwhile, "BUCKET_BYTES", least)
         return made[-1]
