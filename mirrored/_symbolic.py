@@ -8,7 +8,6 @@ look at one attribute.
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-_NESTED = (list, tuple, dict)
 # Types of values that are no symbolic tensors and hold none: those that calls had as arguments.
 _plain: set[type] = {bool, float, int, str, type(None)}
 
@@ -36,18 +35,25 @@ class Symbolic:
 
 def symbolic_in(values: Iterable[Any]) -> Symbolic | None:
     """Return the first symbolic tensor in nested lists, tuples and dicts, or None."""
+    items: Any
     for value in values:
         kind = type(value)
         if kind in _plain:
             continue
         if isinstance(value, Symbolic):
             return value
-        if isinstance(value, _NESTED):
-            inner = value.values() if isinstance(value, dict) else value
-            # A list of numbers may be long.
-            symbolic = None if _plain.issuperset(map(type, inner)) else symbolic_in(inner)
-            if symbolic is not None:
-                return symbolic
+        # Those of the base classes: a shape of an unknown rank is a tuple that raises in a loop.
+        if isinstance(value, list):
+            items = list.__iter__
+        elif isinstance(value, tuple):
+            items = tuple.__iter__
+        elif isinstance(value, dict):
+            items = dict.values
         else:
             _plain.add(kind)
+            continue
+        if not _plain.issuperset(map(type, items(value))):  # A list of numbers may be long.
+            symbolic = symbolic_in(items(value))
+            if symbolic is not None:
+                return symbolic
     return None

@@ -154,6 +154,7 @@ def test_structures_of_placeholders_are_no_nodes() -> None:
     assert mr.nest.flatten({"b": [x], "a": y}) == [y, x]
     assert mr.keras.utils.pack_x_y_sample_weight(x, y) == (x, y)
     assert mr.get_static_value(x) is None
+    assert mr.ensure_shape([1.0], mr.TensorShape(None)).shape == (1,)  # Looked through, and none.
 
 
 def test_variables_and_scopes(strategy: mr.MirroredStrategy) -> None:
