@@ -98,7 +98,7 @@ class StrategyBase:
 
     def require_devices(self) -> None:
         """Raise DevicesResetError where the strategy's devices are gone."""
-        self.replica_device_scope(0)
+        self.devices[0].require()
 
     def replica_device_scope(self, replica: int) -> AbstractContextManager[None]:
         """Return the device scope that one replica runs in."""

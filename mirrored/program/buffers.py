@@ -25,20 +25,17 @@ class Arena:
 
     Attributes:
         array: The memory, at least as much as was taken; None: none of it is there.
+        nbytes: How many bytes are taken.
     """
 
-    __slots__ = ("__weakref__", "_device", "_place", "_storage", "array")
+    __slots__ = ("__weakref__", "_device", "_place", "_storage", "array", "nbytes")
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._place = None if is_streamed(device.backend) else HostPlace()
         self._storage: Storage | None = None
         self.array: Any = None
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes are taken."""
-        return 0 if self._storage is None else self._storage.nbytes
+        self.nbytes = 0
 
     def take(self, nbytes: int, purpose: str | None) -> None:
         """Take so many bytes of the device instead of those that are taken.
@@ -46,7 +43,7 @@ class Arena:
         Raises:
             ResourceExhaustedError: The device has no room for them; none are taken then.
         """
-        self._storage = None
+        self._storage, self.nbytes = None, 0
         if self._place is None:
             self.array = None
             self._storage = self._device.allocate((nbytes,), np.dtype(np.uint8), purpose)
@@ -54,10 +51,11 @@ class Arena:
         else:
             self._storage = self._device.allocate_at(self._place, nbytes, purpose)
             self.array = self._place.array
+        self.nbytes = self._storage.nbytes
 
     def give_back(self) -> None:
         """Give the bytes back."""
-        self._storage = None
+        self._storage, self.nbytes = None, 0
         if self._place is None:
             self.array = None
         else:
@@ -149,7 +147,7 @@ class Buffers:
         self._version = self._shared.version
         memory = {key: arena.array for key, arena in self._arenas.items()}
         before, self._memory = self._memory, memory
-        if before is not None and all(before[key] is array for key, array in memory.items()):
+        if before is not None and all([before[key] is array for key, array in memory.items()]):
             for base, array in self._bases.items():
                 if base.data is not None:
                     _fill(base, array)

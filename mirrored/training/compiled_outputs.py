@@ -92,6 +92,8 @@ class CompiledOutputs:
         Raises:
             ValueError: Its structure is another.
         """
+        if len(self.outputs) == 1 and not isinstance(given, dict | list | tuple):
+            return [given]
         found = self._named(given) if isinstance(given, dict) else self._in_order(argument, given)
         if found is not None:
             return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from mirrored.data.epochs import Epochs
 from mirrored.data.stored import Given, adapt_all, weighed
 from mirrored.distribute import DistributedDataset, Strategy
 from mirrored.layers.building import undone_on_failure
-from mirrored.layers.shapes import Shape, map_shapes, shapes_in, without_batch
+from mirrored.layers.shapes import Shape, shapes_in
 from mirrored.training.compilation import output_names
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.run_plan import RunPlan
@@ -254,37 +254,53 @@ def _prepare(plan: RunPlan, use: str, epochs: Epochs, validation: Epochs | None)
     model = plan.model
     if plan.is_custom(_KINDS[use]) and not (model.has_call and _takes(model, epochs.example)):
         return  # Its own steps call other models, or this one with parts of what there is.
-    shape, dtypes = _usable(plan, use, epochs)
-    is_ready = model.built and model._output_shape is not None
-    model.build_for(shape, dtypes)
-    if not is_ready:
+    form = _usable(plan, use, epochs)
+    if model.built and model._output_shape is not None:
+        model.check_input_shape(form.fitted)
+    else:
+        model.build_for(form.fitted, form.dtypes)
         plan.look_up()
     compilation = model._compilation
     if compilation is not None and compilation.outputs is None:
         with model.distribute_strategy.scope():
             compilation.resolve(model.output_shapes, output_names(model))
-    epochs.check_with(partial(_checked, plan, use, epochs.is_stream))
+    epochs.check_with(partial(_checked, plan, use, epochs.is_stream, form))
     if validation is not None:
-        validated, dtypes = _usable(plan, "validation", validation)
-        validation.check_with(partial(_checked, plan, "validation", validation.is_stream))
-        if validated != shape:
+        validated = _usable(plan, "validation", validation)
+        validation.check_with(partial(_checked, plan, "validation", validation.is_stream, form))
+        if validated.fitted != form.fitted:
             # Only running it tells whether the model takes both; after an epoch is too late.
-            model.output_shapes_for(validated, dtypes)
+            model.output_shapes_for(validated.fitted, validated.dtypes)
 
 
-def _usable(plan: RunPlan, use: str, epochs: Epochs) -> tuple[Any, Any]:
-    """Return shapes, the batch left open, and dtypes of the inputs as the model takes them."""
+class _InputForm(NamedTuple):
+    """The inputs of a batch, without their number of examples.
+
+    Attributes:
+        shapes: The shapes that they come in.
+        fitted: The shapes that the model takes.
+        dtypes: The dtypes that they are fed in.
+    """
+
+    shapes: Any
+    fitted: Any
+    dtypes: Any
+
+
+def _usable(plan: RunPlan, use: str, epochs: Epochs) -> _InputForm:
+    """Return the form of the inputs, which the model can use."""
     model, example = plan.model, epochs.example
     _check_targets(plan, use, epochs.is_stream, example)
     if epochs.is_stream:
         _check_batched(model, example)
     inputs = _inputs(model, example)
-    return _batchless(model.fitted_shape(_shapes(inputs))), _dtypes(model, inputs)
+    shapes = _shapes(inputs)
+    return _InputForm(shapes, model.fitted_shape(shapes), _dtypes(model, inputs))
 
 
 def _check_targets(plan: RunPlan, use: str, is_stream: bool, arrays: Arrays) -> None:
     """Raise where there are no targets for the loss."""
-    if arrays.y is not None or use == "predict" or plan.is_custom(_KINDS[use]):
+    if arrays.layout.parts[1] is not None or use == "predict" or plan.is_custom(_KINDS[use]):
         return
     if is_stream:
         raise ValueError(
@@ -307,46 +323,55 @@ def _check_batched(model: SteppedNetwork, example: Arrays) -> None:
         raise ValueError(unbatched(model.name, [shape]))
 
 
-def _checked(plan: RunPlan, use: str, is_stream: bool, arrays: Arrays) -> Arrays:
-    """Return the arrays in the shapes that the model and the losses want, all checked."""
+def _checked(plan: RunPlan, use: str, is_stream: bool, form: _InputForm, arrays: Arrays) -> Arrays:
+    """Return the arrays in the shapes that the model and the losses want, all checked.
+
+    Inputs in a form that the model is known to take are not checked again.
+    """
     if plan.is_custom(_KINDS[use]):
         return arrays
     model = plan.model
     _check_targets(plan, use, is_stream, arrays)
-    x, y, weights = arrays.layout.pack(arrays.columns)
-    x = _inputs(model, arrays)
+    inputs = x = _inputs(model, arrays)
+    y, weights = arrays.y, arrays.sample_weight
     shapes = _shapes(x)
-    model.check_input_shape(_batchless(shapes))
-    fitted = model.fitted_shape(shapes)
-    inputs = x if fitted == shapes else _reshaped(x, shapes_in(fitted))
+    if shapes != form.shapes:
+        model.check_input_shape(shapes)
+        inputs = _reshaped(x, shapes_in(model.fitted_shape(shapes)))
+    elif form.fitted != form.shapes:
+        inputs = _reshaped(x, shapes_in(form.fitted))
     if y is None:
         return Arrays.of(inputs, None, weights)
     outputs = model.required_compilation().required_outputs()
     targets = outputs.flat("y", y)
-    each_weight = outputs.flat("sample_weight", weights)
-    shapes = [each.shape for each in outputs.outputs]
+    output_weights = outputs.flat("sample_weight", weights)
+    shapes = [output.shape for output in outputs.outputs]
     if model._begin is None:  # The further axes of a subclass' inputs may vary between batches.
         shapes = _output_shapes(model, inputs, shapes)
     for i, output in enumerate(outputs.outputs):
         if output.loss is not None and targets[i] is not None:
             targets[i] = output.loss.check_targets(targets[i], shapes[i])
-            if each_weight[i] is not None:
-                output.loss.check_weights(each_weight[i], shapes[i])
+            if output_weights[i] is not None:
+                output.loss.check_weights(output_weights[i], shapes[i])
     if len(targets) == 1:
-        return Arrays.of(inputs, targets[0], each_weight[0])
-    return Arrays.of(inputs, targets, None if weights is None else each_weight)
+        if arrays.layout.is_plain and inputs is x and targets[0] is y:
+            return arrays
+        return Arrays.of(inputs, targets[0], output_weights[0])
+    return Arrays.of(inputs, targets, None if weights is None else output_weights)
 
 
 def _reshaped(structure: Any, shapes: Iterator[Shape]) -> Any:
-    """Return a structure of arrays, which get these shapes in turn."""
-    return _nest.map_structure(
-        lambda array: array if array is None else array.reshape(next(shapes)), structure
-    )
+    """Return a structure of arrays, which get these shapes in turn, but for their length."""
+
+    def reshaped(array: Any) -> Any:
+        return array if array is None else array.reshape(len(array), *next(shapes)[1:])
+
+    return _nest.map_structure(reshaped, structure)
 
 
 def _output_shapes(model: SteppedNetwork, inputs: Any, usual: list[Shape]) -> list[Shape]:
     """Return the output shapes for these inputs; the usual ones for those it was built for."""
-    shapes = _batchless(_shapes(inputs))
+    shapes = _shapes(inputs)
     if shapes == model._input_shape:
         return usual
     compilation = model.required_compilation()
@@ -405,10 +430,12 @@ def _described(structure: Any) -> str:
 
 
 def _shapes(structure: Any) -> Any:
-    """Return an array's shape, or a structure of the shapes of arrays."""
+    """Return an array's shape with the batch left open, or a structure of such shapes."""
     if isinstance(structure, np.ndarray):
-        return structure.shape
-    return _nest.map_structure(lambda each: None if each is None else each.shape, structure)
+        return (None, *structure.shape[1:])
+    return _nest.map_structure(
+        lambda array: None if array is None else (None, *array.shape[1:]), structure
+    )
 
 
 def _dtypes(model: SteppedNetwork, structure: Any) -> Any:
@@ -420,8 +447,3 @@ def _dtypes(model: SteppedNetwork, structure: Any) -> Any:
     return _nest.map_structure(
         lambda fed, kept: kept if fed is None else fed, model.fed_dtypes(own), own
     )
-
-
-def _batchless(shapes: Any) -> Any:
-    """Return a shape, or a structure of shapes, with the batch left open."""
-    return map_shapes(without_batch, shapes)
