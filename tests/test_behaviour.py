@@ -584,7 +584,7 @@ HELD: dict[str, dict[str, str]] = {
         "custom-metrics": "test_replicas_report_what_one_device_does "
         "test_an_update_in_a_replica_is_reported_once",
     },
-    "training/test_own_steps.py": {
+    "training/test_custom_steps.py": {
         "own-steps": "test_what_a_step_may_not_do test_replicas_train_as_one_device",
         "scalar-loss": "test_losses_of_shards_add_up "
         "test_numbers_that_shards_do_not_add_up_to_are_reported",

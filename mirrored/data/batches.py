@@ -191,19 +191,19 @@ def check_of(columns: Sequence[Any], rows: Rows) -> int:
         rows: Their rows that are a batch.
     """
     numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.asarray(rows)
-    found = zlib.crc32(numbers.astype(np.int64).data)
+    check = zlib.crc32(numbers.astype(np.int64).data)
     for number in (*numbers[:1], *numbers[-1:]):
         for column in columns:
             row = np.ascontiguousarray(column[number])
             if not row.dtype.hasobject:
-                found = zlib.crc32(row.tobytes(), found)
-    return found
+                check = zlib.crc32(row.tobytes(), check)
+    return check
 
 
 def _kind(numbered: tuple[int, Chunk]) -> Any:
     """Return what is the same of chunks that one feeder serves: single batches that are alike."""
     number, chunk = numbered
-    kinds = [(each.shape[1:], each.dtype) for each in chunk.arrays.columns]
+    kinds = [(column.shape[1:], column.dtype) for column in chunk.arrays.columns]
     sizes = chunk.batch_size, chunk.sizes
     return sizes, chunk.arrays.layout, kinds, number if len(chunk) > 1 else None
 

@@ -168,14 +168,14 @@ class Epochs:
     def begin(self) -> bool:
         """Make ready for an epoch; return whether there is a batch for it."""
         passes = self._passes
-        if passes.given and not self._goes_on:
+        if passes.batches_read and not self._goes_on:
             passes.close()
             self._taken = 0
         was_open = passes.is_open
-        found = passes.has_next() or (was_open and passes.has_next())  # Of another pass.
-        if not found:
+        has_next = passes.has_next() or (was_open and passes.has_next())  # Of another pass.
+        if not has_next:
             self._run_out(0)
-        return found
+        return has_next
 
     def spans(self, most: int | None) -> Iterator[Span]:
         """Yield the batches of an epoch that was begun.
@@ -183,12 +183,12 @@ class Epochs:
         Args:
             most: How many a span may have; None: as many as is sensible.
         """
-        told = self._passes.told
-        if told is not None:
-            told.on_epoch_begin()
+        notified = self._passes.notified
+        if notified is not None:
+            notified.on_epoch_begin()
         yield from self._spans(most)
-        if told is not None:
-            told.on_epoch_end()
+        if notified is not None:
+            notified.on_epoch_end()
 
     def _spans(self, most: int | None) -> Iterator[Span]:
         done, wanted = 0, self._wanted
@@ -239,7 +239,7 @@ class Epochs:
                 break
             chunks.append(chunk)
             count += len(chunk)
-            room -= sum([each.nbytes for each in chunk.arrays.columns])
+            room -= sum([column.nbytes for column in chunk.arrays.columns])
         return Span(chunks), None
 
     def _run_out(self, done: int) -> None:

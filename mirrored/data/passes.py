@@ -37,16 +37,16 @@ class PassesOfRows:
 
     Attributes:
         example: Arrays of the shapes and dtypes that the data have, but for their first axis.
-        given: How many batches of this pass were read.
+        batches_read: How many batches of this pass were read.
         most_ahead: How many are read at once where nobody asks for another number.
         is_lent: Whether a batch's memory may be written to when the next one is read.
         begins_anew: Whether a pass may follow another one.
-        told: What is told when epochs begin and end, if anything is.
+        notified: The data, if they are notified when epochs begin and end.
     """
 
     is_lent = False
     begins_anew = True
-    told: PyDataset | None = None
+    notified: PyDataset | None = None
 
     def __init__(
         self, transform: Transform, arrays: Arrays, otherwise: "Callable[[], Passes] | None" = None
@@ -56,7 +56,7 @@ class PassesOfRows:
         self.example = arrays.rows(slice(0, self._size))
         self.most_ahead = max(1, _ROWS_AHEAD // self._size)
         self._read: Callable[[int], Rows] | None = None
-        self.given = 0
+        self.batches_read = 0
 
     def checked(self, check: Check) -> "Passes":
         """Return the data as a function leaves them: all at once, unless it raises for some."""
@@ -77,7 +77,7 @@ class PassesOfRows:
         """Return whether this pass has another batch."""
         if self._read is None:
             self._read = self._transform.open_rows(self._transform.begin())
-        elif self.given == self._transform.cardinality:
+        elif self.batches_read == self._transform.cardinality:
             self.close()
         return self._read is not None
 
@@ -86,14 +86,14 @@ class PassesOfRows:
         if not self.has_next() or self._read is None:
             return None
         rows = self._read(most)
-        self.given += -(-count_of(rows) // self._size)
+        self.batches_read += -(-count_of(rows) // self._size)
         if not isinstance(rows, slice):
             self._arrays = self._arrays.contiguous()
         return Chunk(self._arrays, rows, self._size)
 
     def close(self) -> None:
         """Leave the pass."""
-        self._read, self.given = None, 0
+        self._read, self.batches_read = None, 0
 
 
 class PassesOfBatches:
@@ -111,7 +111,7 @@ class PassesOfBatches:
     """
 
     most_ahead = _MOST_AHEAD
-    told: PyDataset | None = None
+    notified: PyDataset | None = None
 
     def __init__(
         self, data: Iterable[Any], for_what: str, class_weight: Mapping[int, float] | None
@@ -123,7 +123,7 @@ class PassesOfBatches:
         self._checks: list[Check] = []
         self._first: Arrays | None = None  # Read, and not given out yet.
         self._layout: Layout | None = None  # That of the first batch.
-        self.given = 0
+        self.batches_read = 0
         try:
             example = self._peek()
         except BaseException:
@@ -163,13 +163,13 @@ class PassesOfBatches:
         if batch is None:
             return None
         batch = self._checked(batch, *self._checks)
-        self.given += 1
+        self.batches_read += 1
         return Chunk(batch, slice(0, batch.size), batch.size)
 
     def close(self) -> None:
         """Leave the pass; an iterator that is the user's own stays as it is."""
         iterator, self._iterator = self._iterator, None
-        self._first, self.given = None, 0
+        self._first, self.batches_read = None, 0
         close = getattr(iterator, "close", None)
         if close is not None and iterator is not self._data:
             close()
@@ -191,7 +191,7 @@ class PassesOfBatches:
         try:
             return next(iterator, _OVER)
         except Exception as error:
-            error.add_note(f"In batch {self.given} of the data (counted from 0).")
+            error.add_note(f"In batch {self.batches_read} of the data (counted from 0).")
             raise
 
     def _adapted(self, element: Any) -> Arrays:
@@ -213,7 +213,7 @@ class PassesOfBatches:
             raise self._located(error) from error
 
     def _located(self, error: ValueError) -> ValueError:
-        return ValueError(f"Batch {self.given} of the data (counted from 0): {error}")
+        return ValueError(f"Batch {self.batches_read} of the data (counted from 0): {error}")
 
 
 class PassesOfPyDataset(PassesOfBatches):
@@ -242,7 +242,7 @@ class PassesOfPyDataset(PassesOfBatches):
         self._seeds: SeedGenerator | None = None
         self._left: int | None = 0  # Of a pass that was begun; None: there is no end.
         super().__init__(data, for_what, class_weight)
-        self.told = data
+        self.notified = data
 
     def _peek(self) -> Arrays | None:
         return None if self._data.num_batches == 0 else self._adapted(self._data[0])
@@ -282,8 +282,8 @@ def cardinality_of(data: Iterable[Any]) -> int:
     if isinstance(data, itertools.cycle | itertools.repeat) and operator.length_hint(data, -1) < 0:
         return INFINITE_CARDINALITY  # A `repeat` with a number of times knows how many are left.
     is_loader = any(
-        each.__name__ == "DataLoader" and each.__module__.startswith("torch.")
-        for each in type(data).__mro__
+        base.__name__ == "DataLoader" and base.__module__.startswith("torch.")
+        for base in type(data).__mro__
     )
     if is_loader and hasattr(getattr(data, "dataset", None), "__len__"):
         return len(data)  # type: ignore[arg-type]

@@ -22,13 +22,13 @@ class PassesOfStored:
 
     Attributes:
         example: Arrays of the shapes and dtypes that the data have, but for their first axis.
-        given: How many batches of this pass were read.
+        batches_read: How many batches of this pass were read.
         most_ahead: How many are read at once where nobody asks for another number.
     """
 
     is_lent = False
     begins_anew = True
-    told: PyDataset | None = None
+    notified: PyDataset | None = None
 
     def __init__(self, data: Stored, batch_size: int, *, shuffled: bool) -> None:
         self._data, self._size, self._shuffled = data, batch_size, shuffled
@@ -38,7 +38,7 @@ class PassesOfStored:
         self._checks: list[Check] = []
         self._runs: Iterator[list[slice]] | None = None
         self._chunk: Chunk | None = None  # What was read, and not given out yet.
-        self.given = 0
+        self.batches_read = 0
 
     def checked(self, check: Check) -> "PassesOfStored":
         """Return the data as a function leaves them: what is read, when it is read."""
@@ -67,13 +67,13 @@ class PassesOfStored:
         part = chunk.part(0, min(most, len(chunk)))
         rest = len(chunk) - len(part)
         self._chunk = chunk.part(len(part), rest) if rest else None
-        self.given += len(part)
+        self.batches_read += len(part)
         return part
 
     def close(self) -> None:
         """Leave the pass."""
         self._runs = self._chunk = None
-        self.given = 0
+        self.batches_read = 0
 
     def _next(self) -> Chunk:
         self.has_next()
@@ -86,7 +86,9 @@ class PassesOfStored:
             for check in self._checks:
                 arrays = check(arrays)
         except ValueError as error:
-            raise ValueError(f"Batch {self.given} of a pass, or a later one: {error}") from error
+            raise ValueError(
+                f"Batch {self.batches_read} of a pass, or a later one: {error}"
+            ) from error
         rows: Rows = slice(0, arrays.size)
         if self._seeds is not None:
             rows = self._seeds.permutation(arrays.size)

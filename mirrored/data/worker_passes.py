@@ -43,12 +43,12 @@ class PassesOfWorkers:
 
     Attributes:
         example: Arrays of the shapes and dtypes that the data have, but for their first axis.
-        given: How many batches of this pass were read.
+        batches_read: How many batches of this pass were read.
         is_open: Whether a pass was begun and not ended.
     """
 
     most_ahead = 1  # They meet for a batch, run its step, and meet again.
-    told: PyDataset | None = None
+    notified: PyDataset | None = None
 
     def __init__(self, own: Own, share: Callable[[int], Sequence[int]], gather: Gather) -> None:
         self._own, self._share, self._gather = own, share, gather
@@ -56,7 +56,7 @@ class PassesOfWorkers:
         self.is_lent, self.begins_anew = own.is_lent, own.begins_anew
         self._next: Chunk | None = None  # Read, and not given out yet.
         self._ended = False  # This process has nothing more in this pass.
-        self.is_open, self.given = False, 0
+        self.is_open, self.batches_read = False, 0
 
     def checked(self, check: Check) -> "PassesOfWorkers":
         """Return the data as a function leaves them: each batch when it comes."""
@@ -78,14 +78,14 @@ class PassesOfWorkers:
         if not self.has_next():
             return None
         chunk, self._next = self._next, None
-        self.given += 1
+        self.batches_read += 1
         return chunk
 
     def close(self) -> None:
         """Leave the pass."""
         self._own.close()
         self._next, self._ended = None, False
-        self.is_open, self.given = False, 0
+        self.is_open, self.batches_read = False, 0
 
     def _meet(self) -> Chunk | None:
         """Return this process's part of the next batch; None where no process has one."""

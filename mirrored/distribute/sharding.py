@@ -106,7 +106,7 @@ def sharding_of(examples: int, replicas: int, first: int, here: int) -> Sharding
     bounds = shard_bounds(examples, replicas)
     own = bounds[first : first + here]
     return Sharding(
-        tuple(slice(*each) for each in own),
+        tuple(slice(*bound) for bound in own),
         tuple(start for start, _ in own),
         examples,
         tuple(end - start for start, end in bounds),
@@ -126,8 +126,8 @@ def sharding_of_own(sizes: tuple[int, ...], first: int, here: int) -> Sharding:
     starts = (0, *ends[:-1])
     before, own = starts[first], range(first, first + here)
     return Sharding(
-        tuple(slice(starts[each] - before, ends[each] - before) for each in own),
-        tuple(starts[each] for each in own),
+        tuple(slice(starts[replica] - before, ends[replica] - before) for replica in own),
+        tuple(starts[replica] for replica in own),
         ends[-1],
         sizes,
     )
@@ -200,9 +200,9 @@ def _cut_alike(
     else:
         grid = rows.reshape(count, size)
         numbers = [list(grid[:, shard]) for shard in sharding.slices]
-        parts = [[_rows_of(leaf, each) for each in numbers] for leaf in leaves]
+        parts = [[_rows_of(leaf, rows_of_shard) for rows_of_shard in numbers] for leaf in leaves]
     starts, sizes = [sharding.starts] * count, [size] * count
-    return list(zip(*(join(each, starts, sizes) for each in parts), strict=True))
+    return list(zip(*(join(shards, starts, sizes) for shards in parts), strict=True))
 
 
 def _rows_of(leaf: NDArray[Any], numbers: Sequence[NDArray[np.int64]]) -> list[HostRows]:

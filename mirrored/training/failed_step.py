@@ -26,10 +26,10 @@ def failed_step(
     first, devices = strategy.first_replica, strategy.devices
     here = [
         f"replica {first + i} ({devices[i].full_name})"
-        for i, each in enumerate(losses)
-        if not math.isfinite(each)
+        for i, part in enumerate(losses)
+        if not math.isfinite(part)
     ]
-    bad = [each for there in strategy.of_each_worker(here, "losses") for each in there]
+    bad = [replica for there in strategy.of_each_worker(here, "losses") for replica in there]
     if totals.names is not None and not bad:
         return ValueError(
             f"An integer that a step returns is the same on all replicas. Received: others in "

@@ -218,7 +218,7 @@ def fit_epochs(
 def epochs_to_validate(frequency: int | Sequence[int], epochs: int) -> Sequence[int]:
     """Return the epochs, counted from 1, after which to validate."""
     if isinstance(frequency, list | tuple | set):
-        return [check_count("validation_freq", each, least=1) for each in frequency]
+        return [check_count("validation_freq", epoch, least=1) for epoch in frequency]
     every = check_count("validation_freq", frequency, least=1)
     return range(every, epochs + 1, every)
 
@@ -317,8 +317,8 @@ def _check_batched(model: SteppedNetwork, example: Arrays) -> None:
         return
     shape = example.x.shape
     if any(
-        shape == each.shape[1:] and model.fitted_shape(shape)[1:] != each.shape[1:]
-        for each in model._begins
+        shape == begin.shape[1:] and model.fitted_shape(shape)[1:] != begin.shape[1:]
+        for begin in model._begins
     ):
         raise ValueError(unbatched(model.name, [shape]))
 
@@ -377,8 +377,8 @@ def _output_shapes(model: SteppedNetwork, inputs: Any, usual: list[Shape]) -> li
     compilation = model.required_compilation()
     key = repr(shapes)
     if key not in compilation.output_shapes:
-        found = model.output_shapes_for(shapes, _dtypes(model, inputs))
-        compilation.output_shapes[key] = list(shapes_in(found))
+        outputs = model.output_shapes_for(shapes, _dtypes(model, inputs))
+        compilation.output_shapes[key] = list(shapes_in(outputs))
     return compilation.output_shapes[key]
 
 
@@ -394,7 +394,7 @@ def _inputs(model: SteppedNetwork, arrays: Arrays) -> Any:
     x = arrays.layout.part(0, arrays.columns)
     if arrays.layout.is_plain or model._takes_structures:
         return x
-    return _lone(x, [each.node.callee.name for each in model._begins])
+    return _lone(x, [begin.node.callee.name for begin in model._begins])
 
 
 def _takes(model: SteppedNetwork, arrays: Arrays) -> bool:
@@ -443,7 +443,7 @@ def _dtypes(model: SteppedNetwork, structure: Any) -> Any:
     if isinstance(structure, np.ndarray):
         fed = model.fed_dtypes(structure.dtype)
         return structure.dtype if fed is None else fed
-    own = _nest.map_structure(lambda each: each if each is None else each.dtype, structure)
+    own = _nest.map_structure(lambda array: array if array is None else array.dtype, structure)
     return _nest.map_structure(
         lambda fed, kept: kept if fed is None else fed, model.fed_dtypes(own), own
     )

@@ -12,17 +12,16 @@ from mirrored._interrupt import InterruptGuard
 from mirrored._numbers import check_count
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
-from mirrored.distribute import Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.callbacks.callback import check_verbose
 from mirrored.training.compilation import running
+from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import means_of
 from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import LatestLogs, RunningMeans
@@ -51,47 +50,43 @@ def fit(
     check_count("epochs", epochs, least=0)
     check_count("initial_epoch", initial_epoch, least=0)
     to_validate = epochs_to_validate(validation_freq, epochs)
-    told = _callbacks(verbose, callbacks, add_history=True)
-    history = told.history or History()
+    hooks = _callbacks(verbose, callbacks, add_history=True)
+    history = hooks.history or History()
     model = plan.model
     with ExitStack() as stack:
         stack.enter_context(running(model, "fit"))
-        _draw_alike(plan.strategy)
+        if plan.is_shared:
+            from mirrored.distribute.worker_setup import draw_alike
+
+            # One worker may have drawn more random numbers than the others.
+            draw_alike(plan.strategy.of_each_worker)
         trained, validated = fit_epochs(plan, training, validation, validation_split, stack)
         steps = stack.enter_context(_steps_of(plan))
         stack.enter_context(plan.strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
-        stack.callback(told._let_go)
-        _introduce(told, model, verbose, epochs, trained.steps)
+        stack.callback(hooks._let_go)
+        _introduce(hooks, model, verbose, epochs, trained.steps)
         # From the start, so that an interrupt leaves the epochs of this call there.
         model.history, model.stop_training = history, False
         logs: dict[str, float] = {}
-        told.on_train_begin()
-        for epoch in range(told._first_epoch(initial_epoch), epochs):
+        hooks.on_train_begin()
+        for epoch in range(hooks._first_epoch(initial_epoch), epochs):
             if not trained.begin():
                 break
-            logs = _train_epoch(plan, steps, trained, told, guard, epoch)
+            logs = _train_epoch(plan, steps, trained, hooks, guard, epoch)
             if validated is not None and epoch + 1 in to_validate and validated.begin():
-                found = _evaluate_batches(plan, steps, validated, told)
-                logs |= {f"val_{name}": value for name, value in found.items()}
-            told.on_epoch_end(epoch, dict(logs))
+                results = _evaluate_batches(plan, steps, validated, hooks)
+                logs |= {f"val_{name}": value for name, value in results.items()}
+            hooks.on_epoch_end(epoch, dict(logs))
             if model.stop_training or trained.ran_out:
                 break
-        told._epochs_done()
+        hooks._epochs_done()
         optimizer = model.required_compilation().optimizer
         if optimizer is not None and optimizer.slots.keeps_averages:
             with guard.step():  # All of them or none.
                 optimizer.finalize_variable_values(model.trainable_weights)
-        told.on_train_end(logs)
+        hooks.on_train_end(logs)
     return history
-
-
-def _draw_alike(strategy: Strategy) -> None:
-    """Let all workers draw what the first one draws, since one of them may have drawn more."""
-    if strategy.is_shared:
-        from mirrored.distribute.worker_setup import draw_alike
-
-        draw_alike(strategy.of_each_worker)
 
 
 def _train_epoch(
@@ -160,12 +155,12 @@ def evaluate(
     plan: RunPlan, data: GivenData, *, callbacks: Callbacks, verbose: int | str
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
-    told = _callbacks(verbose, callbacks)
+    hooks = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
-        epochs = _begun(plan, data, told, verbose, stack)
+        epochs = _begun(plan, data, hooks, verbose, stack)
         epochs.begin()
         steps = stack.enter_context(_steps_of(plan))
-        return _evaluate_batches(plan, steps, epochs, told)
+        return _evaluate_batches(plan, steps, epochs, hooks)
 
 
 def on_batch(
@@ -196,20 +191,20 @@ def on_batch(
 
 def predict(plan: RunPlan, data: GivenData, *, callbacks: Callbacks, verbose: int | str) -> Any:
     """Return the outputs; `Model.predict` says what the arguments mean."""
-    told = _callbacks(verbose, callbacks)
+    hooks = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
-        epochs = _begun(plan, data, told, verbose, stack)
+        epochs = _begun(plan, data, hooks, verbose, stack)
         steps = stack.enter_context(_steps_of(plan))
         outputs: list[Any] = []
         plan.model.stop_predicting = False
-        told.on_predict_begin()
+        hooks.on_predict_begin()
         epochs.begin()
-        for span, before in _spans(plan, epochs, told, "predict"):
-            told.on_predict_batch_begin(before)
+        for span, before in _spans(plan, epochs, hooks, "predict"):
+            hooks.on_predict_batch_begin(before)
             steps.predict(span, outputs.append)
-            made = joined(outputs[before:])
-            told.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
-        told.on_predict_end()
+            latest = joined(outputs[before:])
+            hooks.on_predict_batch_end(len(outputs) - 1, {"outputs": latest})
+        hooks.on_predict_end()
     return joined(outputs)
 
 
@@ -255,15 +250,14 @@ def _spans(
     """Yield the batches that run between two calls of hooks, with how many came before them."""
     before, stop = 0, _STOPS[kind]
     model, strategy = plan.model, plan.strategy
-    shared = strategy.is_shared
     # Where it was stopped before it began, it ends with its first batch, as in Keras.
     most = 1 if getattr(model, stop) else _most(model, epochs, callbacks, kind)
     for span in epochs.spans(most):
-        if shared and not before:
-            told = f"{span.size} examples"
+        if plan.is_shared and not before:
+            batch = f"{span.size} examples"
             if span.sizes is None:  # Else each worker has other ones.
-                told += f" (check {span.check():08x})"
-            facts = {"batches": [told], **_values(model)}
+                batch += f" (check {span.check():08x})"
+            facts = {"batches": [batch], **_values(model)}
             strategy.check_alike(facts, f"the first batch of an epoch to {kind}")
         yield span, before
         before += span.count
@@ -271,7 +265,7 @@ def _spans(
             break
     # A worker with fewer batches would go on to other steps, and the others add theirs to those.
     facts = {"batches": [str(before)]}
-    if shared and kind == "train":  # What callbacks have changed in between.
+    if plan.is_shared and kind == "train":  # What callbacks have changed in between.
         facts |= _values(model)
     strategy.check_alike(facts, f"the end of an epoch's steps to {kind}")
 
@@ -304,9 +298,11 @@ def check_context(method: str) -> None:
         )
 
 
-def _callbacks(verbose: int | str, given: Callbacks, *, add_history: bool = False) -> CallbackList:
+def _callbacks(
+    verbose: int | str, callbacks: Callbacks, *, add_history: bool = False
+) -> CallbackList:
     """Return the user's callbacks, and behind them the history and the progress bar."""
-    return CallbackList(given, add_history, add_progbar=check_verbose(verbose) != 0)
+    return CallbackList(callbacks, add_history, add_progbar=check_verbose(verbose) != 0)
 
 
 def _introduce(

@@ -137,7 +137,7 @@ class SteppedNetwork(CompiledNetwork):
                 if output.tracker is not None:
                     output.tracker.update_state(loss, sample_weight=_examples(prediction))
                 losses.append(loss if output.weight is None else loss * output.weight)
-        added = [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in self.losses]
+        added = [ops.reduce_sum(cast(loss, loss_dtype(loss.dtype))) for loss in self.losses]
         losses += [as_mean_of_shard(loss, "added loss") for loss in added]
         if not losses:
             raise ValueError(
@@ -165,11 +165,11 @@ class SteppedNetwork(CompiledNetwork):
 
     def get_metrics_result(self) -> dict[str, Any]:
         """Return what the metrics say, by name, in the order of the names."""
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for metric in self.metrics:
             result = metric.result()
-            found.update(result if isinstance(result, dict) else {metric.name: result})
-        return dict(sorted(found.items()))
+            results.update(result if isinstance(result, dict) else {metric.name: result})
+        return dict(sorted(results.items()))
 
     def reset_metrics(self) -> None:
         """Let all metrics begin anew, as at the beginning of an epoch."""
@@ -187,7 +187,7 @@ class SteppedNetwork(CompiledNetwork):
 
     def _track(self, loss: Tensor, x: Any) -> None:
         """Add a shard's loss to the mean over examples that logs show."""
-        first = next(each for each in _nest.flatten(x) if each is not None)
+        first = next(leaf for leaf in _nest.flatten(x) if leaf is not None)
         loss = as_mean_of_shard(loss, "tracked")
         tracker = self.required_compilation().loss_tracker
         tracker.update_state(loss, sample_weight=_examples(first))
@@ -196,7 +196,7 @@ class SteppedNetwork(CompiledNetwork):
         """Know the outputs, where this is the first time that they are seen."""
         compilation = self.required_compilation()
         if compilation.outputs is None:
-            shapes = _nest.map_structure(lambda each: (None, *each.shape[1:]), y_pred)
+            shapes = _nest.map_structure(lambda output: (None, *output.shape[1:]), y_pred)
             compilation.resolve(shapes, None)
 
 

@@ -49,8 +49,8 @@ class StepFunction:
             TypeError: It is no iterator, or one over a distributed dataset.
         """
         if self._kind == "predict":
-            batches = [unpack_x_y_sample_weight(each)[0] for each in data]
-            return joined([self._model.predict_on_batch(each) for each in batches])
+            batches = [unpack_x_y_sample_weight(batch)[0] for batch in data]
+            return joined([self._model.predict_on_batch(batch) for batch in batches])
         if not hasattr(data, "__next__") or isinstance(data, DistributedIterator):
             raise TypeError(
                 f"`{self._kind}_function` takes an iterator over global batches, as "

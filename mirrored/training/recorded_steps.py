@@ -5,7 +5,7 @@ Batches are gathered from the user's arrays straight into the memory that a prog
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,18 @@ import numpy as np
 from mirrored.data.batches import Span
 from mirrored.data.columns import Layout
 from mirrored.distribute import PerReplica, Strategy
-from mirrored.distribute.sharding import Sharding, sharding_of_span
+from mirrored.distribute.sharding import Sharding
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.program.results import Results
-from mirrored.training.eager_steps import Take, column_dtypes
-from mirrored.training.own_steps import OwnStep, row_of
+from mirrored.training.custom_steps import row_of
 from mirrored.training.run_plan import RunPlan
-from mirrored.training.step import Shards, Step, Totals, joined, of_all_workers
+from mirrored.training.step import Shards, Totals, joined, of_all_workers
+from mirrored.training.step_driver import NotFinite, StepDriver, Take
 
 
-class RecordedSteps:
+class RecordedSteps(StepDriver):
     """Replays recorded steps.
 
     Traces and their programs stay with the model, so that the next `fit` has them.
@@ -34,7 +34,7 @@ class RecordedSteps:
     """
 
     def __init__(self, plan: RunPlan) -> None:
-        self._plan, self._model, self._strategy = plan, plan.model, plan.strategy
+        super().__init__(plan)
         self._traces = plan.model._traces
         self._optimizers = plan.optimizers
         self._identity, self._kept = _identity(plan)
@@ -44,35 +44,17 @@ class RecordedSteps:
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
-        """Take a step of training for each batch; see `EagerSteps`."""
+        """Take a step of training for each batch; see `StepDriver`."""
         with self._undone_unless_stepped():
-            done = 0
-            for part in span.alike():
-                try:
-                    if not self._run_and_report("train", part, take, going_on):
-                        return
-                except GuardFailed as failed:
-                    take([self._row(part, failed.outputs)], part.size)
-                    place = where(done + failed.step)
-                    raise self._non_finite(part, failed.outputs, place) from None
-                done += part.count
+            super().train(span, where, take, going_on)
 
-    def test(self, span: Span, take: Take) -> None:
-        """Evaluate each batch; see `EagerSteps`."""
-        for part in span.alike():
-            self._run_and_report("test", part, take, lambda: True)
+    def _predict(self, part: Span, take: Callable[[Any], None]) -> None:
+        trace = self._trace("predict", part)
+        results: Any = trace.results
+        self._replay(trace, part, partial(_join, results, self._strategy, take))
 
-    def predict(self, span: Span, take: Callable[[Any], None]) -> None:
-        """Compute the outputs for each batch; see `EagerSteps`."""
-        for part in span.alike():
-            trace = self._trace("predict", part)
-            results: Any = trace.results
-            self._run(trace, part, partial(_join, results, self._strategy, take))
-
-    def _run_and_report(
-        self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]
-    ) -> bool:
-        """Run a part's steps, and tell of those that were done; return whether to go on.
+    def _run(self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]) -> bool:
+        """Take a part's steps; see `StepDriver`.
 
         Their statistics are noted while they run and looked at afterwards: the less Python there
         is between two steps, the better for short ones.
@@ -93,7 +75,9 @@ class RecordedSteps:
             return going_on()
 
         try:
-            return self._run(trace, part, note)
+            return self._replay(trace, part, note)
+        except GuardFailed as failed:
+            raise NotFinite(failed.step, totals, failed.outputs) from None
         finally:
             self._stepped = self._stepped or done > 0
             rows = notes[:done].tolist()
@@ -102,21 +86,6 @@ class RecordedSteps:
             if totals.names is not None:
                 rows = [row_of(totals, row) for row in rows]
             take(rows, part.size)
-
-    def _row(self, part: Span, outputs: Sequence[Any]) -> list[float]:
-        """Return the statistics of a step that wrote nothing, with its loss, penalties included."""
-        row: list[float] = outputs[0].tolist()
-        if _totals(self._trace("train", part)).penalty is not None:
-            row[0] += float(outputs[1].reshape(-1)[0])
-        return row
-
-    def _non_finite(self, part: Span, outputs: Sequence[Any], where: str) -> Exception:
-        totals = _totals(self._trace("train", part))
-        penalties = totals.penalty is not None
-        losses = [float(each) for each in outputs[1 + penalties :]]
-        from mirrored.training.failed_step import failed_step  # Seldom needed.
-
-        return failed_step(self._model, totals, self._row(part, outputs)[0], losses, where)
 
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
@@ -131,7 +100,7 @@ class RecordedSteps:
                     self._traces.clear()
             raise
 
-    def _run(self, trace: Trace, span: Span, report: Report) -> bool:
+    def _replay(self, trace: Trace, span: Span, report: Report) -> bool:
         """Run a recorded step for each batch of a span; return whether to go on."""
         width = len(span.columns)
         sharding = self._sharding(span)
@@ -147,17 +116,10 @@ class RecordedSteps:
 
     # ------------------------------------------------------------------ recording
 
-    @cached_property
-    def _step(self) -> Step:
-        return OwnStep(self._plan)  # It looks through all layers, which a replay need not.
-
-    def _sharding(self, span: Span) -> Sharding:
-        return sharding_of_span(span, self._strategy.sharing)
-
     def _trace(self, kind: str, span: Span) -> Trace:
         """Return the step for batches like these, recorded where it is not."""
         columns, layout, sharding = span.columns, span.layout, self._sharding(span)
-        dtypes = column_dtypes(self._model, layout, columns, own=self._plan.is_custom(kind))
+        dtypes = self._column_dtypes(kind, layout, columns)
         specs = tuple(
             [
                 TensorSpec(array.shape[1:], dtype or array.dtype)
@@ -169,14 +131,14 @@ class RecordedSteps:
             known = self._traces.find(key)
             if known is not None:
                 return known
-            made = self._record(kind, specs, layout, sharding)
-            made.kept = self._kept
+            recording = self._record(kind, specs, layout, sharding)
+            recording.kept = self._kept
             if kind == "train" and not self._weighed:  # Not again, for the smaller last batch.
                 from mirrored.training.replica_work import tell_of_small_steps
 
                 self._weighed = True
-                tell_of_small_steps(self._strategy, made.graph)
-            return self._traces.keep(key, made)
+                tell_of_small_steps(self._strategy, recording.graph)
+            return self._traces.keep(key, recording)
 
     def _record(
         self,
@@ -201,13 +163,14 @@ class RecordedSteps:
             width = len(specs)
             columns = [PerReplica(fed[i::width], sharding.starts, size) for i in range(width)]
             shards = Shards(*layout.pack(columns))
+            taken = self._step(kind)
             if kind == "predict":
-                return self._step.predict(shards, sizes)
+                return taken.predict(shards, sizes)
             if kind == "test":
-                return self._step.test(shards, sizes)
-            return self._step.train(shards, sizes, _require_finite)
+                return taken.test(shards, sizes)
+            return taken.train(shards, sizes, _require_finite)
 
-        made = trace(
+        recording = trace(
             f"{kind}_function",
             inputs,
             step,
@@ -221,10 +184,10 @@ class RecordedSteps:
             from mirrored.training.step_facts import facts_of
 
             # Workers are compared in their operations where their first replicas have as many.
-            operations = facts_of_graph(made.graph, f"{sharding.sizes[0]} examples")
+            operations = facts_of_graph(recording.graph, f"{sharding.sizes[0]} examples")
             facts = {**facts_of(self._model, size, specs), **operations}
             self._strategy.check_alike(facts, f"the step that {kind}s")
-        return made
+        return recording
 
 
 _SETTINGS = (bool, int, float, str, type(None))
@@ -249,10 +212,10 @@ def _identity(plan: RunPlan) -> tuple[tuple[Any, ...], list[Any]]:
         tuple(trained),
         tuple(
             [
-                (i, *each)
+                (i, *item)
                 for i, its in settings
-                for each in its.items()
-                if isinstance(each[1], _SETTINGS)
+                for item in its.items()
+                if isinstance(item[1], _SETTINGS)
             ]
         ),
     )
@@ -263,7 +226,7 @@ def _require_finite(totals: Totals) -> None:
     recorder = active_recorder()
     if recorder is not None:
         parts = (totals.statistics, totals.penalty)
-        recorder.require_finite(tuple(each for each in parts if each is not None))
+        recorder.require_finite(tuple(part for part in parts if part is not None))
 
 
 def _totals(trace: Trace) -> Totals:
@@ -281,6 +244,6 @@ def _join(
     _: int,
 ) -> bool:
     # Copies: what a program returns it writes over in its next run.
-    made = joined(results.with_tensors([each.copy() for each in outputs]))
-    take(of_all_workers(strategy, made))
+    rows = joined(results.with_tensors([output.copy() for output in outputs]))
+    take(of_all_workers(strategy, rows))
     return True

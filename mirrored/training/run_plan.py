@@ -30,6 +30,7 @@ class RunPlan:
     Attributes:
         model: The model.
         strategy: The strategy that it runs in.
+        is_shared: Whether replicas run in other processes too.
         layers: The model and the layers inside it, with the variables that are held by each.
     """
 
@@ -37,6 +38,7 @@ class RunPlan:
 
     def __init__(self, model: SteppedNetwork) -> None:
         self.model, self.strategy = model, model.distribute_strategy
+        self.is_shared = self.strategy.is_shared
         self.look_up()
 
     def look_up(self) -> None:

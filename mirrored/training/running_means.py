@@ -31,15 +31,15 @@ class RunningMeans:
         outputs = compilation.required_outputs()
         self._trackers: list[Any] = [compilation.loss_tracker, *outputs.trackers]
         self._metrics: dict[str, Any] = outputs.named_metrics
-        self._names = sorted({*(each.name for each in self._trackers), *self._metrics})
+        self._names = sorted({*(tracker.name for tracker in self._trackers), *self._metrics})
         metrics: list[Any] = list(self._metrics.values())
         if not goes_on:
             for metric in (*self._trackers, *metrics):
                 metric.set_totals(0.0, 0.0)
         # On the host: the metrics are told of the sums where somebody asks.
         self.examples = int(self._trackers[0].totals[1]) if goes_on else 0
-        self._losses = [each.totals[0] if goes_on else 0.0 for each in self._trackers]
-        self._sums = [list(each.totals) if goes_on else [0.0, 0.0] for each in metrics]
+        self._losses = [tracker.totals[0] if goes_on else 0.0 for tracker in self._trackers]
+        self._sums = [list(metric.totals) if goes_on else [0.0, 0.0] for metric in metrics]
 
     def add(self, rows: list[Any], examples: int) -> None:
         """Add global batches of one size.
@@ -62,8 +62,8 @@ class RunningMeans:
         """Return the means by name, in the order of the names."""
         count = self.examples or 1
         logs = dict.fromkeys(self._names, 0.0)
-        for each, loss in zip(self._trackers, self._losses, strict=True):
-            logs[each.name] = loss / count
+        for tracker, loss in zip(self._trackers, self._losses, strict=True):
+            logs[tracker.name] = loss / count
         for (name, metric), (total, number) in zip(self._metrics.items(), self._sums, strict=True):
             metric.set_totals(total, number)
             # What its `result` is, without an operation.
@@ -112,26 +112,26 @@ class LatestLogs:
 
     def finish(self) -> dict[str, float]:
         """Return what the metrics say at the end of an epoch, where that is what steps return."""
-        found = _logged(self._model.get_metrics_result())
-        if found.keys() != self._logs.keys():
+        results = _logged(self._model.get_metrics_result())
+        if results.keys() != self._logs.keys():
             return self.logs()
         tracker = self._model.required_compilation().loss_tracker
         if tracker in self._model.metrics and not tracker.has_counted:
             # Where no step updated it: Keras shows 0.
-            found[tracker.name] = self._logs[tracker.name]
-        return {name: found[name] for name in self._logs}
+            results[tracker.name] = self._logs[tracker.name]
+        return {name: results[name] for name in self._logs}
 
 
 def _logged(results: Mapping[str, Any]) -> dict[str, Any]:
     """Return what metrics say as logs have it: floats, or arrays of numbers, in no dicts."""
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for name, value in results.items():
         if isinstance(value, Mapping):
-            found |= _logged(value)
+            numbers |= _logged(value)
         else:
             array = np.asarray(value)
-            found[name] = array if array.ndim else float(array)
-    return found
+            numbers[name] = array if array.ndim else float(array)
+    return numbers
 
 
 def is_mean(metric: Any) -> bool:

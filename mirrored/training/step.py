@@ -21,9 +21,10 @@ from mirrored.distribute.global_batch import GlobalBatch, Scales
 from mirrored.layers.added_losses import forget
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
-from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
 from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype, weighted_by_shard
+from mirrored.training.run_plan import RunPlan
+from mirrored.training.utilities import pack_x_y_sample_weight
 from mirrored.variables import Variable
 
 
@@ -64,14 +65,15 @@ class Step:
     """The steps of one model: what does not change between them is looked up once.
 
     Args:
-        model: A model that is built and, but for prediction, compiled with a loss.
+        plan: The plan of the run, of a model that is built and, but for prediction, compiled with
+            a loss.
         refuses: Whether what shards do not add up to is an error.
     """
 
-    def __init__(self, model: CompiledNetwork, *, refuses: bool = True) -> None:
-        self._model = model
+    def __init__(self, plan: RunPlan, *, refuses: bool = True) -> None:
+        self._model = plan.model
         self._refuses = refuses
-        self._strategy: Strategy = model.distribute_strategy
+        self._strategy: Strategy = plan.strategy
         self._warned = False
         self._findings: dict[Any, Scales] = {}
         self._look_up()
@@ -81,7 +83,7 @@ class Step:
         self._variables: list[Variable] = self._model.trainable_variables
         trained = set(map(id, self._variables))
         # What only layers write, in their calls.
-        self._states = [each for each in self._model.weights if id(each) not in trained]
+        self._states = [weight for weight in self._model.weights if id(weight) not in trained]
         self._regularized = self._model.regularized_weights
         self._unbuilt = [layer for layer in self._model._walk() if not layer.built]
 
@@ -114,8 +116,8 @@ class Step:
         known = optimizer.slots.snapshot()
         optimizer.slots.build_from_values(self._variables)
         with GlobalBatch(sizes, scales=scales).in_force():
-            given = (*shards, sum(sizes))
-            outcome = self._with_zeros(self._run(self._train_replica, given))
+            arguments = (*shards, sum(sizes))
+            outcome = self._with_zeros(self._run(self._train_replica, arguments))
         # The loss is among the statistics.
         gradients, statistics = self._strategy.sum_step(
             self._variables, outcome["gradients"], outcome["statistics"]
@@ -138,7 +140,7 @@ class Step:
         parts = self._strategy.experimental_local_results(gradients)
         optimizer.prepare(
             [self._variables[i] for i in used],
-            PerReplica([each.renumbered(dict(enumerate(used))) for each in parts]),
+            PerReplica([part.renumbered(dict(enumerate(used))) for part in parts]),
             self._variables,
         ).commit()
         return totals
@@ -152,8 +154,8 @@ class Step:
         """
         scales = self._scales("test", shards)
         with GlobalBatch(sizes, scales=scales).in_force():
-            given = (*shards, sum(sizes))
-            outcome = self._with_zeros(self._run(self._test_replica, given, _uncounted))
+            arguments = (*shards, sum(sizes))
+            outcome = self._with_zeros(self._run(self._test_replica, arguments, _uncounted))
         statistics = self._strategy.reduce("sum", outcome["statistics"])
         return Totals(statistics, _first(outcome["penalty"]), ())
 
@@ -171,7 +173,7 @@ class Step:
 
     def _outputs(self, x: Any) -> Any:
         """Return what is predicted for a replica's inputs."""
-        return self._model(x, training=False)
+        return self._model.predict_step(pack_x_y_sample_weight(x))
 
     # ------------------------------------------------------------------ what shards add up to
 
@@ -189,10 +191,10 @@ class Step:
         if key not in self._findings:
             from mirrored.training.shard_analysis.step_analysis import scales_of  # For several.
 
-            given = (shards.x,) if kind == "predict" else tuple(shards)
+            arguments = (shards.x,) if kind == "predict" else tuple(shards)
             step = partial(self._analysed, kind)
             self._findings[key] = scales_of(
-                self._model, step, given, rows=kind == "predict", refuses=self._refuses
+                self._model, step, arguments, rows=kind == "predict", refuses=self._refuses
             )
         return self._findings[key]
 
@@ -302,13 +304,13 @@ class Step:
         """Put zeros where a replica without examples gave None."""
 
         def filled(leaf: Any) -> Any:
-            if not isinstance(leaf, PerReplica) or all(each is not None for each in leaf.values):
+            if not isinstance(leaf, PerReplica) or all(value is not None for value in leaf.values):
                 return leaf
             first = leaf.values[0]
             parts = []
-            for replica, each in enumerate(leaf.values):
+            for replica, value in enumerate(leaf.values):
                 with self._strategy.replica_scope(replica):
-                    parts.append(ops.zeros(first.shape, first.dtype) if each is None else each)
+                    parts.append(ops.zeros(first.shape, first.dtype) if value is None else value)
             return PerReplica(parts, leaf.first_examples, leaf.examples)
 
         return _nest.map_structure(filled, outcome)
@@ -341,7 +343,7 @@ def undone_on_failure(variables: Sequence[Variable]) -> Iterator[None]:
     if not variables or active_recorder() is not None:
         yield  # A recorded step writes at its end, once nothing can fail any more.
         return
-    before = [(copy, copy.read_value()) for each in variables for copy in copies_of(each)]
+    before = [(copy, copy.read_value()) for variable in variables for copy in copies_of(variable)]
     try:
         yield
     except BaseException:
@@ -359,7 +361,7 @@ def _described(leaf: Any) -> Any:
 def _zeros_like(results: Any) -> Any:
     """Return zeros in the place of what a replica computed, which are to add nothing."""
     return _nest.map_structure(
-        lambda each: each if each is None else ops.zeros(each.shape, each.dtype), results
+        lambda result: result if result is None else ops.zeros(result.shape, result.dtype), results
     )
 
 
@@ -376,7 +378,7 @@ def _as_it_is(outputs: Any) -> Any:
 def _sum(terms: list[Tensor], added: list[Tensor]) -> Tensor:
     """Return the sum of parts of a loss, and of losses that layers added, as these count."""
     count = len(terms)
-    sums = [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in added]
+    sums = [ops.reduce_sum(cast(loss, loss_dtype(loss.dtype))) for loss in added]
     terms = in_one_dtype([*terms, *sums])
     terms[count:] = [weighted_by_shard(term, "added loss") for term in terms[count:]]
     return terms[0] if len(terms) == 1 else ops.add_n(terms)
@@ -384,7 +386,7 @@ def _sum(terms: list[Tensor], added: list[Tensor]) -> Tensor:
 
 def _rows(x: Any) -> int:
     """Return how many examples inputs have."""
-    first = next(each for each in _nest.flatten(x) if each is not None)
+    first = next(leaf for leaf in _nest.flatten(x) if leaf is not None)
     return int(first.shape[0])
 
 
@@ -396,9 +398,9 @@ def _statistics(losses: list[Tensor], parts: list[OutputPart]) -> Tensor:
 
         statistics = statistics_of(calls)
     else:
-        statistics = [metric.statistics(*given) for metric, given in calls]
-    scalars = [*losses, *(each for pair in statistics for each in pair)]
-    return ops.concat([ops.reshape(each, (1,)) for each in in_one_dtype(scalars)], axis=0)
+        statistics = [metric.statistics(*arguments) for metric, arguments in calls]
+    scalars = [*losses, *(number for pair in statistics for number in pair)]
+    return ops.concat([ops.reshape(scalar, (1,)) for scalar in in_one_dtype(scalars)], axis=0)
 
 
 def joined(parts: Sequence[Any]) -> Any:
@@ -410,7 +412,7 @@ def joined(parts: Sequence[Any]) -> Any:
     Raises:
         ValueError: An output has no axis for the examples, or its further axes differ.
     """
-    given = [each for each in parts if _nest.flatten(each)[0] is not None]
+    filled_parts = [part for part in parts if _nest.flatten(part)[0] is not None]
 
     def join(*arrays: Any) -> Any:
         if not arrays[0].ndim:
@@ -418,16 +420,16 @@ def joined(parts: Sequence[Any]) -> Any:
                 "What a model predicts has a row an example. Received: a scalar output. Return "
                 "outputs of shape (batch, ...)."
             )
-        for each in arrays[1:]:
-            if each.shape[1:] != arrays[0].shape[1:]:
+        for array in arrays[1:]:
+            if array.shape[1:] != arrays[0].shape[1:]:
                 raise ValueError(
                     "`predict` joins the outputs of all batches, which have one shape but for the "
-                    f"first axis. Received: outputs of shape {arrays[0].shape} and {each.shape}. "
+                    f"first axis. Received: outputs of shape {arrays[0].shape} and {array.shape}. "
                     "Pad the inputs to one length, or call `predict_on_batch` for each batch."
                 )
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
-    return _nest.map_structure(join, *given)
+    return _nest.map_structure(join, *filled_parts)
 
 
 def of_all_workers(strategy: Strategy, rows: Any) -> Any:

@@ -31,18 +31,18 @@ def facts_of(model: SteppedNetwork, size: int, specs: Iterable[TensorSpec]) -> d
     compilation = model._compilation
     compiled = zip(COMPILED, () if compilation is None else compilation.given, strict=False)
     return {
-        "batches": [f"{size} examples", *(f"{each.dtype.name} {each.shape}" for each in specs)],
+        "batches": [f"{size} examples", *(f"{spec.dtype.name} {spec.shape}" for spec in specs)],
         "variables": [
-            f"{each.name} {tuple(each.shape)} {each.dtype.name} trainable={each.trainable}"
-            for each in model.variables
+            f"{v.name} {tuple(v.shape)} {v.dtype.name} trainable={v.trainable}"
+            for v in model.variables
         ],
         "settings of optimizers": _settings_of_optimizers(model),
-        "settings of layers": [line for each in layers for line in _settings(each)],
+        "settings of layers": [line for layer in layers for line in _settings(layer)],
         "settings of losses and metrics": [
             line
             for name, value in compiled
-            for each in _nest.flatten(value)
-            for line in _settings(each, name)
+            for leaf in _nest.flatten(value)
+            for line in _settings(leaf, name)
         ],
     }
 
@@ -55,12 +55,12 @@ def values_of(model: SteppedNetwork) -> dict[str, list[str]]:
     Args:
         model: The model.
     """
-    own = (each for optimizer in optimizers_of(model) for each in optimizer.variables)
-    held = [*model.variables, *(each for each in own if each.shape == ())]
-    mirrored = [each for each in held if isinstance(each, MirroredVariable)]
+    own = (variable for optimizer in optimizers_of(model) for variable in optimizer.variables)
+    held = [*model.variables, *(variable for variable in own if variable.shape == ())]
+    mirrored = [variable for variable in held if isinstance(variable, MirroredVariable)]
     return {
         "settings of optimizers": _settings_of_optimizers(model),
-        "values of variables": [f"{each.name} (check {_check(each):08x})" for each in mirrored],
+        "values of variables": [f"{v.name} (check {_check(v):08x})" for v in mirrored],
     }
 
 
@@ -70,8 +70,8 @@ def _check(variable: MirroredVariable) -> int:
 
 
 def _settings_of_optimizers(model: SteppedNetwork) -> list[str]:
-    optimizers = (each for optimizer in optimizers_of(model) for each in optimizer.within)
-    return [line for each in optimizers for line in _settings(each)]
+    rules = (rule for optimizer in optimizers_of(model) for rule in optimizer.within)
+    return [line for rule in rules for line in _settings(rule)]
 
 
 def _settings(thing: Any, place: str | None = None) -> Iterator[str]:

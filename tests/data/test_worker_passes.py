@@ -29,7 +29,7 @@ def test_a_pass_goes_on_until_no_process_has_more() -> None:
     assert [chunk.sizes for chunk in first] == [(2, 3), (1, 1), (0, 4)]
     assert [chunk[0].x.tolist() for chunk in first] == [X[:2].tolist(), X[2:].tolist(), []]
     assert [len(chunk) for chunk in first] == [1, 1, 1]
-    assert (passes.is_open, passes.given) == (False, 0)
+    assert (passes.is_open, passes.batches_read) == (False, 0)
     assert passes.has_next()
     assert passes.has_next()  # They met for it once.
     second = list(iter(lambda: passes.read(9), None))
@@ -40,9 +40,9 @@ def test_a_pass_that_is_left_begins_anew() -> None:
     passes = beside([1, 1, 1])
     assert passes.checked(lambda arrays: arrays.copied()).read(1) is not None
     assert passes.has_next()
-    assert (passes.is_open, passes.given) == (True, 1)
+    assert (passes.is_open, passes.batches_read) == (True, 1)
     passes.close()
-    assert (passes.is_open, passes.given) == (False, 0)
+    assert (passes.is_open, passes.batches_read) == (False, 0)
     chunk = passes.read(1)
     assert chunk is not None
     assert chunk[0].x.tolist() == X[:2].tolist()

@@ -25,10 +25,10 @@ from mirrored.training.comparison.replica_copies import ReplicaCopy
 from mirrored.training.comparison.step_notes import Event, StepNotes, plain_name
 from mirrored.training.comparison.value_differences import Tolerances, Value
 from mirrored.training.compilation import running
+from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, prepare
 from mirrored.training.model import Model
-from mirrored.training.own_steps import means_of
 from mirrored.training.run_plan import RunPlan, optimizers_of
 from mirrored.variables import Variable
 

@@ -49,6 +49,26 @@ def test_the_step_writes_nothing(eager: bool, penalty: str | None, strategy: Any
     assert seen == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_custom_step_ends_the_same_way(eager: bool) -> None:
+    class Custom(mr.Sequential):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            """Take Keras' step."""
+            return super().train_step(data)
+
+    model = Custom([mr.layers.Input((1,)), mr.layers.Dense(1)])
+    model.compile("sgd", "mse", run_eagerly=eager)
+    x = np.array([[1.0], [np.nan], [1.0]])
+    losses: list[float] = []
+    look = mr.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: losses.append(logs["loss"])
+    )
+    stop = mr.callbacks.TerminateOnNaN()
+    model.fit(x, X[:3], 1, 2, verbose=0, shuffle=False, callbacks=[stop, look])
+    assert np.isfinite(losses).tolist() == [True, False]
+    assert np.isfinite(model.get_weights()[0]).all()
+
+
 def test_hooks_run_only_where_the_step_says_so(make_line: Any) -> None:
     stop, spans = mr.callbacks.TerminateOnNaN(), []
     count = mr.callbacks.LambdaCallback(on_train_begin=lambda logs: spans.append(0))

@@ -19,7 +19,6 @@ from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS, INTEGERS, DType
-from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.run_plan import RunPlan, optimizers_of
 from mirrored.training.running_means import LatestLogs, RunningMeans
 from mirrored.training.step import Shards, Step, Totals, undone_on_failure
@@ -38,61 +37,57 @@ def means_of(plan: RunPlan, kind: str, *, goes_on: bool = False) -> RunningMeans
     return (LatestLogs if plan.is_custom(kind) else RunningMeans)(plan.model, goes_on=goes_on)
 
 
-class OwnStep(Step):
-    """The steps of a model of which some are its own.
+def step_of(plan: RunPlan, kind: str, *, refuses: bool = True) -> Step:
+    """Return what computes a model's steps of a kind.
 
     Args:
         plan: The plan of the run.
+        kind: "train", "test" or "predict".
         refuses: As for `Step`.
     """
+    is_custom = kind != "predict" and plan.is_custom(kind)
+    return (CustomStep if is_custom else Step)(plan, refuses=refuses)
 
-    _model: SteppedNetwork
 
-    def __init__(self, plan: RunPlan, *, refuses: bool = True) -> None:
-        super().__init__(plan.model, refuses=refuses)
-        self._plan = plan
+class CustomStep(Step):
+    """Steps of training or evaluation that a model defines itself; see `Step`."""
 
     def train(
         self, shards: Shards, sizes: Sequence[int], check: Callable[[Totals], None]
     ) -> Totals:
         """Take one step of training; see `Step`. Where it raises, nothing was changed."""
-        if not self._plan.is_custom("train"):
-            return super().train(shards, sizes, check)
         with self._whole():
-            totals = self._own(self._model.train_step, shards, sizes)
+            totals = self._run_method("train", shards, sizes)
             check(totals)
         return totals
 
     def test(self, shards: Shards, sizes: Sequence[int]) -> Totals:
         """Return what the model makes of one global batch, without training."""
-        if not self._plan.is_custom("test"):
-            return super().test(shards, sizes)
         with self._whole():
-            return self._own(self._model.test_step, shards, sizes)
-
-    def _outputs(self, x: Any) -> Any:
-        return self._model.predict_step(pack_x_y_sample_weight(x))
+            return self._run_method("test", shards, sizes)
 
     # ------------------------------------------------------------------ around the replicas
 
-    def _own(self, method: Callable[[Any], Any], shards: Shards, sizes: Sequence[int]) -> Totals:
+    def _method(self, kind: str) -> Callable[[Any], Any]:
+        return self._model.train_step if kind == "train" else self._model.test_step
+
+    def _run_method(self, kind: str, shards: Shards, sizes: Sequence[int]) -> Totals:
         """Run a step on all replicas, and put together what it returns."""
-        strategy = self._strategy
+        method, strategy = self._method(kind), self._strategy
         across = strategy.local_replicas < strategy.num_replicas_in_sync
-        kind = "train" if method == self._model.train_step else "test"
         batch = GlobalBatch(sizes, of_means=True, scales=self._scales(kind, shards))
         logs: list[_Logs] = []
         spare: list[_Logs] = []  # Of a replica without examples, where no other is here.
 
         def on_replica(x: Any, y: Any, sample_weight: Any) -> dict[str, Tensor]:
             replica = _replica()
-            made, notes = self._noted(method, batch, (x, y, sample_weight))
+            row, notes = self._noted(method, batch, (x, y, sample_weight))
             if batch.is_empty(replica):
-                spare.append(made)
+                spare.append(row)
             else:
-                logs.append(made)
-                made.check_like(logs[0])
-            return made.as_vectors(notes.loss(), batch.share(replica), squares=across)
+                logs.append(row)
+                row.check_like(logs[0])
+            return row.as_vectors(notes.loss(), batch.share(replica), squares=across)
 
         with batch.in_force():
             outcome = self._with_zeros(self._run(on_replica, tuple(shards)))
@@ -110,7 +105,7 @@ class OwnStep(Step):
     ) -> "tuple[_Logs, _Notes]":
         """Run a step on a replica's shard; return what it returned and what it differentiated."""
         replica = _replica()
-        skips = any(each.skips_non_finite for each in optimizers_of(self._model))
+        skips = any(optimizer.skips_non_finite for optimizer in optimizers_of(self._model))
         notes = _Notes(batch, replica, skips)
         with telling_of_gradients(notes.note):
             returned = method(pack_x_y_sample_weight(*data))
@@ -118,13 +113,11 @@ class OwnStep(Step):
 
     def _analysed(self, kind: str, batch: GlobalBatch) -> Callable[..., Any]:
         """Return what a replica computes in a step of a kind, to be analysed."""
-        if kind == "predict" or not self._plan.is_custom(kind):
-            return super()._analysed(kind, batch)
-        method = self._model.train_step if kind == "train" else self._model.test_step
+        method = self._method(kind)
 
         def step(*data: Any) -> None:
-            made, notes = self._noted(method, batch, data)
-            made.as_vectors(notes.loss(), 1.0, squares=False)
+            row, notes = self._noted(method, batch, data)
+            row.as_vectors(notes.loss(), 1.0, squares=False)
 
         return step
 
@@ -132,8 +125,11 @@ class OwnStep(Step):
     def _whole(self) -> Iterator[None]:
         """Take back what a step wrote before it failed, where Python runs it op by op."""
         optimizers = optimizers_of(self._model)
-        slots = [each.slots.snapshot() for each in optimizers]
-        variables = [*self._model.weights, *(v for each in optimizers for v in each.variables)]
+        slots = [optimizer.slots.snapshot() for optimizer in optimizers]
+        variables = [
+            *self._model.weights,
+            *(v for owner in optimizers for v in owner.variables),
+        ]
         variables += [v for metric in self._model.metrics for v in metric.variables]
         try:
             with undone_on_failure(variables):
@@ -183,10 +179,10 @@ class _Notes:
 
     def note(self, targets: list[Any], sources: list[Any]) -> GradientsMade:
         """Take what a tape is asked for."""
-        trained = [isinstance(each, Variable) and each.trainable for each in sources]
+        trained = [isinstance(source, Variable) and source.trainable for source in sources]
         if not any(trained):
             return lambda gradients: None
-        rows = [each.shape for each in targets if each.shape != ()]
+        rows = [target.shape for target in targets if target.shape != ()]
         if rows and len(self._batch.sizes) > 1 and not self._batch.is_analysed:
             raise ValueError(
                 "The gradient of a loss with several values is that of their sum, and the step "
@@ -195,11 +191,13 @@ class _Notes:
                 "`mr.reduce_mean` of it, the mean over a shard's examples."
             )
         with only():  # No tape that is open has anything to learn from it.
-            targets = [each if each.shape == () else ops.reduce_sum(each) for each in targets]
+            targets = [
+                target if target.shape == () else ops.reduce_sum(target) for target in targets
+            ]
         self._batch.note_losses(targets, self._replica)
         if not (self._skips or self._batch.is_empty(self._replica)):
             with only():  # No tape that is open has anything to learn from it.
-                self._losses += [ops.cast(each, ops.float64) for each in targets]
+                self._losses += [ops.cast(target, ops.float64) for target in targets]
         return self._batch.note_gradients
 
     def loss(self) -> Tensor:
@@ -227,8 +225,8 @@ class _Logs:
         with only():
             self._take({} if returned is None else returned)
         self.names = (*self._floats, *self._integers)
-        found = (*self._floats.values(), *self._integers.values())
-        self.specs = tuple([each.spec for each in found])
+        numbers = (*self._floats.values(), *self._integers.values())
+        self.specs = tuple([number.spec for number in numbers])
 
     @property
     def integers(self) -> bool:
@@ -257,8 +255,8 @@ class _Logs:
         if self.names == first.names and self.specs != first.specs:
             raise ValueError(
                 "A step returns numbers of the same shapes on all replicas. Received: "
-                f"{[each.shape for each in first.specs]} on the first, and "
-                f"{[each.shape for each in self.specs]}, for {list(self.names)}."
+                f"{[spec.shape for spec in first.specs]} on the first, and "
+                f"{[spec.shape for spec in self.specs]}, for {list(self.names)}."
             )
         if self.names != first.names:
             raise ValueError(
@@ -274,29 +272,29 @@ class _Logs:
         with only():
             floats = self._weighted(share) if share else self._floats.values()
             numbers = _joined([loss, *floats], ops.float64)
-            found = {"loss": loss, "values": numbers if share == 1.0 else numbers * share}
+            vectors = {"loss": loss, "values": numbers if share == 1.0 else numbers * share}
             if self._integers:
-                found["integers"] = _joined(self._integers.values(), ops.int64)
+                vectors["integers"] = _joined(self._integers.values(), ops.int64)
                 if squares:
-                    found["squares"] = ops.square(found["integers"])
-        return found
+                    vectors["squares"] = ops.square(vectors["integers"])
+        return vectors
 
     def _weighted(self, share: float) -> list[Tensor]:
         """Return the floats so that each counts by the shard's part of the examples."""
         values, names = list(self._floats.values()), list(self._floats)
         weights = self._batch.weights("logs", self._replica, values, names) if names else []
         return [
-            each if weight == share else each * (weight / share)
-            for each, weight in zip(values, weights, strict=True)
+            value if weight == share else value * (weight / share)
+            for value, weight in zip(values, weights, strict=True)
         ]
 
 
 def _joined(numbers: Iterable[Tensor], dtype: DType) -> Tensor:
     """Return numbers, and arrays of them, as one vector."""
-    parts = [ops.cast(each, dtype) for each in numbers]
-    if all(each.shape == () for each in parts):
+    parts = [ops.cast(number, dtype) for number in numbers]
+    if all(part.shape == () for part in parts):
         return ops.stack(parts)
-    return ops.concat([ops.reshape(each, (-1,)) for each in parts], axis=0)
+    return ops.concat([ops.reshape(part, (-1,)) for part in parts], axis=0)
 
 
 def _number(name: str, value: Any) -> Tensor:
@@ -325,7 +323,7 @@ def _integers_of(
     """Return the integers of all replicas that have examples, which differ if those do."""
     if "squares" not in outcome:
         whole = strategy.experimental_local_results(outcome["integers"])
-        return [each for each, size in zip(whole, batch.sizes, strict=True) if size]
+        return [part for part, size in zip(whole, batch.sizes, strict=True) if size]
     # A worker does not see the others' numbers. These are all alike where as many of their squares
     # as there are numbers is the square of their sum, and where that is not so they differ.
     count = sum(map(bool, batch.sizes))
@@ -338,9 +336,9 @@ def _integers_of(
 
 def _with_integers(values: Tensor, parts: Sequence[Tensor]) -> Tensor:
     """Return the values with the integers behind them; the loss is NaN where these differ."""
-    first, *others = [each.copy_to(values._device) for each in parts]
+    first, *others = [part.copy_to(values._device) for part in parts]
     loss = values[:1]
-    for each in others:
-        differ = ops.reduce_any(ops.not_equal(each, first))
+    for other in others:
+        differ = ops.reduce_any(ops.not_equal(other, first))
         loss = ops.where(differ, ops.constant(float("nan"), ops.float64), loss)
     return ops.concat([loss, values[1:], ops.cast(first, ops.float64)], axis=0)

@@ -1,0 +1,154 @@
+"""Takes the steps of a run on batches of the host, however a step is run.
+
+`RecordedSteps` replays programs; `EagerSteps` has Python run for every op of every step.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored import _nest, ops
+from mirrored.data.batches import Span
+from mirrored.data.columns import Columns, Layout
+from mirrored.distribute.sharding import Sharding, sharding_of_span
+from mirrored.training.custom_steps import row_of, step_of
+from mirrored.training.losses.values import loss_dtype
+from mirrored.training.run_plan import RunPlan
+from mirrored.training.step import Step, Totals
+
+# Called with a row for each step - its losses, then each metric's total and count; or what a
+# custom step returned, by name - and their number of examples. A step of training whose loss is
+# not finite is among them, before it raises.
+Take = Callable[[list[Any], int], None]
+
+
+class NotFinite(Exception):
+    """A step of training has a loss that is not finite, and wrote nothing.
+
+    Args:
+        step: The number of the step among those of a part of a span, from 0.
+        totals: What the step left, or left when it was recorded.
+        outputs: What it computed, on the host: statistics, the penalty if any, losses.
+    """
+
+    def __init__(self, step: int, totals: Totals, outputs: Sequence[Any]) -> None:
+        super().__init__(step)
+        self.step, self.totals, self.outputs = step, totals, outputs
+
+
+class StepDriver(ABC):
+    """Takes steps; a subclass says how the steps of batches that are alike are run.
+
+    Args:
+        plan: The plan of the run.
+        refuses: As for `Step`.
+    """
+
+    def __init__(self, plan: RunPlan, *, refuses: bool = True) -> None:
+        self._plan, self._model, self._strategy = plan, plan.model, plan.strategy
+        self._refuses = refuses
+        self._steps: dict[str, Step] = {}
+
+    def train(
+        self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
+    ) -> None:
+        """Take a step of training for each batch.
+
+        Raises:
+            NonFiniteLossError: The loss is NaN or infinite; that step changed nothing.
+            ResourceExhaustedError: A device has not enough memory; that step changed nothing.
+        """
+        done = 0
+        for part in span.alike():
+            try:
+                if not self._run("train", part, take, going_on):
+                    return
+            except NotFinite as failed:
+                totals, outputs = failed.totals, failed.outputs
+                row = row_with_penalty(totals, outputs)
+                take([row_of(totals, row)], part.size)
+                losses = [float(loss) for loss in outputs[1 + (totals.penalty is not None) :]]
+                from mirrored.training.failed_step import failed_step  # Seldom needed.
+
+                place = where(done + failed.step)
+                raise failed_step(self._model, totals, row[0], losses, place) from None
+            done += part.count
+
+    def test(self, span: Span, take: Take) -> None:
+        """Evaluate each batch."""
+        for part in span.alike():
+            self._run("test", part, take, lambda: True)
+
+    def predict(self, span: Span, take: Callable[[Any], None]) -> None:
+        """Compute the outputs for each batch, in its order."""
+        for part in span.alike():
+            self._predict(part, take)
+
+    @abstractmethod
+    def _run(self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]) -> bool:
+        """Take a step for each batch of those that are alike; return whether to go on.
+
+        Raises:
+            NotFinite: The loss of a step of training is NaN or infinite.
+        """
+
+    @abstractmethod
+    def _predict(self, part: Span, take: Callable[[Any], None]) -> None:
+        """Compute the outputs for each batch of those that are alike."""
+
+    def _step(self, kind: str) -> Step:
+        """Return what computes steps of a kind."""
+        if kind not in self._steps:  # It looks through all layers, which a replay need not.
+            self._steps[kind] = step_of(self._plan, kind, refuses=self._refuses)
+        return self._steps[kind]
+
+    def _sharding(self, part: Span) -> Sharding:
+        return sharding_of_span(part, self._strategy.sharing)
+
+    def _column_dtypes(
+        self, kind: str, layout: Layout, columns: Columns
+    ) -> list[np.dtype[Any] | None]:
+        """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs."""
+        if self._plan.is_custom(kind):
+            # As in Keras: floating-point data in floatx, all others as they are.
+            return [_floatx(column.dtype) for column in columns]
+        model = self._model
+        dtypes: list[np.dtype[Any] | None] = [None] * len(columns)
+        numbers = layout.parts[0]
+        if type(numbers) is int:
+            dtypes[numbers] = model.fed_dtypes(columns[numbers].dtype)
+        else:
+            own = _nest.map_structure(lambda n: n if n is None else columns[n].dtype, numbers)
+            fed = _nest.flatten(model.fed_dtypes(own))
+            for number, dtype in zip(_nest.flatten(numbers), fed, strict=True):
+                if number is not None:
+                    dtypes[number] = dtype
+        compared = loss_dtype(_nest.flatten(model.output_dtypes)[0])
+        outputs = None if model._compilation is None else model._compilation.outputs
+        if outputs is not None and layout.parts[1] is not None:
+            targets = _nest.flatten(layout.parts[1])
+            for output, number in zip(outputs.outputs, targets, strict=True):
+                if number is not None and not (output.loss and output.loss.targets_are_labels):
+                    dtypes[number] = compared
+        for number in layout.numbers(2):
+            dtypes[number] = compared
+        return dtypes
+
+
+def row_with_penalty(totals: Totals, outputs: Sequence[Any]) -> list[float]:
+    """Return a step's statistics, the penalty included in the loss.
+
+    Args:
+        totals: What the step left, or left when it was recorded.
+        outputs: The statistics and the penalty, if any, on the host.
+    """
+    row: list[float] = outputs[0].tolist()
+    if totals.penalty is not None:
+        row[0] += float(outputs[1].reshape(-1)[0])
+    return row
+
+
+def _floatx(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    return ops.as_dtype(ops.floatx()) if dtype == np.float64 else None
