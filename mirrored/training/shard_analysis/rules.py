@@ -33,6 +33,7 @@ class Call(NamedTuple):
         shapes: Their shapes.
         attrs: Its attributes.
         shape: The shape of its result.
+        truncates: Whether it turns floats into integers.
         examples: The number of examples of the shard, which divides no other size.
     """
 
@@ -41,6 +42,7 @@ class Call(NamedTuple):
     shapes: tuple[Shape, ...]
     attrs: Mapping[str, Any]
     shape: Shape
+    truncates: bool
     examples: int
 
     @property
@@ -225,6 +227,10 @@ _NONLINEAR = _elementwise(_no_scale, lambda call: False)
 _ADDED = _elementwise(_added, lambda call: True)
 _LINEAR = _elementwise(_product((1,)), lambda call: True)
 _PRODUCT = _elementwise(_product((1, 1)), lambda call: len(_of_shard(call)) == 1)
+
+
+def _cast(call: Call) -> ShardValue:
+    return (_NONLINEAR if call.truncates else _LINEAR)(call)
 
 
 def _times(call: Call) -> ShardValue:
@@ -517,7 +523,7 @@ def _segments(additive: bool) -> Rule:
         axes = example_axes(call.shape, call.examples)
         if axes:
             return replace(data, kind=_ROWS, axis=axes[0]) if ids.step else call.mixed()
-        if not additive or data.scale is None:
+        if not additive or data.scale is None or ids.scale != UNIT:
             return call.other()
         mixing = _in_order(call, SAME, call.mixing).mixing
         return ShardValue(_SUM, 0, data.scale, frozenset([call.operation]), mixing)
@@ -575,7 +581,8 @@ DRAWS = (
 RULES = _table(
     {
         _ADDED: "AddN AddV2 BiasAdd Sub",
-        _LINEAR: "Cast CheckNumerics Identity Neg StopGradient",
+        _cast: "Cast",
+        _LINEAR: "CheckNumerics Identity Neg StopGradient",
         _times: "Mul MulNoNan",
         _DIVIDED: "DivNoNan RealDiv Xdivy",
         _HOMOGENEOUS: "Abs Relu ReluGrad SigmoidGrad TanhGrad",

@@ -14,7 +14,7 @@ from mirrored.devices import Device, place
 from mirrored.graph.inference import ShapeRecorder
 from mirrored.ops.hooks import CustomCall, RecordedTensor
 from mirrored.ops.op import Op
-from mirrored.ops.spec import TensorSpec
+from mirrored.ops.spec import FLOATS, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import SHARED
 from mirrored.training.shard_analysis.rules import DRAWS, Call, example_axes, rule_of
@@ -167,7 +167,10 @@ class ShardRecorder(ShapeRecorder):
             for tensor, value, past in zip(inputs, known, constants, strict=True)
         ]
         shapes = tuple([tensor.shape for tensor in inputs])
-        call = Call(operation, tuple(values), shapes, attrs, output.shape, self.sizes.examples)
+        truncates = inputs[0].dtype in FLOATS and output.dtype not in FLOATS if inputs else False
+        call = Call(
+            operation, tuple(values), shapes, attrs, output.shape, truncates, self.sizes.examples
+        )
         value = rule_of(op)(call)
         if value.kind is Kind.ROWS and len(self._shard_axes(output.shape)) > 1:
             value = replace(value, mixing=value.mixing | {operation})  # Rows of a shard's length.

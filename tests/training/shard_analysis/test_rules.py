@@ -99,6 +99,9 @@ OTHERS: dict[str, Expression] = {
     "sum and a constant": lambda x: mr.reduce_sum(x) + 1.0,
     "sum and mean": lambda x: mr.reduce_sum(x) + mr.reduce_mean(x),
     "one example": lambda x: x[0],
+    "classes of a number that has the batch size in it": lambda x: mr.math.unsorted_segment_sum(
+        x, mr.cast(x[:, 0] * 40 / count(x), "int32"), 5
+    ),
     "product of means": lambda x: mr.reduce_mean(x) * mr.reduce_mean(x),
 }
 MIXING: dict[str, tuple[Expression, str]] = {
