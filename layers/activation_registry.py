@@ -9,7 +9,7 @@ from mirrored.layers import activations
 from mirrored.layers.identifiers import resolve
 from mirrored.layers.nonlinearities import linear
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import LateClasses, deserialized, serialized
 
 Activation = Callable[[Tensor], Tensor]
 _PACKAGE = activations.__name__

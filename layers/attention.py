@@ -11,7 +11,7 @@ from mirrored.layers.dropout import from_0_to_1, generator_of
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import SeedGenerator, Tensor
-from mirrored.serialization.configured import serialized
+from mirrored.serialization.constructor_arguments import serialized
 from mirrored.variables import Variable
 
 _FAR = 1e9  # What a score is less where the mask is False.

@@ -19,7 +19,7 @@ from mirrored.layers.starting_values import another
 from mirrored.ops import Tensor
 from mirrored.ops.attention import attended
 from mirrored.ops.masks import masked
-from mirrored.serialization.configured import arguments_of, serialized
+from mirrored.serialization.constructor_arguments import arguments_of, serialized
 
 
 class AttentionHeads(Layer):

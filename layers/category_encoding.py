@@ -13,7 +13,7 @@ from mirrored.layers.policy import DTypePolicy
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INDICES, DType
-from mirrored.serialization.configured import arguments_of
+from mirrored.serialization.constructor_arguments import arguments_of
 
 _MODES = ("count", "one_hot", "multi_hot")
 

@@ -11,7 +11,12 @@ from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import Configured, LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import (
+    Configured,
+    LateClasses,
+    deserialized,
+    serialized,
+)
 
 Projection = Callable[[Any], Any]  # What a constraint is to a variable.
 

@@ -12,7 +12,7 @@ from mirrored.distribute.context import one_of_several
 from mirrored.layers.called import Called
 from mirrored.layers.policy import as_policy
 from mirrored.layers.weights import WeightOwner
-from mirrored.serialization.configured import arguments_of, made_like, serialized
+from mirrored.serialization.constructor_arguments import arguments_of, made_like, serialized
 from mirrored.variables import Variable
 
 _PLAIN = (str, int, float, bool, type(None))

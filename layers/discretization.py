@@ -20,7 +20,7 @@ from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import DType
-from mirrored.serialization.configured import arguments_of
+from mirrored.serialization.constructor_arguments import arguments_of
 
 _MODES = ("int", "one_hot", "multi_hot", "count")
 

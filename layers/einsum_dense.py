@@ -16,7 +16,7 @@ from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape, as_shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
-from mirrored.serialization.configured import arguments_of, serialized
+from mirrored.serialization.constructor_arguments import arguments_of, serialized
 from mirrored.variables import Variable
 
 _FORMS = re.compile(r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?")

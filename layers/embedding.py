@@ -14,7 +14,7 @@ from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INDICES
-from mirrored.serialization.configured import arguments_of
+from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from mirrored._naming import snake_case
-from mirrored.serialization.configured import deserialized
+from mirrored.serialization.constructor_arguments import deserialized
 
 _Thing = TypeVar("_Thing")
 

@@ -11,7 +11,7 @@ from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import Shape
-from mirrored.serialization.configured import LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import LateClasses, deserialized, serialized
 
 Filling = Callable[..., Tensor]  # What an initializer is to a layer.
 

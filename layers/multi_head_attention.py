@@ -13,7 +13,7 @@ from mirrored.layers.layer import PlainOptions
 from mirrored.layers.masks import mask_of
 from mirrored.layers.shapes import Shape, as_shape
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import serialized
+from mirrored.serialization.constructor_arguments import serialized
 
 
 @explained

@@ -6,7 +6,7 @@ from typing import Any, Self
 from mirrored._arguments import explained
 from mirrored.layers.layer import Layer
 from mirrored.layers.masks import carrying
-from mirrored.serialization.configured import deserialized, serialized
+from mirrored.serialization.constructor_arguments import deserialized, serialized
 
 
 @explained

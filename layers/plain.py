@@ -9,7 +9,7 @@ from mirrored._arguments import explained
 from mirrored.layers.layer import Layer, LayerOptions, SameShape
 from mirrored.layers.shapes import Shapes, is_shape, map_shapes
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import deserialized, serialized
+from mirrored.serialization.constructor_arguments import deserialized, serialized
 
 
 class Identity(SameShape):

@@ -16,7 +16,12 @@ from mirrored._numbers import as_real
 from mirrored._reprs import made_with
 from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import Configured, LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import (
+    Configured,
+    LateClasses,
+    deserialized,
+    serialized,
+)
 from mirrored.variables import Variable
 
 Penalty = Callable[[Any], Tensor]  # What a regularizer is to a layer.

@@ -13,7 +13,7 @@ from mirrored._arguments import explained
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import FLOATS, DType, Shape
-from mirrored.serialization.configured import Configured, deserialized
+from mirrored.serialization.constructor_arguments import Configured, deserialized
 
 
 @runtime_checkable

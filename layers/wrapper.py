@@ -10,7 +10,7 @@ from mirrored.layers import initializers
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shapes, is_shape
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import deserialized, serialized
+from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.variables import Variable, VariableAggregation, variable_creator_scope
 
 

@@ -39,8 +39,8 @@ _public_module(
         "mirrored.control_flow.conditions": "case cond switch_case",
         "mirrored.control_flow.loops": "while_loop",
         "mirrored.control_flow.mapping": "foldl foldr map_fn scan vectorized_map",
-        "mirrored.control_flow.order": "control_dependencies group identity_n no_op",
-        "mirrored.control_flow.recording": """
+        "mirrored.control_flow.control_dependencies": "control_dependencies group identity_n no_op",
+        "mirrored.control_flow.recording_state": """
             executing_eagerly get_static_value init_scope is_symbolic_tensor is_tensor
         """,
         "mirrored.devices": "device",

@@ -8,7 +8,7 @@ from mirrored._arguments import explained
 from mirrored.optim.loss_scale_optimizer import LossScaleOptimizer
 from mirrored.optim.optimizer import Optimizer, read_config
 from mirrored.optim.wrapping import Wrapping
-from mirrored.serialization.configured import arguments_of
+from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable
 
 

@@ -32,7 +32,7 @@ from mirrored.optim.transforms import Clipping
 from mirrored.optim.update_steps import RuleByVariable
 from mirrored.optim.updates import Rule, Update
 from mirrored.program.variable_creation import ruled_by
-from mirrored.serialization.configured import arguments_of
+from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable, VariableAggregation
 
 Initializer = str | Callable[..., Any]

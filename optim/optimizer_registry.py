@@ -7,7 +7,7 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored._late import LISTS
 from mirrored.optim.optimizer import Optimizer
-from mirrored.serialization.configured import LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import LateClasses, deserialized, serialized
 
 _PACKAGE = "mirrored.optim"
 

@@ -12,7 +12,7 @@ from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained, explained_only
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import LearningRateSchedule as LearningRateSchedule
-from mirrored.serialization.configured import Configured
+from mirrored.serialization.constructor_arguments import Configured
 
 
 class _Schedule(Configured, LearningRateSchedule):

@@ -132,7 +132,7 @@ class StreamBackend(Backend, Protocol):
         """
 
     @property
-    def telling_kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
+    def report_kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
         """What puts bytes where an array says, and what says so there.
 
         The first is kernel(xp, state, bytes), and the second kernel(xp, state, address, count,

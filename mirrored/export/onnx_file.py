@@ -10,11 +10,11 @@ import numpy as np
 
 from mirrored._files import PathName, as_path, check_replaceable, replacing
 from mirrored.export.constants import Band, Constant, Counted, Numbers, Repeated
-from mirrored.export.recording import Call as Function
+from mirrored.export.export_recorder import Call as Function
+from mirrored.export.node_writer import OPSET, Call, Ref, Writer, onnx_module, onnx_type
 from mirrored.export.sizes import Dim
 from mirrored.export.tables import RULES, written
 from mirrored.export.tracing import Given, Trace, Traced, traced
-from mirrored.export.writer import OPSET, Call, Ref, Writer, onnx_module, onnx_type
 from mirrored.version import VERSION
 
 _IR_VERSION = 8  # That of the first release with this opset, so that older programs read it too.

@@ -6,20 +6,26 @@ Each kind of operations has its rules in a file of its own; here they are one ta
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mirrored.export import elementwise, gradients, places, reductions, shapes
-from mirrored.export.elementwise import Rule
-from mirrored.export.writer import Call, Ref, Writer
+from mirrored.export import (
+    elementwise_nodes,
+    gather_nodes,
+    gradient_nodes,
+    reduction_nodes,
+    shape_nodes,
+)
+from mirrored.export.elementwise_nodes import Rule
+from mirrored.export.node_writer import Call, Ref, Writer
 from mirrored.ops.spec import float32, is_narrow
 
 RULES: Mapping[str, Rule] = {
-    **elementwise.RULES,
-    **gradients.RULES,
-    **places.RULES,
-    **reductions.RULES,
-    **shapes.RULES,
+    **elementwise_nodes.RULES,
+    **gradient_nodes.RULES,
+    **gather_nodes.RULES,
+    **reduction_nodes.RULES,
+    **shape_nodes.RULES,
 }
 # They move values and compute nothing, whatever their dtype.
-_MOVES = frozenset(shapes.RULES) | {"Cast", "GatherV2", "SelectV2", "TensorScatterUpdate"}
+_MOVES = frozenset(shape_nodes.RULES) | {"Cast", "GatherV2", "SelectV2", "TensorScatterUpdate"}
 
 
 def written(w: Writer, call: Call) -> Ref:

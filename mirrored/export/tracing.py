@@ -12,7 +12,7 @@ import numpy as np
 
 from mirrored.devices import place
 from mirrored.export.constants import Constant, constant_of
-from mirrored.export.recording import Call, ExportRecorder, Owner, recorded
+from mirrored.export.export_recorder import Call, ExportRecorder, Owner, recorded
 from mirrored.export.sizes import Dim, Samples, Size
 from mirrored.ops.spec import DType, TensorSpec
 from mirrored.ops.tensor import Tensor

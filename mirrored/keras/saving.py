@@ -10,7 +10,7 @@ _public_module(
     __name__,
     {
         "mirrored.serialization.reading": "deserialize_keras_object",
-        "mirrored.serialization.registry": """
+        "mirrored.serialization.custom_objects": """
             CustomObjectScope custom_object_scope get_custom_objects get_registered_name
             get_registered_object register_keras_serializable
         """,

@@ -16,7 +16,7 @@ _public_module(
         "mirrored.data.timeseries": "timeseries_dataset_from_array",
         "mirrored.layers": "clear_session=reset_names",
         "mirrored.serialization.reading": "deserialize_keras_object",
-        "mirrored.serialization.registry": """
+        "mirrored.serialization.custom_objects": """
             CustomObjectScope custom_object_scope get_custom_objects get_registered_name
             get_registered_object register_keras_serializable
         """,

@@ -10,12 +10,12 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.keras_functions.float_elementwise import log10
 from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import common_floats as _common_floats
 from mirrored.keras_functions.promotion import result_type as _result_type
 from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.keras_functions.units import log10
-from mirrored.numpy_functions import pairs
+from mirrored.numpy_functions import binary
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS, DType, float_limits
 
@@ -88,16 +88,23 @@ def _on_widest(function: _Binary, least: int) -> _Binary:
 
 arctan2 = _define("arctan2", "the angle of the point (x2, x1)", ops.atan2, "0.0, 1.0 -> 0.0")
 hypot = _define(
-    "hypot", "the root of the sum of the squares", pairs.hypot, "3.0, 4.0 -> 5.0", _wide_floats
+    "hypot", "the root of the sum of the squares", binary.hypot, "3.0, 4.0 -> 5.0", _wide_floats
 )
 heaviside = _define(
-    "heaviside", "0 below 0, 1 above, and x2 at 0", pairs.heaviside, "0.0, 2.0 -> 2.0", _wide_floats
+    "heaviside",
+    "0 below 0, 1 above, and x2 at 0",
+    binary.heaviside,
+    "0.0, 2.0 -> 2.0",
+    _wide_floats,
 )
 logaddexp = _define(
-    "logaddexp", "log(exp(x1) + exp(x2)) without overflow", pairs.logaddexp, "0.0, 0.0 -> 0.6931..."
+    "logaddexp",
+    "log(exp(x1) + exp(x2)) without overflow",
+    binary.logaddexp,
+    "0.0, 0.0 -> 0.6931...",
 )
 logaddexp2 = _define(
-    "logaddexp2", "log2(2**x1 + 2**x2) without overflow", pairs.logaddexp2, "0.0, 0.0 -> 1.0"
+    "logaddexp2", "log2(2**x1 + 2**x2) without overflow", binary.logaddexp2, "0.0, 0.0 -> 1.0"
 )
 nextafter = _define(
     "nextafter", "the next number after x1 in the direction of x2", ops.nextafter, "0.5, 0.5 -> 0.5"
@@ -173,7 +180,7 @@ def isclose(
         array([ True, False])
     """
     first, second = _common_floats(x1, x2)
-    near = pairs.isclose(first, second, rtol, atol, equal_nan)
+    near = binary.isclose(first, second, rtol, atol, equal_nan)
     return ops.logical_or(near, ops.equal(first, second))  # The same infinity is close to itself.
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.keras_functions.ordering import searchsorted
 from mirrored.keras_functions.promotion import result_type as _result_type
+from mirrored.keras_functions.sorting import searchsorted
 from mirrored.ops import Tensor
 from mirrored.ops.known_values import known_values
 from mirrored.ops.spec import INDICES

@@ -9,11 +9,11 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._symbolic import Symbolic
-from mirrored.keras_functions.elements import one_hot
+from mirrored.keras_functions.elementwise import one_hot
 from mirrored.keras_functions.promotion import booleans as _booleans
 from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.numpy_functions import choosing
+from mirrored.numpy_functions import selection
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INDICES
 
@@ -74,7 +74,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Tensor:
             "`x` and `indices` must have the same number of dimensions, but receive shape "
             f"{tensor.shape} and {places.shape}."
         )
-    return choosing.take_along_axis(tensor, places, axis)
+    return selection.take_along_axis(tensor, places, axis)
 
 
 def get_item(x: Any, key: Any) -> Tensor:
@@ -216,7 +216,9 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
         >>> mr.keras.ops.nonzero([3, 0, 5])[0].numpy()
         array([0, 2], dtype=int32)
     """
-    return tuple(ops.cast(index, ops.int32) for index in choosing.nonzero(ops.convert_to_tensor(x)))
+    return tuple(
+        ops.cast(index, ops.int32) for index in selection.nonzero(ops.convert_to_tensor(x))
+    )
 
 
 @explained
@@ -239,7 +241,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if not isinstance(condlist, list | tuple) or not isinstance(choicelist, list | tuple):
         raise ValueError("condlist and choicelist must be lists")
     *choices, other = _common(*_tensors(*choicelist), default)
-    return choosing.select([_booleans(condition) for condition in condlist], choices, other)
+    return selection.select([_booleans(condition) for condition in condlist], choices, other)
 
 
 @explained

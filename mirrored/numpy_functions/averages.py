@@ -5,10 +5,10 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.numpy_functions.elements import isnan
 from mirrored.numpy_functions.matrices import diagonal
 from mirrored.numpy_functions.promotion import FLOAT, array, floats, result_type
 from mirrored.numpy_functions.reductions import mean, prod, sum
+from mirrored.numpy_functions.unary import isnan
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import take_constant_room
 from mirrored.ops.spec import FLOATS, bool_

@@ -7,7 +7,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.numpy_functions.pairs import multiply
+from mirrored.numpy_functions.binary import multiply
 from mirrored.numpy_functions.promotion import array, axis_of, promoted
 from mirrored.numpy_functions.shapes import moveaxis
 from mirrored.ops import Tensor

@@ -10,7 +10,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from mirrored._tracebacks import GENERATED
-from mirrored.program.calls import Call
+from mirrored.program.kernel_calls import Call
 
 _LITERALS = (bool, int, str, type(None))
 

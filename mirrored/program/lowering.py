@@ -17,9 +17,7 @@ from mirrored.backends import Backend
 from mirrored.backends.stream_backend import FusedOp, Fusion, is_streamed
 from mirrored.ops.op import implementation, require_results
 from mirrored.program.buffers import Buffers
-from mirrored.program.calls import Call, kernel_calls
 from mirrored.program.draws import Draws
-from mirrored.program.fusion import pieces
 from mirrored.program.graph import (
     ASSIGN,
     COPY,
@@ -30,6 +28,8 @@ from mirrored.program.graph import (
     is_between,
     joins_rows,
 )
+from mirrored.program.kernel_calls import Call, kernel_calls
+from mirrored.program.kernel_fusion import pieces
 from mirrored.program.schedule import FusedGroup, Guard, Kernels, Launch, Phase, Schedule, Stage
 
 if TYPE_CHECKING:  # Most machines never need it.

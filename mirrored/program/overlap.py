@@ -10,12 +10,12 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from mirrored.backends.stream_backend import is_streamed
-from mirrored.program.fusion import cut, group
 from mirrored.program.graph import SHARED, Graph, Node, is_between, product_operations
+from mirrored.program.kernel_fusion import cut, group
 from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
 
 if TYPE_CHECKING:  # Most machines never need it.
-    from mirrored.program.together import Readers
+    from mirrored.program.combinations import Readers
 
 # Whose replica 0's second stream is, and whose what all replicas share is where it has something
 # beside it; no replicas have such numbers.
@@ -55,7 +55,7 @@ class Streams:
     replicas_first = False  # All-reduces start as soon as what they sum is there.
 
     def __init__(self, graph: Graph) -> None:
-        from mirrored.program.together import Readers
+        from mirrored.program.combinations import Readers
 
         self._readers = Readers(graph)
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mirrored.program.calls import Call
 from mirrored.program.codegen import make_function, make_loop
 from mirrored.program.draws import Draws
+from mirrored.program.kernel_calls import Call
 from mirrored.program.lowering import LoweredStage
 from mirrored.program.thread_pool import Barrier, ThreadPool
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices import Device
-from mirrored.program.calls import Call
+from mirrored.program.kernel_calls import Call
 
 _DTYPE = np.dtype(np.float32)
 

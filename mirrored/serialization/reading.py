@@ -16,14 +16,14 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained_only
 from mirrored._contexts import Within
-from mirrored.serialization.public_names import public_class, public_function
-from mirrored.serialization.registry import (
+from mirrored.serialization.custom_objects import (
     CustomObjectScope,
     custom_objects_with,
     get_registered_object,
     in_safe_mode,
     safe_mode_scope,
 )
+from mirrored.serialization.public_names import public_class, public_function
 from mirrored.serialization.writing import in_memory
 
 _PLAIN = (str, int, float, bool)

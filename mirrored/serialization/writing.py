@@ -12,8 +12,8 @@ import numpy as np
 from mirrored._contexts import Within
 from mirrored.graph import SymbolicTensor
 from mirrored.ops.conversion import is_tensor
+from mirrored.serialization.custom_objects import get_registered_name
 from mirrored.serialization.public_names import name_of_class, public_function
-from mirrored.serialization.registry import get_registered_name
 
 _PLAIN = (str, int, float, bool, type(None))
 # In a sharing scope each object that was written, with its configuration, by its id.

@@ -12,7 +12,7 @@ from typing import Any, Self
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored.layers import InputLayer
-from mirrored.serialization.configured import deserialized, serialized
+from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.training.compilation import COMPILED
 from mirrored.training.on_batches import SteppedOnBatches
 

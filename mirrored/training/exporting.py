@@ -8,9 +8,9 @@ from typing import Any
 
 from mirrored import _nest
 from mirrored._files import PathName, as_path
+from mirrored.export.node_writer import OPSET
 from mirrored.export.onnx_file import export_function
 from mirrored.export.tracing import Given
-from mirrored.export.writer import OPSET
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import added_losses
 from mirrored.layers.building import unbuilt

@@ -19,7 +19,7 @@ from mirrored.layers.shapes import (
     is_shape,
 )
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import deserialized, serialized
+from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.training.configured import listed
 from mirrored.training.given_inputs import refuse_more, reshaped
 from mirrored.training.model import Model

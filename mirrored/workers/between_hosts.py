@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.workers.calls import BYTES
-from mirrored.workers.sums import add_in_order, bounds
+from mirrored.workers.ordered_sums import add_in_order, bounds
 from mirrored.workers.transfers import Transfers
+from mirrored.workers.worker_calls import BYTES
 
 _CALL, _GIVEN, _ADDED = 1, 2, 3  # Tags.
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.errors import ResourceExhaustedError
-from mirrored.workers.calls import BYTES
 from mirrored.workers.shared_files import free_bytes, too_little
+from mirrored.workers.worker_calls import BYTES
 
 _LEAST = 1 << 12
 # Where a part has its two counters, each in a cache line of its own, two calls, and the vectors:

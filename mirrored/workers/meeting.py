@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from mirrored.errors import WorkerError
 from mirrored.workers.between_hosts import BetweenHosts, Wait
-from mirrored.workers.calls import Call
 from mirrored.workers.host_memory import HostMemory
 from mirrored.workers.layout import Layout
-from mirrored.workers.sums import add_in_order, bounds
+from mirrored.workers.ordered_sums import add_in_order, bounds
 from mirrored.workers.waiting import Waiting
+from mirrored.workers.worker_calls import Call
 
 # Bytes of a vector that are added up at a time. What several workers write and read soon after each
 # other is best where it still is in a cache; messages are best long. docs/several-hosts.md has the

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 from mirrored import _interrupt
 from mirrored.errors import WorkerError, WorkerTimeoutError
-from mirrored.workers.calls import Call
 from mirrored.workers.interface import Workers
 from mirrored.workers.notices import Notice, Notices
+from mirrored.workers.worker_calls import Call
 
 # How often it asks at once, which takes some microseconds; for how many seconds it lets others have
 # the processor in between; and how long it sleeps then, as a part of the time that it has waited

@@ -11,7 +11,7 @@ from mirrored import ops
 from mirrored.autodiff import GradientTape
 from mirrored.ops.random import NextDraw
 from mirrored.ops.rng_state import ShardPosition
-from mirrored.program import fusion
+from mirrored.program import kernel_fusion
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -169,8 +169,8 @@ def test_long_vectors_of_elementwise_ops(
     op_row: Any, threads: int, record: Any, bits: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What belongs to no replica is computed in pieces, on all threads."""
-    monkeypatch.setattr(fusion, "_PIECE", PIECE)
-    monkeypatch.setattr(fusion, "_UNCUT", 2 * PIECE)
+    monkeypatch.setattr(kernel_fusion, "_PIECE", PIECE)
+    monkeypatch.setattr(kernel_fusion, "_UNCUT", 2 * PIECE)
     name, row = op_row
     op = ops.OPS[name]
     if not op.elementwise:

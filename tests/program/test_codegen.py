@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.program.calls import Call
 from mirrored.program.codegen import make_function, make_loop
+from mirrored.program.kernel_calls import Call
 
 
 def test_calls_are_made_in_order() -> None:

@@ -16,7 +16,7 @@ from random_ops import BINARY, UNARY, Instruction, instructions
 import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
-from mirrored.program import fusion
+from mirrored.program import kernel_fusion
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread", "short_pieces")
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("one_blas_thread", "short_pieces")
 @pytest.fixture
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut vectors of more than 40 elements into pieces, as otherwise those of 128k are."""
-    monkeypatch.setattr(fusion, "_PIECE", 32)
-    monkeypatch.setattr(fusion, "_UNCUT", 40)
+    monkeypatch.setattr(kernel_fusion, "_PIECE", 32)
+    monkeypatch.setattr(kernel_fusion, "_UNCUT", 40)
 
 
 SHAPES = ((2, 3), (2, 3), (6,), (3, 2), (130,), ())

@@ -24,7 +24,7 @@ from mirrored.backends.cuda.faults import translated
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.fusion import fused_kernel
 from mirrored.backends.cuda.kernels.finite import ALL_FINITE
-from mirrored.backends.cuda.kernels.telling import AIM, TELL
+from mirrored.backends.cuda.kernels.reporting import AIM, REPORT
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.cuda.pool import CudaPool
@@ -59,7 +59,7 @@ class CudaBackend:
     host_readable: bool = False
     kernels: Mapping[str, OwnKernel] = _KERNELS
     combinations: Mapping[tuple[str, ...], Combination] = _COMBINATIONS
-    telling_kernels: tuple[Callable[..., None], Callable[..., None]] = (TELL, AIM)
+    report_kernels: tuple[Callable[..., None], Callable[..., None]] = (REPORT, AIM)
 
     def __init__(self, card: Card, priority: int | None = None) -> None:
         self.memory = card.pci_bus_id

@@ -11,14 +11,14 @@ _public_module(
     {
         "mirrored.experimental.numpy": "random",
         "mirrored.numpy_functions.averages": "average diff nanmean nanprod nansum trace",
-        "mirrored.numpy_functions.choosing": """
+        "mirrored.numpy_functions.selection": """
             compress ix_ nonzero select take take_along_axis where
         """,
         "mirrored.numpy_functions.creation": """
             arange empty empty_like full full_like geomspace linspace logspace ones
             ones_like zeros zeros_like
         """,
-        "mirrored.numpy_functions.elements": """
+        "mirrored.numpy_functions.unary": """
             abs absolute angle arccos arccosh arcsin arcsinh arctan arctanh around cbrt
             ceil conj conjugate cos cosh deg2rad exp exp2 expm1 fabs fix floor
             iscomplexobj isfinite isinf isnan isneginf isposinf isrealobj log log10
@@ -29,11 +29,11 @@ _public_module(
             diag diag_indices diagflat diagonal eye identity meshgrid tri tril triu
             vander
         """,
-        "mirrored.numpy_functions.orders": """
+        "mirrored.numpy_functions.manipulation": """
             argsort dsplit flip fliplr flipud hsplit pad repeat roll rot90 sort split
             tile vsplit
         """,
-        "mirrored.numpy_functions.pairs": """
+        "mirrored.numpy_functions.binary": """
             add allclose arctan2 array_equal clip divide divmod equal float_power
             floor_divide greater greater_equal heaviside hypot isclose less less_equal
             logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum mod

@@ -23,7 +23,7 @@ _public_module(
             bincount count_nonzero histogram segment_max segment_min segment_prod
             segment_sum unique
         """,
-        "mirrored.keras_functions.elements": """
+        "mirrored.keras_functions.elementwise": """
             abs absolute clip gelu is_tensor isfinite isinf isnan log_softmax
             logical_not negative one_hot reciprocal relu round rsqrt sign softmax
             softplus square stop_gradient
@@ -32,7 +32,7 @@ _public_module(
             get_item isin multi_hot nonzero scatter scatter_update select slice
             slice_update take take_along_axis unravel_index
         """,
-        "mirrored.keras_functions.making": """
+        "mirrored.keras_functions.creation": """
             array diag diagflat diagonal empty empty_like eye full_like identity trace
             tri tril triu vander
         """,
@@ -40,7 +40,7 @@ _public_module(
             cholesky cholesky_inverse det eigh inv logdet lstsq matrix_rank norm pinv qr
             slogdet solve solve_triangular svd
         """,
-        "mirrored.keras_functions.moving": """
+        "mirrored.keras_functions.manipulation": """
             append array_split broadcast_to dsplit dstack extract_sequences flip fliplr
             flipud hsplit hstack moveaxis pad repeat roll rot90 split tile unstack
             vsplit vstack
@@ -50,11 +50,11 @@ _public_module(
             layer_normalization moments normalize rms_normalization
             sparse_categorical_crossentropy
         """,
-        "mirrored.keras_functions.ordering": """
+        "mirrored.keras_functions.sorting": """
             argpartition argsort digitize in_top_k median nanmedian nanpercentile
             nanquantile percentile quantile searchsorted sort top_k
         """,
-        "mirrored.keras_functions.pairs": """
+        "mirrored.keras_functions.binary": """
             add divide equal floor_divide greater greater_equal less less_equal
             logical_and logical_or logical_xor matmul maximum minimum mod multiply
             not_equal power subtract true_divide where
@@ -76,7 +76,7 @@ _public_module(
             average corrcoef cumprod cumsum diff nanargmax nanargmin nancumprod
             nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp trapezoid
         """,
-        "mirrored.keras_functions.units": """
+        "mirrored.keras_functions.float_elementwise": """
             angle arccos arccosh arcsin arcsinh arctan arctanh cbrt ceil conj conjugate
             copy cos cosh deg2rad erf erfc erfinv exp exp2 expm1 fabs floor imag
             isneginf isposinf isreal log log10 log1p log2 rad2deg real signbit sin sinc

@@ -11,9 +11,9 @@ from typing import Any
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import Event, Launchable, StreamBackend, is_streamed
 from mirrored.errors import ResourceExhaustedError
-from mirrored.program.calls import Call
 from mirrored.program.codegen import make_function
 from mirrored.program.graph import Collective
+from mirrored.program.kernel_calls import Call
 from mirrored.program.schedule import Launch
 
 

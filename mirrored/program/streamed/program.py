@@ -27,8 +27,8 @@ from mirrored.program.schedule import Guard, Launch
 from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
 from mirrored.program.streamed.kept_casts import KeptCasts
 from mirrored.program.streamed.planned import Planned
+from mirrored.program.streamed.small_results import SmallResults, turns_of
 from mirrored.program.streamed.staging import Result, Staging, counter_of
-from mirrored.program.streamed.telling import Tellings, turns_of
 from mirrored.program.thread_pool import ThreadPool
 from mirrored.program.timing import run_timed
 from mirrored.program.write_guard import WriteGuard, spread_flag
@@ -75,7 +75,7 @@ class StreamedProgram:
         self._write_guard = None if guard is None else WriteGuard(guard)
         self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
         self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
-        self._tellings = Tellings(self._reports, turns_of(graph), graph.outputs, self.outputs)
+        self._reported = SmallResults(self._reports, turns_of(graph), graph.outputs, self.outputs)
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
         devices += [storage.device for _, storage, _ in graph.reads]
@@ -144,7 +144,7 @@ class StreamedProgram:
                     bound.append([BoundLaunch(launch, [call]) for launch, call in sides])
         waits = len(self.graph.collectives)
         last = [(backend, lowering.commits(backend)) for backend in self._writers()]
-        for where, calls in (*last, *self._tellings.ends()):
+        for where, calls in (*last, *self._reported.ends()):
             if not (bound and len(bound[-1]) == 1 and bound[-1][0].goes_on(where, waits)):
                 bound.append([BoundLaunch(Launch(where, [], waits=waits), [])])
             bound[-1] = [bound[-1][0].with_calls(calls)]
@@ -164,7 +164,7 @@ class StreamedProgram:
         flag = None if guard is None else (self._flags[guard.memory], guard)
         streams = self._streams
         return [
-            Result(values, flag, self._tellings.turn(number), streams)
+            Result(values, flag, self._reported.turn(number), streams)
             for number in range(turns_of(self.graph))
         ]
 
@@ -176,9 +176,9 @@ class StreamedProgram:
         self, sources: Sequence[Any], pool: ThreadPool | None = None
     ) -> list[tuple[Any, Storage]]:
         """Run one step; return its results; see `Program.returned`."""
-        storages = self._tellings.make_room()
+        storages = self._reported.make_room()
         self.run(1, sources, pool=pool)
-        return self._tellings.returned(storages)
+        return self._reported.returned(storages)
 
     def run(
         self,
@@ -201,7 +201,7 @@ class StreamedProgram:
         results = self._results if report is not None else []
         waiting: deque[Result] = deque()
         going_on, self._lost = True, False
-        self._tellings.begin(steps, report=report is not None)
+        self._reported.begin(steps, report=report is not None)
         self._steps.begin()
         if report is not None or not self._may_write:
             self._let_write()
@@ -211,7 +211,7 @@ class StreamedProgram:
                 with self._undone_where_stopped(undo):
                     bring(step)
                     self._kept_casts.refresh(self._streams)
-                    self._tellings.asked()
+                    self._reported.asked()
                     self._step()
                 if report is None:
                     self._steps.stay_near()
@@ -263,7 +263,7 @@ class StreamedProgram:
         try:
             yield
         except BaseException as error:
-            self._tellings.forget()
+            self._reported.forget()
             if isinstance(error, CollectiveError) or self._is_stopped:
                 _take_back([undo])
             raise

@@ -6,7 +6,7 @@ from typing import Any
 
 from mirrored._arguments import explained_only
 from mirrored.ops.constant_room import within_constant_room
-from mirrored.serialization.configured import deserialized
+from mirrored.serialization.constructor_arguments import deserialized
 
 
 @explained_only

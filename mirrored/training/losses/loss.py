@@ -22,7 +22,7 @@ from mirrored.layers.added_losses import are_ignored
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import only, shapes_alone
 from mirrored.ops.spec import DType, default_float
-from mirrored.serialization.configured import Configured, arguments_of
+from mirrored.serialization.constructor_arguments import Configured, arguments_of
 from mirrored.training.losses import targets
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (

@@ -9,7 +9,7 @@ from mirrored._arguments import explained
 from mirrored._late import LISTS
 from mirrored.layers.identifiers import find, spelt
 from mirrored.layers.identifiers import resolve as resolved
-from mirrored.serialization.configured import LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import LateClasses, deserialized, serialized
 from mirrored.training.losses.loss import FunctionLoss, Loss
 
 _PACKAGE = "mirrored.training.losses"

@@ -5,7 +5,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import serialized
+from mirrored.serialization.constructor_arguments import serialized
 from mirrored.training.metrics.counting import NEGATIVE_INFINITY, Counting, confusion, parsed
 
 

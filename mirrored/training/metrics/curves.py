@@ -5,7 +5,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import deserialized
+from mirrored.serialization.constructor_arguments import deserialized
 from mirrored.training.losses.values import EPSILON, cast
 from mirrored.training.metrics.counting import (
     ALL,

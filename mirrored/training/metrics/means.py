@@ -10,7 +10,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import deserialized, serialized
+from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.training.losses import margins, probabilistic, regression
 from mirrored.training.losses.values import cast
 from mirrored.training.metrics.mean import Errors, MeanSquaredError

@@ -26,7 +26,7 @@ from mirrored.distribute.on_read_variables import writes_once
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
 from mirrored.program.variable_creation import room_in_force
-from mirrored.serialization.configured import Configured, arguments_of
+from mirrored.serialization.constructor_arguments import Configured, arguments_of
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.tracking import Tracking
 from mirrored.variables.variable import mode_of

@@ -7,7 +7,7 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored._late import LISTS
 from mirrored.layers.identifiers import find, spelt
-from mirrored.serialization.configured import LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import LateClasses, deserialized, serialized
 from mirrored.training.losses import Loss
 from mirrored.training.metrics.accuracy import (
     accuracy_for,

@@ -9,9 +9,9 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.ops.hooks import active_recorder
-from mirrored.program import fusion
-from mirrored.program.fusion import group
+from mirrored.program import kernel_fusion
 from mirrored.program.graph import Graph, is_between
+from mirrored.program.kernel_fusion import group
 from mirrored.program.schedule import FusedGroup
 
 X = np.zeros((4, 3), np.float32)
@@ -156,7 +156,7 @@ def test_groups_have_an_end(
     cards.make(1)
     graph = cards.record(function, *[X] * 10)
     assert len(group(graph.nodes)) == 1
-    monkeypatch.setattr(fusion, name, most)
+    monkeypatch.setattr(kernel_fusion, name, most)
     sizes = [len(phase.nodes) for phase in group(graph.nodes)]
     assert max(sizes) <= most
     assert sum(sizes) == 10

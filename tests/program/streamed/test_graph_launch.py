@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.program.calls import Call
+from mirrored.program.kernel_calls import Call
 from mirrored.program.schedule import Launch
 from mirrored.program.streamed import StreamedProgram
 from mirrored.program.streamed.graph_launch import BoundLaunch, GraphLaunch

@@ -10,7 +10,7 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
 from mirrored.program.replay import GuardFailed
-from mirrored.program.streamed import StreamedProgram, telling
+from mirrored.program.streamed import StreamedProgram, small_results
 
 STEPS = 13  # More than there are reports and sides.
 RNG = np.random.default_rng(2)
@@ -169,7 +169,7 @@ def test_a_guard_that_fails_behind_a_feed_that_does(fails_at: int, cards: Any) -
 def test_large_results_are_told_one_at_a_time(cards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pinned memory for them is limited: the device waits instead."""
     cards.make(1)
-    monkeypatch.setattr(telling, "_RESULT_BYTES", 100)
+    monkeypatch.setattr(small_results, "_RESULT_BYTES", 100)
     made = cards.emulator.cupy.cuda.alloc_pinned_memory
     taken: list[int] = []
 

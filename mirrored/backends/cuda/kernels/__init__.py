@@ -17,11 +17,11 @@ from mirrored.backends.cuda.kernels import (
     random,
     random_samples,
     reductions,
+    reporting,
     scans,
     softmax,
     sorting,
     stateless_random,
-    telling,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
@@ -62,5 +62,5 @@ def all_sources() -> Iterator[Source]:
         >>> "copies of 4 bytes" in [each.name for each in all_sources()]
         True
     """
-    for module in (*_MODULES, bias_gradients, finite, telling):
+    for module in (*_MODULES, bias_gradients, finite, reporting):
         yield from module.sources()

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from mirrored.export.elementwise import Rule, log1p, zero_where
-from mirrored.export.writer import Call, Ref, Writer
+from mirrored.export.elementwise_nodes import Rule, log1p, zero_where
+from mirrored.export.node_writer import Call, Ref, Writer
 
 
 def _relu(w: Writer, call: Call) -> Ref:

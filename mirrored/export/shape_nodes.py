@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mirrored.export.elementwise import Rule
+from mirrored.export.elementwise_nodes import Rule
+from mirrored.export.node_writer import Call, Ref, Writer
 from mirrored.export.sizes import Dim, Size
-from mirrored.export.writer import Call, Ref, Writer
 from mirrored.ops.spec import int64
 
 _FAR = 2**31 - 1  # Behind the end of any axis.

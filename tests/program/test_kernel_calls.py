@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mirrored.backends.host import HostBackend
-from mirrored.program.calls import Call, LaunchNotes, kernel_calls
+from mirrored.program.kernel_calls import Call, LaunchNotes, kernel_calls
 
 HOST = HostBackend()
 X = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)

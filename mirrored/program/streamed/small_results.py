@@ -1,4 +1,4 @@
-"""Where a step puts its small results: host memory by turns, or memory of tensors to be returned.
+"""Small results of a step: written to host memory round-robin, or to memory of returned tensors.
 
 The step's last kernel does it, as a part of a captured graph. So between two steps nothing is
 allocated, and nothing copied.
@@ -14,8 +14,8 @@ from mirrored.backends import Storage
 from mirrored.backends.stream_backend import StreamBackend, is_streamed
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
-from mirrored.program.calls import Call, kernel_calls
 from mirrored.program.graph import RETVAL, SHARED, Graph, Node, Value
+from mirrored.program.kernel_calls import Call, kernel_calls
 
 # Steps whose results are on their way at a time, and the bytes that they may take of the host:
 # without waiting for each the device never stands still, and a loss that is not finite is still
@@ -27,14 +27,14 @@ _RESULT_BYTES = 1 << 26
 _MOST_CALLS, _MOST_BYTES = 64, 1 << 14
 
 
-class Telling:
-    """What a step leaves in one device's memory, and where it is put.
+class DeviceResults:
+    """The small results of one device, and the memory that they are written to.
 
     Args:
         device: The device.
         stream: The backend on whose stream a step begins in that memory.
         block: The memory where results lie together, as bytes.
-        turns: How many steps may be told of at a time.
+        turns: The number of steps whose results may be on their way at a time.
 
     Attributes:
         block: As given.
@@ -52,10 +52,10 @@ class Telling:
         self._device = device
         self.stream = stream
         self._state = device.allocate((4,), np.dtype(np.uint64))
-        tell, self._aims = stream.telling_kernels
+        report, self._aims = stream.report_kernels
         output = Value(TensorSpec((block.nbytes,), np.dtype(np.uint8)), device)
         node = Node(RETVAL, (output,), {}, output, SHARED)
-        calls = kernel_calls(stream, tell, self._state.array, block)
+        calls = kernel_calls(stream, report, self._state.array, block)
         self.calls: list[Call] = [call._replace(node=node) for call in calls]
         # The memory of results of calls, for how many there is room, and how many were asked for.
         self._kept: Storage | None = None
@@ -111,7 +111,7 @@ class Telling:
         return part.view(value.spec.dtype).reshape(value.spec.shape), self._kept
 
     def forget(self) -> None:
-        """Take it that nobody knows where the next step would put its results."""
+        """Assume that nobody knows where the next step would put its results."""
         self._kept, self._left, self._is_idle = None, 0, False
 
     def _aim(self, address: int, count: int) -> None:
@@ -119,14 +119,14 @@ class Telling:
         self.stream.run(self._aims, self.stream.xp, state, address, count, size)
 
 
-class Tellings:
-    """What a program's steps leave of small results, on all devices.
+class SmallResults:
+    """The small results of a program's steps on all devices.
 
     Args:
-        blocks: For each device the memory where they lie together.
-        turns: How many steps may be told of at a time.
+        blocks: For each device the memory that holds its results.
+        turns: The number of steps whose results may be on their way at a time.
         values: All results.
-        arrays: Where the program has them.
+        arrays: The arrays of the results.
 
     Raises:
         ResourceExhaustedError: A device has no room for it.
@@ -141,37 +141,37 @@ class Tellings:
     ) -> None:
         self._values = values
         self._arrays = arrays
-        self._all: list[Telling] = []
+        self._all: list[DeviceResults] = []
         for device, block in blocks.items():
             if is_streamed(device.backend) and block.nbytes:
-                self._all.append(Telling(device, device.backend, block, turns))
+                self._all.append(DeviceResults(device, device.backend, block, turns))
         self._of = [self._reporter_of(*pair) for pair in zip(values, arrays, strict=True)]
 
     def ends(self) -> list[tuple[StreamBackend, list[Call]]]:
         """Return what ends a step, on which backends."""
-        return [(telling.stream, telling.calls) for telling in self._all]
+        return [(part.stream, part.calls) for part in self._all]
 
     def turn(self, number: int) -> list[tuple[StreamBackend, Any, NDArray[Any]]]:
         """Return for each device its backend, the block, and the host's copy of it by turn."""
-        return [(telling.stream, telling.block, telling.pinned[number]) for telling in self._all]
+        return [(part.stream, part.block, part.pinned[number]) for part in self._all]
 
     def begin(self, steps: int, *, report: bool) -> None:
-        """Let the host be told of so many steps, or not; ask for this before the first."""
-        for telling in self._all:
+        """Let N steps report to the host, or not; call this before the first."""
+        for part in self._all:
             if report:
-                telling.to_host()
-            elif not telling.has_room(steps):
-                telling.to_nobody()
+                part.to_host()
+            elif not part.has_room(steps):
+                part.to_nobody()
 
     def asked(self) -> None:
         """Note that a step is asked for; `forget` where it may not have been after all."""
-        for telling in self._all:
-            telling.asked()
+        for part in self._all:
+            part.asked()
 
     def forget(self) -> None:
-        """Take it that nobody knows where the next step would put its results."""
-        for telling in self._all:
-            telling.forget()
+        """Assume that nobody knows where the next step would put its results."""
+        for part in self._all:
+            part.forget()
 
     def make_room(self) -> list[Storage | None]:
         """Give the next step memory for all its results: for those that it does not tell, here.
@@ -179,8 +179,8 @@ class Tellings:
         Raises:
             ResourceExhaustedError: A device has no room for it.
         """
-        for telling in self._all:
-            telling.make_room()
+        for part in self._all:
+            part.make_room()
         pairs = zip(self._values, self._of, strict=True)
         return [value.device.allocate(*value.spec) if of is None else None for value, of in pairs]
 
@@ -190,18 +190,18 @@ class Tellings:
         all_of_them = zip(self._values, self._arrays, self._of, storages, strict=True)
         for value, array, of, storage in all_of_them:
             if of is not None:
-                telling, place = of
-                results.append(telling.returned(value, place))
+                part, place = of
+                results.append(part.returned(value, place))
             elif storage is not None:
                 value.device.backend.copy_between(array, storage.array)
                 results.append((storage.array, storage))
         return results
 
-    def _reporter_of(self, value: Value, array: Any) -> tuple[Telling, int] | None:
-        for telling in self._all:
-            place = telling.place(value, array)
+    def _reporter_of(self, value: Value, array: Any) -> tuple[DeviceResults, int] | None:
+        for part in self._all:
+            place = part.place(value, array)
             if place is not None:
-                return telling, place
+                return part, place
         return None
 
 

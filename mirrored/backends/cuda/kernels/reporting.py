@@ -1,7 +1,7 @@
-"""The kernel that ends a recorded step: it puts what the step tells where the host wants it next.
+"""The kernel that ends a recorded step: it writes the small results where the host reads them.
 
-Where that is stands in the card's memory, so that a CUDA graph of the step need not be another one
-each time, and no copy stands between two graphs.
+The address is stored in the memory of the card. So a captured CUDA graph of the step can be
+replayed unchanged, and nothing is copied between two replays.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def sources() -> Iterator[Source]:
     yield _SOURCE
 
 
-def _tell(xp: Launcher, state: Any, report: Any) -> None:
+def _report(xp: Launcher, state: Any, report: Any) -> None:
     words = np.uint32(report.nbytes // 4)
     xp.launch(_SOURCE, "tell", (1, 1, 1), (_THREADS, 1, 1), (state, report.view(np.uint32), words))
 
@@ -51,6 +51,6 @@ def _aim(xp: Launcher, state: Any, address: int, count: int, size: int) -> None:
 
 
 # Called with a launcher, an array of four uint64, and one of bytes, of a multiple of four.
-TELL: Callable[..., None] = _tell
+REPORT: Callable[..., None] = _report
 # Called with a launcher, that array, the address of places, and how many there are of which size.
 AIM: Callable[..., None] = _aim

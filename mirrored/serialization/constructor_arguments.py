@@ -80,7 +80,7 @@ def made_like(thing: Any) -> Any:
         >>> made_like(mr.layers.Dense(3, activation=lambda x: -x)).units
         3
     """
-    from mirrored.serialization.registry import CustomObjectScope  # Few programs need them.
+    from mirrored.serialization.custom_objects import CustomObjectScope  # Few programs need them.
     from mirrored.serialization.writing import kept_in_memory
 
     classes: dict[str, type] = {}

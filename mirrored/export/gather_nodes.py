@@ -6,9 +6,9 @@ What has a place outside belongs to nobody: ONNX would count it from the end, or
 from collections.abc import Mapping
 from functools import partial
 
-from mirrored.export.elementwise import Rule
+from mirrored.export.elementwise_nodes import Rule
+from mirrored.export.node_writer import Call, Ref, Writer
 from mirrored.export.sizes import Dim
-from mirrored.export.writer import Call, Ref, Writer
 from mirrored.ops.spec import INDICES, int64
 
 

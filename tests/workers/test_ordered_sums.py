@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mirrored.workers.sums import add_in_order, bounds
+from mirrored.workers.ordered_sums import add_in_order, bounds
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "complex128"])

@@ -8,7 +8,7 @@ import pytest
 import mirrored as mr
 from mirrored import ops
 from mirrored.program.executor import make_program
-from mirrored.program.streamed import telling
+from mirrored.program.streamed import small_results
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 LARGE = np.zeros((2000,), np.float32)
@@ -27,13 +27,13 @@ def check(results: Any, number: float) -> None:
     np.testing.assert_array_equal(large, np.full(2000, 15 * number, np.float32))
 
 
-@pytest.mark.parametrize("calls", [1, 3, telling._MOST_CALLS])
+@pytest.mark.parametrize("calls", [1, 3, small_results._MOST_CALLS])
 @pytest.mark.parametrize("seed", range(2))
 def test_what_calls_return_stays(
     calls: int, seed: int, cards: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of calls whose results lie in other memory, and where some are let go of."""
-    monkeypatch.setattr(telling, "_MOST_CALLS", calls)
+    monkeypatch.setattr(small_results, "_MOST_CALLS", calls)
     cards.make(1, seed=seed)
     with mr.device(cards.names[0]):
         function = mr.function(several)
@@ -139,7 +139,7 @@ def _interrupted() -> None:
 def test_calls_whose_results_nobody_wants_leave_those_of_others(
     cards: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "_MOST_CALLS", 3)
+    monkeypatch.setattr(small_results, "_MOST_CALLS", 3)
     cards.make(1)
     graph = cards.record(lambda x: several(x)[:2], X)
     program = make_program(graph, 1)
@@ -157,12 +157,12 @@ def test_an_interrupt_leaves_later_results_where_they_are_looked_for(
     where: str, before: bool, cards: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it comes: behind a step, and before a place is told to the device or after it."""
-    monkeypatch.setattr(telling, "_MOST_CALLS", 4)
+    monkeypatch.setattr(small_results, "_MOST_CALLS", 4)
     cards.make(1)
     graph = cards.record(lambda x: several(x)[:2], X)
     program = make_program(graph, 1)
     backend = graph.outputs[0].device.backend
-    function = getattr(telling.Telling, where)
+    function = getattr(small_results.DeviceResults, where)
 
     def interrupted(*args: Any) -> None:
         if not before:
@@ -177,7 +177,7 @@ def test_an_interrupt_leaves_later_results_where_they_are_looked_for(
     for number in range(10):
         if number in (4, 6):
             with monkeypatch.context() as patch:
-                patch.setattr(telling.Telling, where, interrupted)
+                patch.setattr(small_results.DeviceResults, where, interrupted)
                 with pytest.raises(KeyboardInterrupt):
                     call_until_it_is_interrupted()
         kept.append(program.returned([X * np.float32(number)]))

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.backends.cuda.kernels.telling import AIM, TELL
+from mirrored.backends.cuda.kernels.reporting import AIM, REPORT
 
 WORDS = 300  # More than there are threads.
 
 
 def told(card: Any, state: Any, value: int) -> None:
     block = card.array(np.full(4 * WORDS, value, np.uint8))
-    card.backend.run(TELL, card.backend.xp, state, block)
+    card.backend.run(REPORT, card.backend.xp, state, block)
 
 
 @pytest.mark.parametrize("pinned", [False, True])

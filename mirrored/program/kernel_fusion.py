@@ -14,7 +14,7 @@ from mirrored.program.graph import Node, Value
 from mirrored.program.schedule import FusedGroup, Kernels
 
 if TYPE_CHECKING:  # Most machines never need it.
-    from mirrored.program.together import Readers
+    from mirrored.program.combinations import Readers
 
 # Elements that a piece of a group has: a few vectors of 64k floats fit a core's own cache.
 # Shorter vectors are not cut: the calls would cost more than the cache saves.
@@ -137,7 +137,7 @@ def group(nodes: Iterable[Node], readers: "Readers | None" = None) -> list[Kerne
         nodes: The nodes, in an order in which they can be computed.
         readers: Who reads each value of their graph.
     """
-    from mirrored.program.together import units
+    from mirrored.program.combinations import units
 
     return _Groups(units(list(nodes), readers)).phases
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mirrored.workers.calls import ANY, BYTES, Call
+from mirrored.workers.worker_calls import ANY, BYTES, Call
 
 CALL = Call(7, "sum", "float32", 12, "bucket 2 of 5 of step 17")
 

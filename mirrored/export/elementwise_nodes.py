@@ -5,7 +5,7 @@ Where ONNX has no such operation, or its definition loses digits, it is a few ot
 
 from collections.abc import Callable, Mapping
 
-from mirrored.export.writer import Call, Ref, Writer
+from mirrored.export.node_writer import Call, Ref, Writer
 from mirrored.ops.spec import FLOATS, INTEGERS, bool_
 
 Rule = Callable[[Writer, Call], Ref]

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from mirrored.export.elementwise import Rule, plain
-from mirrored.export.writer import Call, Ref, Writer
+from mirrored.export.elementwise_nodes import Rule, plain
+from mirrored.export.node_writer import Call, Ref, Writer
 from mirrored.ops.spec import INTEGERS, int32, int64
 
 

@@ -8,7 +8,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.numpy_functions import orders, shapes
+from mirrored.numpy_functions import manipulation, shapes
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import take_constant_room
 
@@ -16,7 +16,7 @@ _OF_A_PART = 1 << 10  # Bytes that a placeholder of a graph takes, about.
 
 
 def _define_split(name: str, axis: str, example: str) -> Any:
-    function = getattr(orders, name)
+    function = getattr(manipulation, name)
 
     def f(x: Any, indices_or_sections: Any) -> list[Tensor]:
         parts: list[Tensor] = function(ops.convert_to_tensor(x), indices_or_sections)
@@ -89,7 +89,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         >>> [each.numpy().tolist() for each in mr.keras.ops.split([1, 2, 3], [1])]
         [[1], [2, 3]]
     """
-    return orders.split(ops.convert_to_tensor(x), indices_or_sections, axis)
+    return manipulation.split(ops.convert_to_tensor(x), indices_or_sections, axis)
 
 
 @explained
@@ -157,7 +157,7 @@ def tile(x: Any, repeats: Any) -> Tensor:
         >>> mr.keras.ops.tile([1, 2], 2).numpy()
         array([1, 2, 1, 2], dtype=int32)
     """
-    return orders.tile(ops.convert_to_tensor(x), repeats)
+    return manipulation.tile(ops.convert_to_tensor(x), repeats)
 
 
 @explained
@@ -205,7 +205,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
     pairs = _pairs(pad_width)
     pairs = pairs * tensor.ndim if len(pairs) == 1 else pairs
     value = 0 if constant_values is None else constant_values
-    return orders.pad(tensor, pairs, mode, constant_values=value)
+    return manipulation.pad(tensor, pairs, mode, constant_values=value)
 
 
 def _pairs(pad_width: Any) -> list[tuple[int, ...]]:
@@ -232,7 +232,7 @@ def flip(x: Any, axis: Any = None) -> Tensor:
     tensor = ops.convert_to_tensor(x)
     if isinstance(axis, tuple | list):
         return ops.reverse(tensor, list(axis))
-    return orders.flip(tensor, axis)
+    return manipulation.flip(tensor, axis)
 
 
 @explained
@@ -279,7 +279,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
         >>> mr.keras.ops.roll([1, 2, 3], 1).numpy()
         array([3, 1, 2], dtype=int32)
     """
-    return orders.roll(ops.convert_to_tensor(x), shift, axis)
+    return manipulation.roll(ops.convert_to_tensor(x), shift, axis)
 
 
 @explained
@@ -307,7 +307,7 @@ def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
         )
     if len(axes) != 2 or axes[0] == axes[1]:
         raise ValueError(f"Invalid axes: {axes}. Axes must be a tuple of two different dimensions.")
-    return orders.rot90(tensor, k, axes)
+    return manipulation.rot90(tensor, k, axes)
 
 
 @explained

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from mirrored.program.fusion import pieces
+from mirrored.program.kernel_fusion import pieces
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

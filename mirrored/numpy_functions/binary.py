@@ -10,8 +10,8 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.numpy_functions.elements import exp, exp2, isnan, log1p, sqrt, square
 from mirrored.numpy_functions.promotion import FLOAT, array, booleans, floats, promoted
+from mirrored.numpy_functions.unary import exp, exp2, isnan, log1p, sqrt, square
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import FLOATS, bool_, int8, int32
