@@ -1,4 +1,4 @@
-"""Gradients: the tape that takes them, and functions that say their own, where TensorFlow has them.
+"""Gradients: the tape and custom gradients, under TensorFlow's names.
 
 Gradients are made of ops too, so they are placed, logged and can themselves be differentiated.
 """

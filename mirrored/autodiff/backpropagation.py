@@ -1,4 +1,4 @@
-"""The way back: from the gradients of what was computed to those of what it was computed from.
+"""Backpropagation: from the gradients of outputs to the gradients of inputs.
 
 Tapes note the way forward as nodes; here each node's rule is asked, from the last to the first.
 """

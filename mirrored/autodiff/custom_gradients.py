@@ -1,4 +1,4 @@
-"""Functions that say their own gradients, in the place of those of the ops that they call.
+"""Functions with custom gradients instead of the gradients of their ops.
 
 Tapes are told of such a function's call as a whole, with the rule that it returned.
 """

@@ -1,4 +1,4 @@
-"""Gradients of each element of a target, by one way back for each of them."""
+"""Jacobians: one backpropagation for each element of the target."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a tape notes while it is open: the ops and reads that depend on what it watches.
+"""Records the ops and reads that depend on the tensors and variables that a tape watches.
 
 It is the part of a tape that the ops, variables and functions with gradients of their own tell.
 """

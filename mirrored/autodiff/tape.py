@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation: a tape that follows ops and composes their gradient rules.
+"""Reverse-mode differentiation: a tape records ops and composes their gradients.
 
 What it notes is walked backwards by the module `backpropagation`; here is what users see of it.
 """

@@ -1,4 +1,4 @@
-"""The hardware that there is, found without using any of it.
+"""Finds the hardware of this machine without initialising it.
 
 Everything above asks here for physical devices and never learns which array module runs them.
 """

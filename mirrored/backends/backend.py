@@ -1,4 +1,4 @@
-"""What a kind of hardware has to offer so that the rest of the library can stay ignorant of it.
+"""The interface of a backend: the operations of one kind of hardware.
 
 A backend allocates counted memory and moves arrays; it knows nothing of logical devices.
 """

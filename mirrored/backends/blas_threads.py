@@ -1,4 +1,4 @@
-"""How many threads NumPy's matrix products use.
+"""The number of threads of NumPy's matrix products.
 
 The number belongs to the process, and changes a product's bits: it is set for a product, or for a
 program of many, and restored.

@@ -1,4 +1,4 @@
-"""Whether float32 products may be computed in TensorFloat-32: one switch for the process.
+"""The switch for TensorFloat-32 in float32 matrix products.
 
 Users set it through ``mr.config.experimental``; backends whose hardware has it read it here.
 """

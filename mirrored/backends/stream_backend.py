@@ -1,4 +1,4 @@
-"""What a backend has to offer whose devices work on their own while the host goes on.
+"""The interface of a backend whose devices run asynchronously, on streams.
 
 Recorded programs are fed, launched and read through this, and learn nothing else of the hardware.
 """

@@ -1,4 +1,4 @@
-"""Which cards CUDA_VISIBLE_DEVICES lets a process see.
+"""The cards that CUDA_VISIBLE_DEVICES lets a process see.
 
 The rule is CUDA's own, applied here so that cards are counted without starting CUDA, and so that
 simulated ones follow it too.

@@ -1,4 +1,4 @@
-"""Two branches of a recorded function, of which it turns out in each run which one is wanted.
+"""Branches of a recorded function whose condition is only known in each run.
 
 Both are computed, and one is taken. Of the other nothing may be seen: what it writes stays as it
 was, and a gradient of its own that is not finite is nobody's. So the choice is one call to the

@@ -1,4 +1,4 @@
-"""Records a branch of a recorded function that may turn out, in a run, not to be wanted.
+"""Records a branch of a recorded function that is not selected in every run.
 
 What it writes is kept aside, and what could be seen of it in another way is refused.
 """

@@ -1,4 +1,4 @@
-"""Choosing among functions by the values of tensors: `cond`, `case` and `switch_case`."""
+"""Selects functions by the values of tensors: `cond`, `case` and `switch_case`."""
 
 import functools
 from collections.abc import Callable, Sequence

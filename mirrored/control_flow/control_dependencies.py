@@ -1,4 +1,4 @@
-"""What TensorFlow's programs say of order, which is the program's own here."""
+"""TensorFlow's functions on the order of ops, which is the program's order here."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""Loops as a function: `while_loop`, which a recorded function has as often as it goes round."""
+"""Loops as a function: `while_loop`, which is unrolled in recorded functions."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Functions over the elements of tensors along their first axis: `map_fn`, `scan` and the folds."""
+"""Functions over the first axis of tensors: `map_fn`, `scan` and the folds."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Questions about recorded functions, and the way out of one while it is recorded."""
+"""Functions that tell whether a function is being recorded, and `init_scope`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

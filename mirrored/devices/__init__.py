@@ -1,4 +1,4 @@
-"""Devices: what they are called, which there are, how they are configured, and where ops run.
+"""Devices: names, lists, configuration and the placement of ops.
 
 Everything above this package asks here for a device and never looks at the hardware itself.
 """

@@ -1,4 +1,4 @@
-"""The functions behind ``mr.config`` that settle how devices are used, and say what was settled.
+"""The functions of ``mr.config`` that set and return how devices are used.
 
 Each checks everything before it changes anything, and refuses changes once devices are in use.
 """

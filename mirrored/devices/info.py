@@ -1,4 +1,4 @@
-"""What users ask about devices: which there are, what they can do, and how full they are.
+"""Information on devices: lists, details and memory use.
 
 What lists logical devices or measures them initialises all; the rest leaves them as they are, so
 that they can still be configured afterwards.

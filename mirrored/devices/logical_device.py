@@ -1,4 +1,4 @@
-"""A logical device while it computes: its backend, its memory, and what happens when that is full.
+"""A logical device while it computes: its backend, and its memory with a limit.
 
 There is one object for each device of a configuration, so devices compare by identity.
 """

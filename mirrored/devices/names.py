@@ -1,4 +1,4 @@
-"""How devices are named: the grammar of device strings, and the values that lists of devices hold.
+"""The names of devices: the grammar of device strings, and the entries of device lists.
 
 The grammar and its errors are TensorFlow's, so that the names in users' scripts keep working.
 """

@@ -1,4 +1,4 @@
-"""Which device an op runs on: the scopes that ask for one, the rules, and the log of placements.
+"""The placement of ops: scopes, rules, and the log of placements.
 
 It runs for every eager op, so each answer is worked out once and remembered, and the log costs next
 to nothing while it is off.

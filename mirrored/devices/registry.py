@@ -1,4 +1,4 @@
-"""Which devices there are and how they are to be used, settled at the first use of any of them.
+"""The registry of devices and their configuration, fixed when a device is first used.
 
 Everything may be changed until then; afterwards every tensor depends on it, so it is frozen.
 """

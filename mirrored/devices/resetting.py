@@ -1,4 +1,4 @@
-"""Setting devices up anew in one process, as tests do: all that was made before is told so.
+"""Resets the devices of a process, as tests do, and notifies everything bound to them.
 
 What holds on to devices above this package, as threads, programs and iterators do, registers here,
 so that nothing of it outlives them.

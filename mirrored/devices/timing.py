@@ -1,4 +1,4 @@
-"""Who is told how long each kernel and each copy on a device took, while somebody measures.
+"""Observers of the time that kernels and copies take on a device.
 
 The profiler stands above the ops and is named here from there. While nobody measures, all that an
 op does for it is to see that a list is empty.

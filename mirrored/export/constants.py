@@ -1,4 +1,4 @@
-"""Constants of a recorded function, of which some grow with the sizes of its inputs.
+"""The constants of a recorded function, some of which depend on the sizes of its inputs.
 
 A recording computes what does not depend on inputs' values, such as the numbers of rows. Where two
 recordings differ in that, what it is for any size is found from what it is for some.

@@ -1,4 +1,4 @@
-"""Nodes for operations that work element by element.
+"""ONNX nodes for elementwise ops.
 
 Where ONNX has no such operation, or its definition loses digits, it is a few others.
 """

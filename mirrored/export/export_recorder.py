@@ -1,4 +1,4 @@
-"""One recording of a function for export: all its ops are nodes, in the layers that call them.
+"""Records a function for export: all ops become nodes, with the layers that call them.
 
 A program shares what is alike and computes views by no node; two recordings of one function can be
 compared only where neither is done.

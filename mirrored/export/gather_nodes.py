@@ -1,4 +1,4 @@
-"""Nodes for operations that find elements by their places: gathers, and rows brought together.
+"""ONNX nodes for ops that address elements by index: gathers and scatters.
 
 What has a place outside belongs to nobody: ONNX would count it from the end, or refuse it.
 """

@@ -1,4 +1,4 @@
-"""Nodes for what losses and gradients are made of, which a model may return like anything else."""
+"""ONNX nodes for the ops of losses and gradients."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The nodes of a file in the making: what the rules of operations write with.
+"""Collects the nodes of an ONNX file.
 
 Each value has a dtype, and each node is compared with what ONNX says that it takes.
 """

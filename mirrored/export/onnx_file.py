@@ -1,4 +1,4 @@
-"""A traced function as a file of ONNX, written wholly or not at all.
+"""Writes a traced function as an ONNX file, atomically.
 
 All of it is made and checked in memory first, so that what cannot be written leaves no file.
 """

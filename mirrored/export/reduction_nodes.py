@@ -1,4 +1,4 @@
-"""Nodes for operations along axes: reductions, orders, softmax, products of matrices."""
+"""ONNX nodes for ops along axes: reductions, sorting, softmax, matrix products."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Nodes for operations that move elements and compute nothing: shapes and parts."""
+"""ONNX nodes for ops that move elements: reshapes, slices and joins."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Numbers that depend on sizes of inputs, found from what they are for some of these sizes.
+"""Numbers that depend on the sizes of inputs, inferred from several sizes.
 
 A number that is a sum of products of sizes, such as twice the batch and one, is written as that.
 """

@@ -1,4 +1,4 @@
-"""The operations that have a mapping to ONNX, and how a call of one becomes nodes.
+"""The table of ops with a mapping to ONNX, and the conversion of a call to nodes.
 
 Each kind of operations has its rules in a file of its own; here they are one table.
 """

@@ -1,4 +1,4 @@
-"""A function as steps whose sizes may depend on those of its inputs: several recordings as one.
+"""Traces a function for all sizes of its inputs, by merging several recordings.
 
 What is the same in all recordings is as it is; what differs is a size that is not known, or is
 refused, since a file has one text for all sizes.

@@ -1,4 +1,4 @@
-"""Graphs of placeholders: functional models, and whatever else is drawn before it is run.
+"""Graphs of placeholders: functional models and other calls recorded before they run.
 
 It knows nothing of layers: these are callees of nodes, as operations are. What only those
 need who draw one is loaded then.

@@ -1,4 +1,4 @@
-"""Operations: the nodes that public functions and Python's operators make of their calls.
+"""Operations: the graph nodes of calls of public functions and operators.
 
 What is noted is the public function and its arguments; a run calls it again with values.
 """

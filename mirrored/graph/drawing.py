@@ -1,4 +1,4 @@
-"""Nodes as a list, from which they are drawn again: in another process, or from other inputs.
+"""A graph as a list of nodes, to rebuild it in another process or from other inputs.
 
 As they are each placeholder holds the one before, so a deep graph would take more calls to copy or
 to pickle than Python has.

@@ -1,4 +1,4 @@
-"""Where calls on placeholders, and pickles of them, enter a graph.
+"""The entry points by which calls on placeholders are added to a graph.
 
 What a graph needs is loaded where the first one is drawn.
 """

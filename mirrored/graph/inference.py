@@ -1,4 +1,4 @@
-"""What a call returns, found without computing it: the call is recorded for two sizes.
+"""Infers the results of a call without computing: it is recorded for two sizes.
 
 Sizes that are not known are one number in the first recording and another in the second, and what
 differs in the results is not known either. So every op and composition has a rule.

@@ -1,4 +1,4 @@
-"""In which order the nodes between some placeholders and others are run, and listed.
+"""The order in which the nodes between inputs and outputs run and are listed.
 
 Both orders are Keras': by the longest way to an output, and among equals as they are met from the
 outputs. Nothing here recurs, so a graph may be deeper than Python's stack.

@@ -1,4 +1,4 @@
-"""A part of a graph: what computes some placeholders' values from those of others.
+"""A part of a graph: computes some placeholders' values from those of others.
 
 It is looked up once, so that a run is a loop over calls whose arguments are found by their places.
 """

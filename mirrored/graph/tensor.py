@@ -1,4 +1,4 @@
-"""What graphs are made of: placeholders for tensors, and the calls that make one from others.
+"""Placeholders for tensors, and the nodes that connect them.
 
 A graph has no object of its own: each placeholder knows its node, and each node what it is given.
 """

@@ -1,4 +1,4 @@
-"""Keras' functions of tensors: those of `keras.ops`, and those of its older `keras.backend`.
+"""Keras' functions on tensors: `keras.ops` and the older `keras.backend`.
 
 They are compositions of ops under Keras' names, arguments and rules for dtypes.
 """

@@ -1,4 +1,4 @@
-"""`keras.ops` of two tensors beyond operators and comparisons.
+"""`keras.ops` of two tensors other than operators and comparisons.
 
 They compute in the dtype that both promote to.
 """

@@ -1,4 +1,4 @@
-"""`keras.ops` on heads of queries, keys and values."""
+"""`keras.ops.dot_product_attention`: attention of queries, keys and values in heads."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Keras' backend functions on dtypes and variables, and what they tell of a tensor.
+"""Keras' backend functions on dtypes and variables, and questions about tensors.
 
 Scripts of older Keras write with them. Each is a call or two of an operation or of a method.
 """

@@ -1,4 +1,4 @@
-"""`keras.ops` of two tensors, in the dtype that both promote to, as Keras 3 has them.
+"""`keras.ops` of two tensors, in the dtype that Keras 3 promotes both to.
 
 A number of Python's counts less than a tensor: it changes no integer to int64, nor a float's width.
 """

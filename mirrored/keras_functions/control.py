@@ -1,4 +1,4 @@
-"""`keras.ops` that call functions: branches, loops, maps, and gradients of one's own."""
+"""`keras.ops` that call functions: branches, loops, maps and custom gradients."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""`keras.ops` that count elements, and those that add up groups of them."""
+"""`keras.ops` that count elements, and segment reductions."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""`keras.ops` that make tensors of a shape, and matrices of diagonals and triangles."""
+"""`keras.ops` that create tensors of a shape, and diagonal and triangular matrices."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`keras.ops` of one tensor that are of floats, as which integers are taken.
+"""`keras.ops` of one tensor that convert integers to floats.
 
 Each is a call or two of an operation.
 """

@@ -1,4 +1,4 @@
-"""`keras.ops` that read elements by their indices, and write others in their places."""
+"""`keras.ops` that read and write elements by index."""
 
 import builtins
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Keras' spelling of variables: what they begin with comes with a shape."""
+"""`keras.Variable`: its constructor takes an initializer and a shape."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`keras.ops` that split, repeat, turn and join elements, and compute nothing."""
+"""`keras.ops` that split, repeat, flip and join tensors without computing."""
 
 import math
 from collections.abc import Sequence

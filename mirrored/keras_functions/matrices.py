@@ -1,4 +1,4 @@
-"""`keras.ops` of matrices: norms, decompositions and systems of equations."""
+"""`keras.ops` of matrices: norms, decompositions and linear systems."""
 
 import math
 from typing import Any

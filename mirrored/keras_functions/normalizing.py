@@ -1,4 +1,4 @@
-"""`keras.ops` that bring elements to a mean, a variance or a norm, and losses of probabilities."""
+"""`keras.ops` of normalization: moments and norms; and cross-entropies of probabilities."""
 
 from typing import Any
 

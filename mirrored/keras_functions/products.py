@@ -1,4 +1,4 @@
-"""`keras.ops` that multiply and add up: products of vectors, matrices and tensors."""
+"""`keras.ops` that multiply and sum: products of vectors, matrices and tensors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The dtypes that `keras.ops` compute in: what Keras 3 promotes those of its arguments to.
+"""Keras 3's dtype promotion for `keras.ops`.
 
 TensorFlow's own operations refuse two dtypes; Keras' have JAX' rules, by which each two have one.
 """

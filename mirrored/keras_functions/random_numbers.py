@@ -1,4 +1,4 @@
-"""Keras' functions that draw random numbers by a seed of their own, `keras.random`.
+"""`keras.random`: functions that draw random numbers from a seed.
 
 With an integer, or a `SeedGenerator` that starts from one, the numbers are Keras'.
 """

@@ -1,4 +1,4 @@
-"""`keras.ops.rearrange`: reshaping and transposing by the names of axes."""
+"""`keras.ops.rearrange`: reshape and transpose by the names of axes."""
 
 import math
 from typing import Any

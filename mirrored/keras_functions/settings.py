@@ -1,4 +1,4 @@
-"""Keras' settings of the whole process, as far as there is anything to set."""
+"""Keras' global settings, as far as this library has them."""
 
 from mirrored.version import _KERAS
 

@@ -1,4 +1,4 @@
-"""`keras.ops` on shapes and dtypes, and what makes tensors.
+"""`keras.ops` on shapes and dtypes, and ranges of numbers.
 
 Each is a call or two of an operation.
 """

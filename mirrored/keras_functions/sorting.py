@@ -1,4 +1,4 @@
-"""`keras.ops` that bring elements in order, and those that are found in an order: quantiles."""
+"""`keras.ops` that sort elements or depend on their order, such as quantiles."""
 
 import math
 from typing import Any

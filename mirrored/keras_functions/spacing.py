@@ -1,4 +1,4 @@
-"""`keras.ops` that make numbers at equal distances, or of equal ratios, and grids of numbers."""
+"""`keras.ops` that return evenly spaced numbers, and grids."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`keras.ops` on sums, differences and means of elements, with or without those that are NaN."""
+"""`keras.ops` on sums, differences and means, with or without NaN elements."""
 
 from typing import Any
 

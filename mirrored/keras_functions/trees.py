@@ -1,4 +1,4 @@
-"""Keras' functions of nested structures, `keras.tree`.
+"""`keras.tree`: functions on nested structures.
 
 They differ from TensorFlow's, `tf.nest`: in what is a structure, in orders of keys, and in errors.
 """

@@ -1,4 +1,4 @@
-"""`keras.ops` that return windows: the factors by which stretches of signals are faded."""
+"""`keras.ops` that return windows for signals."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""NumPy's functions of tensors, under TensorFlow's rules for dtypes, as `mr.experimental.numpy`.
+"""`mr.experimental.numpy`: NumPy's functions on tensors, with TensorFlow's dtype rules.
 
 Compositions of operations; the public names are in `mirrored/experimental/numpy/`.
 """

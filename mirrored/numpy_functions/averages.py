@@ -1,4 +1,4 @@
-"""NumPy's averages that weigh elements or leave out NaN, differences and traces."""
+"""NumPy's weighted means, means without NaN, differences and traces."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""NumPy's functions of two values, which broadcast and take the dtype that they have together.
+"""NumPy's elementwise functions of two tensors, which broadcast and promote dtypes.
 
 Booleans are added by `or` and multiplied by `and`.
 """

@@ -1,4 +1,4 @@
-"""NumPy's functions that make tensors of a shape, numbers in a row, and matrices of diagonals.
+"""NumPy's functions that create tensors: of a shape, of ranges, and diagonal matrices.
 
 Of no dtype they are float64.
 """

@@ -1,4 +1,4 @@
-"""NumPy's functions that repeat, turn and split elements, or bring them in order.
+"""NumPy's functions that repeat, flip, split and sort elements.
 
 How often is known on the host: it is refused in a recorded function where it is not.
 """

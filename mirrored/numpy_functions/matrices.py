@@ -1,4 +1,4 @@
-"""NumPy's functions that make matrices, of diagonals and triangles above all."""
+"""NumPy's functions that create diagonal and triangular matrices, and grids."""
 
 from typing import Any
 

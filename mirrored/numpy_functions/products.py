@@ -1,4 +1,4 @@
-"""NumPy's products of vectors and matrices, in the dtype that both have together."""
+"""NumPy's products of vectors and matrices, in the promoted dtype."""
 
 from typing import Any
 

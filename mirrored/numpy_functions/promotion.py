@@ -1,4 +1,4 @@
-"""What dtype values have here: Python's floats are float64 and its integers int64, as NumPy's.
+"""NumPy's dtype promotion: Python's floats are float64, its integers int64.
 
 Everything else in this package asks here; dtypes meet by NumPy's own rules.
 """

@@ -1,4 +1,4 @@
-"""NumPy's older functions of random numbers, drawn from the library's global stream in float64."""
+"""NumPy's legacy random functions, drawn from the library's global stream in float64."""
 
 from typing import Any
 

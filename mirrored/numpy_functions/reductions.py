@@ -1,4 +1,4 @@
-"""NumPy's functions over axes.
+"""NumPy's reductions over axes.
 
 Sums of integers and booleans are of 64 bits, and their means are floats.
 """

@@ -1,4 +1,4 @@
-"""NumPy's functions that choose elements, by conditions and by indices.
+"""NumPy's functions that select elements by conditions and indices.
 
 What depends on values is known on the host: it is refused in a recorded function.
 """

@@ -1,4 +1,4 @@
-"""NumPy's functions that move, join and split elements, and compute nothing."""
+"""NumPy's functions that reshape, move and join tensors without computing."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""NumPy's functions of each element.
+"""NumPy's elementwise functions of one tensor.
 
 Those of floats take integers and booleans as float64.
 """

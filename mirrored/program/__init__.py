@@ -1,4 +1,4 @@
-"""Recorded functions: Python runs once, and what it computed is replayed as a flat list of calls.
+"""Recorded functions: Python runs once, then a flat list of kernel calls is replayed.
 
 A recorder makes a graph, which is scheduled, given memory, and bound to arrays as a program.
 """

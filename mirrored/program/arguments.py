@@ -1,4 +1,4 @@
-"""What a recorded function is called with: arrays to feed, and all else, which is part of a key.
+"""The arguments of a call of a recorded function: arrays to feed, and the rest, part of the key.
 
 A call is served by the recording of another one where the keys are equal.
 """

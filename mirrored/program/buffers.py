@@ -1,4 +1,4 @@
-"""The arrays of a program's values: parts of a few large pieces of memory, made once.
+"""The arrays of a program's values: views of a few large pieces of memory, allocated once.
 
 The plan says where each value is; here that becomes memory of a device and views of it.
 """

@@ -1,4 +1,4 @@
-"""Python functions made of plain calls, which replay them with the least that Python can do.
+"""Generated Python functions that replay plain calls with minimal overhead.
 
 A generated function finds everything in local variables: a list of calls in a loop takes longer.
 """

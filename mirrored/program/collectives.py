@@ -1,4 +1,4 @@
-"""When each sum of a step may start: as soon as what it adds up is there, beside the rest.
+"""The earliest start of each all-reduce of a step: when its inputs have been computed.
 
 What replicas compute is cut where a sum can begin, so that nothing else stands before it.
 """

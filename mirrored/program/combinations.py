@@ -1,4 +1,4 @@
-"""Which nodes one kernel computes that are not all elementwise, such as a loss with its gradient.
+"""Finds nodes that one kernel computes though they are not all elementwise.
 
 What only these pass to each other need not go through memory.
 """

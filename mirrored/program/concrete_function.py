@@ -1,4 +1,4 @@
-"""A recorded function for one kind of call, as TensorFlow's programs keep and look at it."""
+"""A recorded function for one kind of call, with TensorFlow's attributes and methods."""
 
 from typing import Any, Protocol
 

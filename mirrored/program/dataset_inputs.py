@@ -1,4 +1,4 @@
-"""What one call of a recorded function takes from datasets, compared with what was recorded.
+"""The dataset elements that one call of a recorded function takes, matched to its recording.
 
 A function asks for elements in the same order in each run, but a shorter last batch, or the end of
 a dataset, is another kind of call.

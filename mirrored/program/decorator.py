@@ -1,4 +1,4 @@
-"""`mr.function`: the decorator that makes recorded functions, with the types of what it returns."""
+"""The decorator `mr.function`, with types for the functions that it returns."""
 
 import functools
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The random draws of a program's step: what changes in it from run to run beside its batch."""
+"""The random draws of a program's step, which change from run to run."""
 
 import bisect
 from collections.abc import Callable

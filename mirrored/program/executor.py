@@ -1,4 +1,4 @@
-"""Which program runs a graph, the host's or that of devices with streams, and on which threads.
+"""Chooses the program for a graph, on the host or on devices with streams, and its threads.
 
 The threads are a function of the program alone, never of timing, because they change bits.
 """

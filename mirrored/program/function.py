@@ -1,4 +1,4 @@
-"""Users' own functions, recorded once for each kind of call and then replayed.
+"""Recorded functions of users: recorded once for each kind of call, then replayed.
 
 A call with a tape open around it, or inside a replica or another recorded function, runs Python.
 """

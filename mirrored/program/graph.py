@@ -1,4 +1,4 @@
-"""What a recorded function is: values, and the nodes that compute them from other values.
+"""The graph of a recorded function: values, and the nodes that compute them.
 
 Each value is computed once and never changes; where it will live is decided later.
 """

@@ -1,4 +1,4 @@
-"""Which new values are computed right where their variables live, and so need no copy.
+"""Finds new values that can be computed in the memory of their variables, without a copy.
 
 Only where nothing can stop the program any more, and nobody reads the old value afterwards.
 """

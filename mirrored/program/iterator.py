@@ -1,4 +1,4 @@
-"""Iterators over datasets that recorded functions may ask for their next element.
+"""Iterators over datasets, from which recorded functions can take elements.
 
 While a function is recorded, an element is looked at and not taken: what is recorded is that the
 function asks for one of such shapes. Each run then takes its own.

@@ -1,4 +1,4 @@
-"""From an op's kernel and the arrays of one program to the plain calls that compute it.
+"""From an op's kernel and a program's arrays to the plain calls that compute it.
 
 A kernel is run once with a stand-in for what it computes with, which notes the calls that it makes.
 Replaying those costs nothing of what the kernel does in Python, and gives the same bits.

@@ -1,4 +1,4 @@
-"""Which nodes are computed together, so that what passes between them need not go through memory.
+"""Groups elementwise nodes into fused kernels, so that fewer results go through memory.
 
 On the host a fused group is cut into pieces that a cache holds, a shard a thread. On a device
 with streams it is one kernel: a launch takes as long as a small op, and passing values through

@@ -1,4 +1,4 @@
-"""When the values of a scheduled graph are written and read for the last time.
+"""The first write and the last read of each value of a scheduled graph.
 
 The plan of the memory rests on it: what nobody will read may be written over.
 """

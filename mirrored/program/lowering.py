@@ -1,4 +1,4 @@
-"""From a schedule to the calls that compute it on the program's arrays.
+"""Lowers a schedule to the calls that compute it on the program's arrays.
 
 What a kernel does in Python is done here, once. A program of the host makes its calls; one whose
 devices have streams launches them. What lowering them differs in are the classes below.

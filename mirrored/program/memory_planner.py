@@ -1,4 +1,4 @@
-"""Where each value of a program lives: temporaries share memory, and results overwrite inputs.
+"""Places the values of a program: temporaries share memory, results overwrite inputs.
 
 All of it is decided before anything runs, so a step allocates nothing.
 """

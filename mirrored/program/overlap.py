@@ -1,4 +1,4 @@
-"""What of a program may run side by side: on the host, and on devices with streams.
+"""Finds the parts of a program that can run concurrently, on the host and on streams.
 
 The host has a thread a replica, and cuts vectors for all of them where they have met. Devices with
 streams run replicas side by side too, and what replicas of several cards share; a lone replica with

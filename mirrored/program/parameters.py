@@ -1,4 +1,4 @@
-"""A function's parameters: calls that say the same in other words are one kind of call.
+"""A function's parameters: normalises calls that pass the same arguments differently.
 
 An argument may be given by its place or by its name, or be left out where that is its default.
 """

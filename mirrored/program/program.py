@@ -1,4 +1,4 @@
-"""A recorded function in the host's memory: fed, it runs as a flat list of calls.
+"""A recorded function in host memory: it accepts inputs and runs as a flat list of calls.
 
 A step allocates nothing, and nothing is written to variables unless the whole step can be.
 """

@@ -1,4 +1,4 @@
-"""Whether a function can come to an object by another way than its arguments.
+"""Whether a function can reach an object in another way than by its arguments.
 
 It looks where the function's names lead: what that finds may be too much, never what they hold now.
 """

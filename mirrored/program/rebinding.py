@@ -1,4 +1,4 @@
-"""What was recorded for some variables, bound to others of their kinds without running Python.
+"""Binds a recording to other variables of the same kinds, without running Python.
 
 It is kept without these variables: each call binds it to its own, for as long as they live.
 """

@@ -1,4 +1,4 @@
-"""Turns a run of Python into a graph: the ops that it calls are noted and not computed.
+"""Records a run of Python as a graph: ops are noted instead of computed.
 
 Recording goes through the same definitions of ops as eager calls, so both check the same things.
 """

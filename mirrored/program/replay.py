@@ -1,4 +1,4 @@
-"""Runs lowered stages step after step: on one thread, or with a thread a replica.
+"""Runs lowered stages step after step, on one thread or on a thread per replica.
 
 Both make the same calls on the same arrays; which thread makes them changes no bits.
 """

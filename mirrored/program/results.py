@@ -1,4 +1,4 @@
-"""What a recorded function returns: tensors, whatever Python returned, as in TensorFlow.
+"""The results of a recorded function: tensors for all values, as in TensorFlow.
 
 A variable is returned as the value that it has at the end of the function; a number as a constant.
 """

@@ -1,4 +1,4 @@
-"""A recorded graph made anew, with other values in the place of some."""
+"""Copies of a recorded graph in which some values are replaced."""
 
 import weakref
 

@@ -1,4 +1,4 @@
-"""Whether recorded functions run Python instead, as those who debug a step want it."""
+"""The switch by which recorded functions run as plain Python, for debugging."""
 
 _eagerly = [False]
 

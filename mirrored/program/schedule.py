@@ -1,4 +1,4 @@
-"""In which order a graph's nodes run, and which of them may run side by side.
+"""The order in which a graph's nodes run, and which of them run concurrently.
 
 Replicas run side by side between the places where they meet; sums between devices, or between
 hosts, beside all that comes behind them, until something needs them. What else may overlap depends

@@ -1,4 +1,4 @@
-"""What a recorded function was said to be called with, by `input_signature`.
+"""Checks and converts the arguments of a recorded function by its `input_signature`.
 
 Arguments become tensors of the dtypes that it names, so that numbers do not need a recording each.
 """

@@ -1,4 +1,4 @@
-"""Where the values of a streamed program live: what is fed, or told, lies together for one copy.
+"""Places the values of a streamed program: inputs and results are contiguous for one copy.
 
 What passes between the nodes of a fused group has no memory at all.
 """

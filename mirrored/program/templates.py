@@ -1,4 +1,4 @@
-"""What a function recorded for variables, which serves others of their kinds in their place.
+"""Recordings without their variables, which are bound to other variables of the same kinds.
 
 Programs for one kind of call run one at a time, and share the memory that they compute in.
 """

@@ -1,4 +1,4 @@
-"""The threads that run a program's replicas side by side, and where they wait for each other."""
+"""The threads that run a program's replicas concurrently, and their barriers."""
 
 import contextlib
 import os

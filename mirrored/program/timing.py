@@ -1,4 +1,4 @@
-"""A program's step with a clock around each kernel, for while somebody measures.
+"""A program's step with a clock around each kernel, used while a profiler measures.
 
 The calls, their order and their arrays are those of the program, so the bits are too. On the host
 the clocks stand within what replays a step; a step of streams is run kernel by kernel, and waited

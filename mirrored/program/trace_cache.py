@@ -1,4 +1,4 @@
-"""Keeps recorded functions by what they were recorded for, and no more of them than is sensible.
+"""A cache of recorded functions by the kind of call, of limited size.
 
 A loop that makes a new kind of call every time would record for ever, so it is told so.
 """

@@ -1,4 +1,4 @@
-"""Records what a function of Python computes, of users and of `fit` in the same way, as a trace."""
+"""Records what a Python function computes as a trace, for users and for `fit`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What all who read and write variables agree on, recorded programs among them."""
+"""The locks and counters that all readers and writers of variables share."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""When variables may be made: by a recorded function in its first call, and never again.
+"""The rule for creating variables: only in the first call of a recorded function.
 
 What makes one in every call makes another one each time in Python, and would keep the first here.
 """

@@ -1,4 +1,4 @@
-"""What keeps steps that a device was asked for from writing variables, while the device works.
+"""Keeps enqueued steps from writing variables after a collective has failed.
 
 Whether a step writes is decided on one device for all, by its guard; this is the host's say in it.
 """

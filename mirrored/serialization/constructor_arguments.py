@@ -1,4 +1,4 @@
-"""How classes say of what objects like theirs are made: by the signatures of their constructors.
+"""Configurations by the signatures of constructors.
 
 Each argument is kept in an attribute of its name. Who does otherwise overrides `get_config`.
 """

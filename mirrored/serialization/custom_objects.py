@@ -1,4 +1,4 @@
-"""The users' own classes and functions that configurations may name, and scopes that say more.
+"""Users' classes and functions that configurations may name: the registry and scopes.
 
 What is registered holds for all threads; a scope for the code within it.
 """

@@ -1,4 +1,4 @@
-"""The classes and functions of this library that configurations name, and their names in Keras.
+"""The public classes and functions that configurations name, by their names in Keras.
 
 What stands below the public modules finds them here, when a configuration is written or read.
 """

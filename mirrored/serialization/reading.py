@@ -1,4 +1,4 @@
-"""From configurations to objects. What a configuration says is checked, since files hold them.
+"""Deserializes configurations, which are checked since they come from files.
 
 It names public classes of this library, registered ones, and those that the caller gives; a module
 that it names is never imported.

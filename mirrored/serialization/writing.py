@@ -1,4 +1,4 @@
-"""From objects to configurations: dicts of plain values, the very ones that Keras 3 writes."""
+"""Serializes objects to configurations, in Keras 3's format."""
 
 import inspect
 from collections.abc import Mapping

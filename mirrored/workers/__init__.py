@@ -1,4 +1,4 @@
-"""Processes that train together: what they know of each other, and what they send each other.
+"""Processes that train together: their layout and their messages.
 
 A launcher of MPI starts them, on one host or on several. It knows nothing of devices: what it sums
 and sends are arrays of the host.

@@ -1,4 +1,4 @@
-"""Sums that go on while a worker computes what is summed next.
+"""Sums in the background, while a worker computes the next values to sum.
 
 One thread makes them, in the order in which they were begun, which is the same on all workers.
 """

@@ -1,4 +1,4 @@
-"""Sums over hosts by messages: each host adds up a part of the vector, in the order of the hosts.
+"""Sums over hosts by messages: each host adds a part of the vector, in the order of hosts.
 
 What it adds up it then sends to all others, so that each has the same bits.
 """

@@ -1,4 +1,4 @@
-"""Connects this process with the others that a launcher started beside it, once.
+"""Connects this process with the other processes of its launcher, once.
 
 Without a launcher there are no others, which is no error: the same program runs on one worker.
 """

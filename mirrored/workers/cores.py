@@ -1,4 +1,4 @@
-"""How many threads the matrix products of each worker use: workers of a host share its cores.
+"""The number of threads for matrix products: the workers of a host share its cores.
 
 Without this each would use all of them, and wait for the others in every product.
 """

@@ -1,4 +1,4 @@
-"""Memory that the workers of one host share: where they meet, and where they add up vectors.
+"""Shared memory of the workers of a host: for barriers and for sums.
 
 Each has a part that it alone writes, and all read. Two counters a worker say how far it is. All go
 through stages, which take two halves of the memory in turn: a worker begins a stage when all have

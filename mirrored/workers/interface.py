@@ -1,4 +1,4 @@
-"""What a worker does together with all others, whether there are any or not.
+"""The interface of a worker: the operations that all workers do together.
 
 Each of these calls is made by all workers, in the same order: it returns when all have made it, or
 raises an error that says who did not.

@@ -1,4 +1,4 @@
-"""Whether a launcher started this process beside others, and MPI, through which they are reached.
+"""Detects whether a launcher started this process, and loads MPI.
 
 MPI is loaded where there are others to reach, and must serve calls from any thread.
 """

@@ -1,4 +1,4 @@
-"""Which worker is on which host, and the communicators through which they reach each other.
+"""The hosts of all workers, and the communicators between them.
 
 Nobody waits here without a limit: all say that they have come before MPI's own calls are made.
 """

@@ -1,4 +1,4 @@
-"""How fast workers sum, by size, and whether they sum right.
+"""Measures the speed of sums over workers by size, and checks their results.
 
 All of them measure at the same time, since each takes part in every sum.
 """

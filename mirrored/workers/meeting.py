@@ -1,4 +1,4 @@
-"""Where all workers meet: those of a host in its memory, hosts by messages of some workers of each.
+"""Calls of all workers: through shared memory on a host, by messages between hosts.
 
 All say there what they do, and add up vectors, in stages that all go through together.
 """

@@ -1,4 +1,4 @@
-"""What workers tell each other beside their calls: that one failed, or has come to its end.
+"""Notices between workers: that one has failed, or has ended.
 
 These messages go their own way, so that whoever waits in a call hears of them there.
 """

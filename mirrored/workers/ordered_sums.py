@@ -1,4 +1,4 @@
-"""Sums of arrays in a fixed order, which is what makes their bits the same everywhere.
+"""Sums of arrays in a fixed order, so that all workers compute the same bits.
 
 Every element is added up by itself, so the result does not hang on how vectors are cut.
 """

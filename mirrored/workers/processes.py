@@ -1,4 +1,4 @@
-"""Whether another process of this host does anything, as the system sees it."""
+"""Whether another process of this host makes progress, by its processor time."""
 
 from __future__ import annotations
 

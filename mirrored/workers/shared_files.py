@@ -1,4 +1,4 @@
-"""Files in memory through which MPI connects the workers of a host, and those that dead jobs left.
+"""MPI's files in shared memory, and files that ended jobs left behind.
 
 A worker locks the files that it uses, which ends with its process, and marks them by a bit of their
 mode. So a file that is marked and not locked is a dead job's, also where processes of other

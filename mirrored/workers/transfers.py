@@ -1,4 +1,4 @@
-"""Messages under way between a worker and others, which nobody waits in.
+"""Messages in flight between workers, sent without waiting.
 
 What is not over says who is missing; MPI's own collectives would not.
 """

@@ -1,4 +1,4 @@
-"""How a worker waits for others: until all are there, one of them has failed, or it took too long.
+"""Waits for other workers, until all have arrived, one has failed, or a timeout.
 
 It asks again and again, which serves MPI as well, and so is never kept where it hears of nothing.
 """

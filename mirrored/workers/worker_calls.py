@@ -1,4 +1,4 @@
-"""What a worker says of each call: all must make the same one, which each of them looks at.
+"""The description of a call that each worker sends, to check that all make the same call.
 
 An error can then name both calls, where workers that wait for each other would wait for ever.
 """

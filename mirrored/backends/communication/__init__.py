@@ -1,4 +1,4 @@
-"""What connects devices that sum arrays together, and keeps deadlines.
+"""Connections between devices that sum arrays, with deadlines.
 
 It knows neither CUDA nor replicas: devices are backends with streams, and what is summed is arrays.
 """

@@ -1,4 +1,4 @@
-"""What happens where a collective failed: writes are stopped, then communicators are aborted.
+"""Handles a failed collective: stops writes, then aborts communicators.
 
 Neither may keep the host for ever, so each has a deadline.
 """

@@ -1,4 +1,4 @@
-"""Devices that are connected when they are first needed, and whose collectives have deadlines.
+"""Devices that are connected when first needed, with deadlines for collectives.
 
 A communicator says how devices sum arrays; this is when it is made, who may ask it for what at one
 time, and what becomes of it when a collective fails.

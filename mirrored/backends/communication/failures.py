@@ -1,4 +1,4 @@
-"""What is known of a collective that failed, and the error that tells it.
+"""Details of a failed collective, and its error message.
 
 Users see it hours into a run on many devices, so it has all that helps to find the cause.
 """

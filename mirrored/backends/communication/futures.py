@@ -1,4 +1,4 @@
-"""Calls that may never return, each in a thread of its own, and how the host polls.
+"""Calls that may never return, each in its own thread, and how the host polls them.
 
 Connecting devices, and letting go of them, can hang where the hardware does; a caller goes on.
 """

@@ -1,4 +1,4 @@
-"""The handle of an open connection: a communicator, how far its sums are, and who may call it now.
+"""The handle of an open connection: the communicator, its progress and its lock.
 
 A call of a communicator may hang, so nobody waits for one without looking whether it was given up.
 """

@@ -1,4 +1,4 @@
-"""Which collectives are in flight, since when, and which of them is late.
+"""The collectives in flight: when they started, and which are late.
 
 These are the books alone: asking a device may keep a thread, and the books have to stay open then.
 """

@@ -1,4 +1,4 @@
-"""Connections that are open: they are kept, and disconnected when the process ends.
+"""The open connections, which are closed when the process ends.
 
 To disconnect devices may wait for them, which the garbage collector must not, nor the end of the
 process for long.

@@ -1,4 +1,4 @@
-"""Other processes whose devices are connected with this one's, as a connection sees them.
+"""The interface to other processes whose devices are connected with this one's.
 
 Devices wait for those of all processes in a collective, so that a process that fails, ends or goes
 elsewhere would keep all others: what they tell each other of that comes by here.

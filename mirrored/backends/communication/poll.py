@@ -1,4 +1,4 @@
-"""Polls what is in flight, one thread at a time, with no lock held while a device is asked.
+"""Polls collectives in flight, one thread at a time, without holding a lock.
 
 The driver may keep the thread that asks. The books stay open then, so that others can end what is
 late, which lets that thread go on.

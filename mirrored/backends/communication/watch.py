@@ -1,4 +1,4 @@
-"""Looks after collectives: a hang becomes an error that says what hung.
+"""Watches collectives: a hang becomes an error that names what hung.
 
 Devices wait for each other in a collective, for ever if one of them does not come, and neither they
 nor their libraries give up. Here the host does, while it waits for them or is kept by them.

@@ -1,4 +1,4 @@
-"""Kernels compiled by NVRTC with our options alone, and kept on disk for the next process.
+"""Compiles kernels with NVRTC, and caches them on disk.
 
 CuPy's own way, `RawModule`, adds an option that lets float32 numbers below the normal ones be 0.
 """

@@ -1,4 +1,4 @@
-"""Entering a card: one thread at a time, with CUDA's errors as the library's.
+"""Enters a card's context, one thread at a time, and translates CUDA's errors.
 
 A graph is captured from the stream that all work of a device goes to, so other threads have to wait
 until it is.

@@ -1,4 +1,4 @@
-"""What is asked of CUDA's driver directly, through ctypes, which gives up Python's lock meanwhile.
+"""CUDA driver functions called through ctypes, which releases the GIL.
 
 CuPy holds it while it asks for an event. Where the driver keeps one thread waiting, and with it all
 that ask it, the others have to go on in Python: they see to deadlines.

@@ -1,4 +1,4 @@
-"""Places in a stream's work that others wait for: CUDA's events, used again and again.
+"""A pool of CUDA events.
 
 To make one takes longer than to record it, and a step records several.
 """

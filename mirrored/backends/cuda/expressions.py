@@ -1,4 +1,4 @@
-"""The C expression of every op that works element by element.
+"""The C expressions of all elementwise ops.
 
 They give what the NumPy kernels of the same ops give, NaN, infinities and overflow included.
 """

@@ -1,4 +1,4 @@
-"""CUDA's errors as the library's: too little memory, a lost device, and all others.
+"""Translates CUDA's errors: out of memory, a lost device, and all others.
 
 They are told apart without importing CuPy: where it was never imported it raised nothing.
 """

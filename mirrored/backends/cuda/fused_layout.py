@@ -1,4 +1,4 @@
-"""How the elements of a fused kernel are shared out among threads, and where its inputs' are.
+"""The layout of a fused kernel: its threads, and the addresses of its inputs.
 
 A thread has several neighbouring elements where memory allows it, which one load or store moves.
 Where inputs are rows or columns of the result the grid counts both, so that no thread divides.

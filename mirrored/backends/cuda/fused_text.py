@@ -1,4 +1,4 @@
-"""The text of a fused kernel: elementwise ops of which a thread computes all for its elements.
+"""Generates the CUDA C of a fused kernel.
 
 One text serves all sizes of a batch: what a size changes is a parameter.
 """

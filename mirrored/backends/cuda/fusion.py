@@ -1,4 +1,4 @@
-"""Fused kernels: elementwise ops of which each thread computes all for its elements.
+"""Fused kernels of elementwise ops: each thread computes all ops for its elements.
 
 What passes from op to op stays in registers, so one reads and writes memory once.
 """

@@ -1,4 +1,4 @@
-"""CUDA graphs: what a function launches, captured once and launched as a whole.
+"""CUDA graphs: captures the launches of a function once, and launches them as one.
 
 Where that is not possible a line of the log says why, and its kernels are launched one by one.
 """

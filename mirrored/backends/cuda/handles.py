@@ -1,4 +1,4 @@
-"""Handles of NVIDIA's libraries for matrices, cuBLAS and cuSOLVER, through ctypes.
+"""Handles of cuBLAS and cuSOLVER, through ctypes.
 
 Both are created for a card, compute on one stream, and return a status from each function.
 """

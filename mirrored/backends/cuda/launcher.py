@@ -1,4 +1,4 @@
-"""Launches kernels and libraries on one backend's stream; kernels are written against it.
+"""Launches kernels and library calls on a backend's stream.
 
 Texts are compiled when they are first needed.
 """

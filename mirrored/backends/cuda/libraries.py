@@ -1,4 +1,4 @@
-"""Where NVIDIA's libraries are on this machine, for those that are used through ctypes.
+"""Finds NVIDIA's libraries on this machine, to load them through ctypes.
 
 NVIDIA's own package looks for them, cuda-pathfinder: among Python's packages first, since they say
 which versions go together.

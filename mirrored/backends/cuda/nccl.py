@@ -1,4 +1,4 @@
-"""Sums over several cards by NCCL, through ctypes.
+"""Sums over cards by NCCL, through ctypes.
 
 ctypes lets other threads run during each call, so that they can keep deadlines and abort. CuPy's
 wrapper does in all calls but `ncclCommInitAll`, which connects the cards, and waits for them.

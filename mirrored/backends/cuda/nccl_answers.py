@@ -1,4 +1,4 @@
-"""What NCCL answers, in words: numbers of its statuses, its version, and what it says itself.
+"""NCCL's status codes and version in words, and its own messages.
 
 Errors have all of it, since who sees them hours into a run has nothing else to go by.
 """

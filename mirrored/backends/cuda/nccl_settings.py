@@ -1,4 +1,4 @@
-"""What the environment tells NCCL, which reads it once, with the process's first communicator.
+"""The environment variables that NCCL reads, once per process.
 
 Variables that users have set, there or in NCCL's files, stay as they are; what comes too late is
 told, not lost.

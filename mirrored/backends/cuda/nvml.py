@@ -1,4 +1,4 @@
-"""Which cards there are, asked of the driver without CuPy and without starting CUDA.
+"""Lists the cards through NVML, without starting CUDA.
 
 Starting CUDA would take memory on the cards, and would break processes that are forked afterwards.
 """

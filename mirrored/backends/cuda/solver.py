@@ -1,4 +1,4 @@
-"""Factors of matrices, their eigenvalues and singular values, by cuSOLVER through ctypes.
+"""Matrix factorisations, eigenvalues and singular values by cuSOLVER, through ctypes.
 
 It stores matrices by columns. Its functions may wait for the card, so no CUDA graph has them.
 """

@@ -1,4 +1,4 @@
-"""CUDA C that is compiled when it is first needed, and what all of it begins with.
+"""CUDA C sources that are compiled when first needed, with their common prelude.
 
 Element types are named once here, so that a kernel is one text for all the dtypes that it takes.
 """

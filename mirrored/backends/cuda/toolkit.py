@@ -1,4 +1,4 @@
-"""The only importer of CuPy, and that at the first use of a card.
+"""Imports CuPy when a card is first used; no other module imports it.
 
 What is missing then is told in one sentence, with the command that mends it.
 """

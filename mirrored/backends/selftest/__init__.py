@@ -1,4 +1,4 @@
-"""Tests NCCL between cards before it is relied on, in a process of its own with a deadline.
+"""The self-test of NCCL between cards, in its own process with a deadline.
 
 On a machine that is set up wrong NCCL hangs, crashes or adds wrong; here that becomes one error.
 """

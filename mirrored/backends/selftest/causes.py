@@ -1,4 +1,4 @@
-"""Why NCCL's sums may be late or wrong on a machine, and which setting tells whether that is it.
+"""Likely causes of late or wrong NCCL sums, with the settings that confirm them.
 
 Causes and settings are those of NCCL's documentation; which comes first follows from the symptom.
 """

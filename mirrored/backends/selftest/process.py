@@ -1,4 +1,4 @@
-"""Runs a program in a process of its own with a deadline, for work that may hang or crash.
+"""Runs a program in its own process with a deadline.
 
 Whatever it does, the caller goes on: with the program's last words, and with no process left.
 """

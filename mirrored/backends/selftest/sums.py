@@ -1,4 +1,4 @@
-"""Sums between devices whose results are known, and the search for what is wrong with them.
+"""Sums with known results over devices, to find which device is late or wrong.
 
 A link between cards that loses or mixes up data is found here, before it spoils a training run.
 """

@@ -1,4 +1,4 @@
-"""Programs on devices whose work runs on streams, beside the host: fed, launched and read later.
+"""Programs on devices with streams, which run while the host continues.
 
 A step is fused groups of ops and what stands between them, captured and launched as a whole.
 """

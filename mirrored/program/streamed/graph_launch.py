@@ -1,4 +1,4 @@
-"""One step of a streamed program: its launches in order, each waiting for what it needs.
+"""The launches of one step of a streamed program, in order, with their waits.
 
 On one card all of it is captured once and launched as a whole; between cards, and around work of
 the host, each part of it is.

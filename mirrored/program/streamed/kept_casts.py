@@ -1,4 +1,4 @@
-"""Weights in the narrower dtype that layers compute in: kept from step to step, not cast in each.
+"""Casts of weights to a narrower dtype, kept between steps.
 
 The kernel that writes the weights writes these copies too.
 """

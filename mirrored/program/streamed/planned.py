@@ -1,4 +1,4 @@
-"""What is decided of a program on devices with streams before it has memory.
+"""The plan of a streamed program, before it has memory.
 
 It is kept where the memory is given back, so that the program is made again without it.
 """

@@ -1,4 +1,4 @@
-"""A recorded function on devices that work beside the host, fed and read while it runs.
+"""A recorded function on devices with streams: it is fed and read while it runs.
 
 It is used as the program of host memory is; results come a few steps later, never others.
 """

@@ -1,4 +1,4 @@
-"""How a streamed program is fed and read while it runs: through pinned memory, in turns.
+"""Feeds and reads a streamed program while it runs, through pinned memory, round-robin.
 
 While a step computes, the next batch is on its way to the device, and the last results to the host.
 """

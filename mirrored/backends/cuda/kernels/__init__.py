@@ -1,4 +1,4 @@
-"""The kernels of the CUDA backend, by the names of their ops.
+"""The table of CUDA kernels by op.
 
 What is computed element by element is not here: such ops are fused, several in one kernel.
 """

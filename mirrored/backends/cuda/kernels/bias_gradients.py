@@ -1,4 +1,4 @@
-"""ReLU's gradient and the sums of its columns, which are the gradient of a bias, by one kernel.
+"""A kernel for ReLU's gradient together with the gradient of a bias.
 
 What it has computed it sums as it writes it. The sums have the order, and so the bits, of those by
 a kernel of their own.

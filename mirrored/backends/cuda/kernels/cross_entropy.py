@@ -1,4 +1,4 @@
-"""Cross-entropies from logits and their gradients, one by one or both by one kernel.
+"""Kernels for cross-entropies from logits and their gradients, alone or together.
 
 The kernels of one loss are made of the same text, so both results at once have the same bits. What
 computes both takes in the last bias too, and in mixed precision the casts before and behind.

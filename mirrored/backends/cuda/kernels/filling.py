@@ -1,4 +1,4 @@
-"""Kernels that fill an array with one value, which is an argument of the launch.
+"""Kernels that fill an array with a value.
 
 So one text serves all values of a dtype.
 """

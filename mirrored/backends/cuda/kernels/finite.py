@@ -1,4 +1,4 @@
-"""The check that stops a step before it writes: that its losses are finite.
+"""The kernel that checks whether the losses of a step are finite before it writes.
 
 What it finds stays on the device, where the kernels that write look at it.
 """

@@ -1,4 +1,4 @@
-"""Kernels that read rows from the places that indices name, and that bring rows together there.
+"""Kernels that gather rows by index, and scatter rows.
 
 Rows of one place are combined in their order, without atomics, so that the bits are the host's.
 """

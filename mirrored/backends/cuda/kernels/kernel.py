@@ -1,4 +1,4 @@
-"""What a kernel of the CUDA backend is, and what it is written against.
+"""The interfaces of CUDA kernels and of their launcher.
 
 A kernel launches on the stream of the backend that it is given, and waits for nothing.
 """

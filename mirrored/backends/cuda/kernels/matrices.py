@@ -1,4 +1,4 @@
-"""Decompositions of matrices, by cuSOLVER and cuBLAS, with the kernels between their calls.
+"""Matrix decompositions by cuSOLVER and cuBLAS, and kernels between their calls.
 
 The libraries store matrices by columns: to them each matrix of an array is the transposed one.
 Where they look for a pivot, or iterate, a matrix with a NaN is replaced by the identity before they

@@ -1,4 +1,4 @@
-"""Matrix products: cuBLAS's for floats, and a tiled kernel for integers, which cuBLAS has not.
+"""Matrix products: by cuBLAS for floats, by a tiled kernel for integers.
 
 Batches that broadcast in ways that one call cannot express are computed by several.
 """

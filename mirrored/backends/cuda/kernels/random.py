@@ -1,4 +1,4 @@
-"""Kernels that draw random numbers, with the host's mapping from key, draw and place to numbers.
+"""Kernels that draw the same random numbers as the host.
 
 Each thread computes a block of Philox 4x64 by itself, so any part of a stream is drawn alike.
 """

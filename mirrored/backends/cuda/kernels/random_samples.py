@@ -1,4 +1,4 @@
-"""Kernels of the distributions that have parameters: gamma, Poisson, classes and orders.
+"""Kernels for gamma, Poisson and categorical draws, and for shuffles.
 
 They draw TensorFlow's numbers, as the host does: a thread for each number, with blocks of its own.
 """

@@ -1,4 +1,4 @@
-"""Kernels that reduce axes: sums, products, extremes and their places, and sums of columns.
+"""Kernels that reduce axes: sums, products, extremes and their indices.
 
 A reduction that would keep few threads busy is made in two steps, whose order is fixed as well.
 """

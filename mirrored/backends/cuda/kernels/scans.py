@@ -1,4 +1,4 @@
-"""Sums, products and logarithms of sums of exponentials, of all elements up to each one.
+"""Kernels for cumulative sums, products and logarithms of sums of exponentials.
 
 A thread goes along a line in its order, so that results round as the host's do. Many lines are
 quick; one long line takes one thread.

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm along any axis, and what the cross-entropies share with it.
+"""Kernels for softmax and log-softmax, with helpers for cross-entropies.
 
 A team of threads reads its row three times, mostly from the cache, so nothing is stored between.
 """

@@ -1,4 +1,4 @@
-"""The places of the first elements of each row in order, and of values in rows that are in order.
+"""Kernels for top-k, and for binary search in sorted rows.
 
 An element's place in the order is the number of those before it, which its thread counts: for rows
 of some thousands that is quick, and every run gives the same.

@@ -1,4 +1,4 @@
-"""Kernels that draw TensorFlow's random numbers from a state, as the host does.
+"""Kernels that draw TensorFlow's random numbers from a state.
 
 Each thread computes blocks of Philox 4x32 by itself, so any part of a draw is made alike.
 """

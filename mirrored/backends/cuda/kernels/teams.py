@@ -1,4 +1,4 @@
-"""How the threads of a block share out rows that are reduced, and how they reduce together.
+"""Teams of threads that reduce rows together.
 
 Reductions, softmax and the cross-entropies are built on it, so all of them sum in one fixed order.
 """
