@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-# A product of so many operations uses all of BLAS's threads. On two cores they gain a factor of
+# A product of this many operations uses all of BLAS's threads. On two cores they gain a factor of
 # two at most, and wait for each other in every product: where a neighbour has one of the cores, a
 # smaller product takes up to a hundred times as long as with one thread. docs/performance.md has
 # the figures, `python -m benchmarks.blas_threads` measures them.
@@ -49,14 +49,14 @@ def available_threads() -> int:
 
 
 def limit(count: int) -> None:
-    """Let products use so many threads from now on; whoever asks how many there are hears that."""
+    """Let products use N threads from now on; whoever asks how many there are hears that."""
     for _, set_count in _libraries():
         set_count(count)
     available_threads.cache_clear()
 
 
 def threads_of_products(operations: int) -> int | None:
-    """Return how many threads a product of so many operations uses; None: as many as it likes.
+    """Return how many threads a product of N operations uses; None: as many as it likes.
 
     Of several products it is the largest that counts.
     """
@@ -66,7 +66,7 @@ def threads_of_products(operations: int) -> int | None:
 def run_on_threads(
     count: int | None, function: Callable[..., object], *args: Any, **named: Any
 ) -> None:
-    """Call a function whose products use so many threads; None: as many as they do anyway."""
+    """Call a function whose products use N threads; None: as many as they do anyway."""
     if count is None:
         function(*args, **named)
         return

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 
-# NumPy copies an operand that broadcasts, or that is cast, through a buffer of so many elements.
+# NumPy copies an operand that broadcasts, or that is cast, through a buffer of this size.
 # Its own 8192 would be memory that nobody counts, 64 KiB an operand, and no faster: rows as long as
 # this are not copied at all, which makes adding a bias to 1000 columns 1.6 times as fast.
 _BUFFER_ELEMENTS = 1024
@@ -132,7 +132,7 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 def _settings_of_kernels() -> tuple[ContextVar[Any], Any]:
     """Return where NumPy keeps its settings, and those that kernels run with.
 
-    `np.errstate` makes them anew each time, which takes longer than a small kernel.
+    `np.errstate` creates them in each call, which takes longer than a small kernel.
     """
     context = Context()
     context.run(np.seterr, all="ignore")
@@ -156,7 +156,7 @@ class HostPlace:
         self._pages: mmap.mmap | None = None
 
     def allocate(self, pool: Pool, nbytes: int) -> Storage:
-        """Return so many bytes from the beginning of the place, counted by the pool.
+        """Return N bytes from the beginning of the place, counted by the pool.
 
         Raises:
             OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it.

@@ -136,7 +136,7 @@ class StreamBackend(Backend, Protocol):
         """What puts bytes where an array says, and what says so there.
 
         The first is kernel(xp, state, bytes), and the second kernel(xp, state, address, count,
-        size): there are so many places of so many bytes, in the device's memory or in pinned
+        size): there are `count` places of `size` bytes, in the device's memory or in pinned
         memory, which are taken in turn from the first on; or none, where the address is 0. The
         array is of four numbers of 64 bits.
         """
@@ -189,7 +189,7 @@ class StreamBackend(Backend, Protocol):
     def connect(self, ranks: Sequence[StreamBackend], place: Place | None = None) -> Communicator:
         """Return a communicator of devices, this one among them, in the order of ranks.
 
-        It may take for ever: see `mirrored.backends.communication.connection`.
+        It may never return: see `mirrored.backends.communication.connection`.
 
         Args:
             ranks: The devices of this process.
@@ -273,7 +273,7 @@ class Communicator(Protocol):
         """
 
     def abort(self) -> None:
-        """Let all that was asked for end at once, with any results. It may take for ever."""
+        """Let all that was asked for end at once, with any results. It may never return."""
 
     def close(self) -> None:
         """Disconnect the devices, once all that was asked for is done. Again: do nothing."""

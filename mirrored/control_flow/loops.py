@@ -105,7 +105,7 @@ def _next(body: Callable[..., Any], values: Any, first: Any, recorded: bool) -> 
 def _until(
     going: Any, cond: Callable[..., Any], body: Callable[..., Any], values: Any, most: int
 ) -> Any:
-    """Return the variables where a recorded condition ends the loop, or after so many times."""
+    """Return the variables where a recorded condition ends the loop, or after N times."""
     first = values
     for i in range(most):
         further = functools.partial(_next, body, values, first, True)

@@ -69,7 +69,7 @@ class Device:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the devices were set up anew since it was made."""
+        """Whether the devices were set up again since it was made."""
         return isinstance(self.backend, _Gone)
 
     def end(self) -> None:

@@ -53,7 +53,7 @@ def empty_with(empty: Callable[[Sequence[Pool]], None]) -> None:
 
 
 def reset_devices() -> None:
-    """End all devices and forget how they were configured, so that they can be set up anew.
+    """End all devices and forget how they were configured, so that they can be set up again.
 
     It is for tests, and for notebooks whose first cell set up the wrong devices. Physical devices
     are looked for again, and all that ``mr.config`` settles is as in a fresh process: visible and
@@ -63,7 +63,7 @@ def reset_devices() -> None:
 
     Tensors, variables, models, optimizers, metrics, strategies and iterators that were made before
     raise ``DevicesResetError`` from then on, also where a tensor is only read; their memory is
-    given back, whoever keeps them. A `mr.function` forgets what it recorded, and is recorded anew.
+    given back, whoever keeps them. A `mr.function` forgets what it recorded, and is recorded again.
     Threads of strategies and of datasets end, and GPUs are disconnected from each other.
 
     No other thread may be computing meanwhile.

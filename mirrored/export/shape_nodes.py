@@ -50,7 +50,7 @@ def _sliced(w: Writer, call: Call) -> Ref:
 
 
 def _part(w: Writer, call: Call, x: Ref, rank: int) -> Ref:
-    """Return what the call's index takes of a value with so many axes."""
+    """Return the part of a value with `rank` axes that the call's index selects."""
     starts: list[Dim] = []
     ends: list[Dim] = []
     steps: list[int] = []
@@ -108,7 +108,7 @@ def _ends(call: Call, part: slice) -> tuple[Dim, Dim, int]:
 
 
 def _written(w: Writer, call: Call, flat: Ref, sizes: Ref, part: Ref) -> Ref:
-    """Return all elements in order with those anew that the call's index takes, in their shape."""
+    """Return all elements in order with those again that the call's index takes, in their shape."""
     count = w.add("ReduceProd", sizes, keepdims=0)
     numbers = w.add("Range", w.constant(0, int64), count, w.constant(1, int64))
     places = _part(w, call, w.add("Reshape", numbers, sizes), len(call.shape))

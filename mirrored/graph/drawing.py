@@ -72,7 +72,7 @@ class Drawing:
     def drawn(
         self, inputs: Sequence[SymbolicTensor] | None = None, suffix: str = ""
     ) -> tuple[list[SymbolicTensor], list[SymbolicTensor]]:
-        """Return the inputs and the outputs of the nodes, made anew.
+        """Return the inputs and the outputs of new nodes, copies of the nodes.
 
         Args:
             inputs: Tensors to use instead of the inputs; None: placeholders like them.

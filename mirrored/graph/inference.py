@@ -28,7 +28,7 @@ from mirrored.program.variable_creation import is_ruled, ruled_by
 # a call takes only certain sizes, as to split an axis into halves or to look at its tenth element.
 _SIZES = ((2, 12), (12, 24), (840, 2520))
 _MOST_ATTEMPTS = 64
-_SMALL = 64  # Values of so many elements, such as shapes, are kept where they are known.
+_SMALL = 64  # Values of this many elements, such as shapes, are kept where they are known.
 
 
 # The sizes of axes that are not known, by a placeholder's identity and the axis.

@@ -163,7 +163,7 @@ def tile(x: Any, n: Any) -> Tensor:
 
 
 def repeat(x: Any, n: int) -> Tensor:
-    """Return each row so many times: (batch, n, features).
+    """Return each row `n` times: (batch, n, features).
 
     Args:
         x: A tensor of two axes.

@@ -267,7 +267,7 @@ def fliplr(x: Any) -> Tensor:
 
 @explained
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Return the elements so many places on; the last ones come in front.
+    """Return the elements shifted along axes; the last ones are moved to the front.
 
     Args:
         x: A tensor or an array.

@@ -197,7 +197,7 @@ def _between(ordered: Tensor, at: Tensor, method: str) -> Tensor:
 def quantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return below which number a part of the elements is.
+    """Return quantiles: a fraction `q` of the elements is below them.
 
     Args:
         x: Numbers.
@@ -248,7 +248,7 @@ def _in_place(result: Tensor, x: Tensor, axes: list[int], parts: int, keepdims: 
 def percentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return below which number so many percent of the elements are.
+    """Return the percentile: `q` percent of the elements are below it.
 
     Args:
         x: Numbers.
@@ -290,7 +290,7 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def nanquantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return below which number a part of the elements is, of those that are not NaN.
+    """Return quantiles of the elements that are not NaN.
 
     Args: as for `quantile`.
 
@@ -323,7 +323,7 @@ def nanquantile(
 def nanpercentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return below which number so many percent of the elements are that are not NaN.
+    """Return the percentile of the elements that are not NaN.
 
     Args: as for `percentile`.
 

@@ -38,7 +38,7 @@ bartlett, blackman, hamming, hanning = map(_define, ("bartlett", "blackman", "ha
 
 @explained
 def kaiser(x: Any, beta: Any) -> Tensor:
-    """Return the Kaiser window of so many points.
+    """Return the Kaiser window of N points.
 
     Args:
         x: How many.

@@ -120,7 +120,7 @@ def fliplr(m: Any) -> Tensor:
 
 @explained
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Return the elements so many places on; the last ones come in front.
+    """Return the elements shifted along axes; the last ones are moved to the front.
 
     Args:
         a: The elements.

@@ -207,7 +207,7 @@ def sign(x: Any, out: Any = None, where: Any = None, **kwargs: Any) -> Tensor:
 
 @explained
 def around(a: Any, decimals: int = 0) -> Tensor:
-    """Return each element rounded to so many decimals; of two nearest the even one.
+    """Return each element rounded to `decimals` decimals; of two nearest the even one.
 
     Args:
         a: Numbers.

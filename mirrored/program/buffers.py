@@ -38,7 +38,7 @@ class Arena:
         self.nbytes = 0
 
     def take(self, nbytes: int, purpose: str | None) -> None:
-        """Take so many bytes of the device instead of those that are taken.
+        """Allocate N bytes of the device instead of those that are allocated.
 
         Raises:
             ResourceExhaustedError: The device has no room for them; none are taken then.
@@ -76,7 +76,7 @@ class Arenas:
         self.version = 0
 
     def arena(self, device: Device, name: Any, nbytes: int, purpose: str | None = None) -> Arena:
-        """Return memory of at least so many bytes on a device, the same for the same name.
+        """Return memory of at least N bytes on a device, the same for the same name.
 
         Args:
             device: The device.
@@ -103,7 +103,7 @@ class Arenas:
 
     def clear(self) -> None:
         """Give all back, and share it with no program that is made from now on."""
-        if self._arenas:  # Most have none where devices are set up anew, and many are asked.
+        if self._arenas:  # Most have none where devices are set up again, and many are asked.
             self.give_back()
             self._arenas.clear()
 

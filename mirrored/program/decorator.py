@@ -71,7 +71,7 @@ def function(
     calls; later ones replay those on memory that is kept. So what Python does beside calling ops -
     printing, appending to lists, choosing by a number - happens when the function is recorded, and
     not again. Tensors and arrays are fed to each call; Python's numbers, strings and objects are
-    part of what is recorded, and other ones are recorded anew.
+    part of what is recorded, and other ones are recorded again.
 
     It returns tensors and None: a variable as the value that it has at the end, a number as a
     constant. Variables are made by its first call alone, where there are none yet; that call then
@@ -93,7 +93,7 @@ def function(
         TypeError: `func` cannot be called, or has not the signature's arguments; or, when it is
             called, its arguments are not those of the signature, or it returns what becomes no
             tensor.
-        ValueError: When it is called: it makes variables anew in every call.
+        ValueError: When it is called: it creates variables again in every call.
         OperatorNotAllowedInGraphError: When it is called: Python asks for a tensor's value.
 
     Example:

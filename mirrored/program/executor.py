@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # Most machines never need the other kind.
 
     Runnable = Program | StreamedProgram
 
-# A replica's products take so many operations before a thread of its own is worth its meetings.
+# From this many operations per replica a thread of its own is worth its barriers.
 THREADS_FROM = 2e7
 
 EXECUTORS = ("auto", "threads", "serial")

@@ -23,7 +23,7 @@ class PeekingIterator:
 
     Args:
         origin: The dataset that it goes over. Where a function asked for the iterator while it was
-            recorded, each run of the function goes over the dataset anew.
+            recorded, each run of the function goes over the dataset again.
     """
 
     def __init__(self, origin: Any = None) -> None:
@@ -72,7 +72,7 @@ class PeekingIterator:
         return self._ahead[place]
 
     def skip(self, count: int) -> None:
-        """Take so many elements that were looked at."""
+        """Skip N elements that were peeked at."""
         for _ in range(count):
             self._ahead.popleft()
 

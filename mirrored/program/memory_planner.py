@@ -70,7 +70,7 @@ class MemoryPlan:
         locals: The values that exist only within pieces of one group.
         registers: For each thread and each of those, the memory of a piece.
         commits: The writes that are left to do at the end: a variable and its value.
-        alignment: Arenas begin at a multiple of so many bytes.
+        alignment: Arenas begin at a multiple of N bytes.
     """
 
     blocks: dict[Value, Block] = field(default_factory=dict)

@@ -126,7 +126,7 @@ def _meets(value: Value, places: list[tuple[int, int, int]]) -> bool:
 
 
 class _Binding(Rewriting):
-    """A template's graph, made anew for some variables."""
+    """A copy of a template's graph, bound to some variables."""
 
     def __init__(self, template: Template, copies: Sequence[Any]) -> None:
         super().__init__(template.graph)

@@ -35,7 +35,7 @@ from mirrored.program.graph import (
 
 _numbers = itertools.count(1)
 
-_SMALL = 1 << 14  # Constants of at most so many elements are compared with those there are.
+_SMALL = 1 << 14  # Constants of at most this many elements are compared with those there are.
 
 
 class GraphRecorder:

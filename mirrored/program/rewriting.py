@@ -6,7 +6,7 @@ from mirrored.program.graph import Collective, Graph, Node, Value
 
 
 class Rewriting:
-    """One graph made anew; subclasses say which values are others than they were.
+    """A copy of a graph; subclasses replace some of its values.
 
     Args:
         graph: The graph, which stays as it is.
@@ -19,11 +19,11 @@ class Rewriting:
         self._nodes: dict[Node, Node] = {}
 
     def replace(self, value: Value, new: Value) -> None:
-        """Let what reads a value read another one."""
+        """Replace a value by another one."""
         self._values[value] = new
 
     def node(self, node: Node) -> Node:
-        """Return a node made anew; what it reads has been before."""
+        """Return the copy of a node, whose inputs have been copied before."""
         inputs = self._inputs.get(id(node.inputs))
         if inputs is None:  # Those of an all-reduce are the same for all its nodes.
             inputs = self._inputs[id(node.inputs)] = tuple([self.of(v) for v in node.inputs])
@@ -36,14 +36,14 @@ class Rewriting:
         return new
 
     def of(self, value: Value) -> Value:
-        """Return what stands in the place of a value; the value itself where nothing does."""
+        """Return the value that replaces a value; the value itself where it is kept."""
         known = self._values.get(value)
         if known is None:
             known = self._values[value] = self._replacement(value)
         return known
 
     def _replacement(self, value: Value) -> Value:
-        """Return what stands in the place of a value that no node before has made anew."""
+        """Return the copy of a value that no copied node computes."""
         if value.base is value:
             return value  # An input, a constant, or what all such graphs read.
         base = self.of(value.base)

@@ -17,7 +17,7 @@ from mirrored.program.liveness import FOREVER, Liveness
 from mirrored.program.memory_planner import CONSTANTS, Block, MemoryPlan, MemoryPlanner, aligned
 from mirrored.program.schedule import FusedGroup, Schedule
 
-# Results of at most so many bytes are told together: a copy of a few takes as long as one of some.
+# Results of at most this many bytes are copied together: one copy takes as long as several.
 _SMALL = 1 << 12
 
 _COUNTER = TensorSpec((3,), np.dtype(np.uint64))

@@ -95,7 +95,7 @@ def _end(workers: "list[_Worker]", process: int) -> "list[_Worker]":
     """Tell the threads of this process to end, and return them.
 
     It does not wait for them: the garbage collector may call it anywhere, also where waiting for a
-    thread would be for ever. A forked child's list is of threads that it has not.
+    thread would be forever. A forked child's list is of threads that it has not.
     """
     ended = []
     while workers:

@@ -1,6 +1,6 @@
 """A cache of recorded functions by the kind of call, of limited size.
 
-A loop that makes a new kind of call every time would record for ever, so it is told so.
+A loop with a new kind of call in each iteration would record again and again: a warning says so.
 """
 
 import contextlib

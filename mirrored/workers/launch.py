@@ -93,7 +93,7 @@ def load_mpi(launched: Launch | None, deadline: float) -> Any:
 def _wait_until_all_workers_have_started(deadline: float) -> Any:
     """Initialise MPI, which returns once all processes of the launcher do so, and return it.
 
-    Where one of them ended before, MPI would wait for ever, and Python with it. What can end that
+    Where one of them ended before, MPI and Python would wait indefinitely. What can end that
     is the timer of `faulthandler`, which shows the name of this function.
     """
     import mpi4py

@@ -110,7 +110,7 @@ def _host(mpi: Any) -> str:
 
 
 def _meet(mpi: Any, world: Any, deadline: float) -> None:
-    """Return when all have come; who does not come would be waited for in MPI for ever."""
+    """Return when all have arrived; MPI would wait indefinitely for a missing worker."""
     # The last tag that there is, which programs of their own hardly use.
     tag = world.Get_attr(mpi.TAG_UB)
     rank, nothing = world.Get_rank(), np.zeros(1, np.uint8)

@@ -23,8 +23,8 @@ from mirrored.workers.worker_calls import Call
 # other is best where it still is in a cache; messages are best long. docs/several-hosts.md has the
 # figures.
 _ON_ONE_HOST, _ON_SEVERAL = 1 << 20, 1 << 22
-# Up to so many bytes, or so many workers, each worker of a host adds up all of a vector, and not a
-# part of it, which others would have to wait for and copy.
+# Up to these numbers of bytes and of workers, each worker of a host adds the whole vector, and not
+# a part of it, which others would have to wait for and copy.
 _SMALL, _PAIR = 1 << 14, 2
 
 

@@ -308,7 +308,7 @@ class MPIWorkers(Workers):
         return Notice(kind, self.rank, self.hosts[self.rank], self._calls, step, reason)
 
     def _is_anything_under_way(self) -> bool:
-        """Return whether MPI still works for this worker, which it then may do for ever."""
+        """Return whether MPI still works for this worker, which it then may do indefinitely."""
         return bool(self._under_way) or self._meeting.is_anything_under_way()
 
     def _at_exit(self) -> None:

@@ -74,7 +74,7 @@ def _add_narrow(arrays: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
 
 
 def bounds(size: int, parts: int) -> list[tuple[int, int]]:
-    """Return where each of so many parts of a vector begins and ends.
+    """Return where each of N parts of a vector begins and ends.
 
     Example:
         >>> bounds(10, 3)

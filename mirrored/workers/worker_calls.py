@@ -1,6 +1,6 @@
 """The description of a call that each worker sends, to check that all make the same call.
 
-An error can then name both calls, where workers that wait for each other would wait for ever.
+An error can then name both calls, where workers that wait for each other would wait indefinitely.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Handles a failed collective: stops writes, then aborts communicators.
 
-Neither may keep the host for ever, so each has a deadline.
+Neither may keep the host indefinitely, so each has a deadline.
 """
 
 from collections import deque
@@ -32,7 +32,7 @@ def stop_writes(workers: Workers, stops: Sequence[Function], seconds: float) -> 
     """Call what stops writes to weights, one after the other; return what went wrong.
 
     They are stores into host memory, done at once. Where one does not return the others are called
-    all the same, in threads of their own. All of them together have so many seconds.
+    all the same, in threads of their own. All of them together have N seconds.
     """
     left = deque(stops)
     failed: list[str] = []
@@ -54,7 +54,7 @@ def stop_writes(workers: Workers, stops: Sequence[Function], seconds: float) -> 
 def abort_all(
     workers: Workers, aborts: Sequence[tuple[str, Function]], seconds: float
 ) -> list[str]:
-    """Abort communicators, all at once, within so many seconds; return what went wrong."""
+    """Abort communicators, all at once, within N seconds; return what went wrong."""
     until = workers.clock() + seconds
     calls = [workers.call(f"mirrored-abort-{names}", abort, seconds) for names, abort in aborts]
     return workers.all_over(calls, until, seconds)

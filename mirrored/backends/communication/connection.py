@@ -36,7 +36,7 @@ class Connection:
     order on all ranks; and so do those of all connections of a watch, with connecting the devices
     (`CallLock`). One that is open is kept, also where nobody else does, until it is closed or
     the process ends: disconnecting devices may wait for them, which the garbage collector must not.
-    After an abort, and after `close`, the next use connects the devices anew.
+    After an abort, and after `close`, the next use connects the devices again.
 
     Args:
         ranks: A device a rank.
@@ -191,7 +191,7 @@ class Connection:
             logger.warning("%s Received: %s", problem, str(error).partition("\n")[0])
 
     def _close(self, seconds: float = math.inf) -> None:
-        """Close; the lock for it is free within so many seconds, or never."""
+        """Close; the lock for it is free within N seconds, or never."""
         self.watch.finish(self)
         with self._locked(seconds):
             self.watch.finish(self)
@@ -264,7 +264,7 @@ class Connection:
             call, request = link.issuing
             self.watch.wait(lambda: call.is_over)
             lock.unseen = link.issuing = None
-            # Nobody is there any more to be told that the arrays did not go together.
+            # No worker is left to be told that the arrays did not go together.
             with suppress(ValueError), self._asking(request):
                 call.result()
         lock.unseen = None
@@ -307,7 +307,7 @@ class Connection:
         return self._returned(call, "connecting", self._connect_timeout, lambda late: late.abort())
 
     def _begun(self, verb: str, what: str, doing: str, function: Callable[[], T]) -> Future[T]:
-        """Call in a thread of its own, or raise: without one it could hang for ever."""
+        """Call in a thread of its own, or raise: without one it could hang indefinitely."""
         call = self.watch.workers.call(self._thread(verb), function)
         if not call.begun:
             raise no_thread(self.names, what, doing, call.error)

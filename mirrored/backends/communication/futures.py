@@ -65,7 +65,7 @@ class _Lent:
         return not self._over.is_set()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for it, for so many seconds."""
+        """Wait for it, for N seconds."""
         self._over.wait(timeout)
 
 
@@ -84,7 +84,7 @@ class Reserve:
         self._lending = False
 
     def fill(self, count: int) -> None:
-        """See to it that so many threads were parked, as far as the system allows it."""
+        """Park N threads, as far as the system allows it."""
         if not self.needed:
             return
         if self._process != os.getpid():  # Those of a process are not in its fork.
@@ -212,7 +212,7 @@ class Workers:
         self._local = threading.local()
 
     def call(self, name: str, function: Callable[[], T], seconds: float = math.inf) -> Future[T]:
-        """Call a function in a thread of its own, in which waits end so many seconds from now."""
+        """Call a function in a thread of its own, in which waits end N seconds from now."""
         until = self.clock() + seconds
 
         def call() -> T:
@@ -247,9 +247,9 @@ class Workers:
             self.sleep(pause)
 
     def all_over(self, calls: Sequence[Future[Any]], until: float, seconds: float) -> list[str]:
-        """Wait until calls are over, but not for ever; return what went wrong, in sentences.
+        """Wait until calls are over, but not indefinitely; return what went wrong, in sentences.
 
-        Until then they had so many seconds.
+        Until then they had N seconds.
         """
         self.rest_until(lambda: all(call.is_over for call in calls) or self.clock() >= until)
         return list(_problems(calls, seconds))

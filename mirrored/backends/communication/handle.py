@@ -80,7 +80,7 @@ class Handle:
         self.process = os.getpid()
         self.is_gone = False
         self._communicator = communicator
-        self._calling = threading.Lock()  # Held in calls but `abort`; for ever, where one hangs.
+        self._calling = threading.Lock()  # Held in all calls but `abort`, and kept where one hangs.
 
     def issue(self, progress: Progress) -> None:
         """Ask for a collective, and record the events behind it.
@@ -162,7 +162,7 @@ class CallLock:
         self._lock = threading.Lock()
 
     def acquire(self, watch: Waits, names: Sequence[str], seconds: float = math.inf) -> None:
-        """Wait so many seconds for the lock, and look after what is in flight meanwhile.
+        """Wait N seconds for the lock, and look after what is in flight meanwhile.
 
         Raises:
             CollectiveTimeoutError: It did not come in time; or a collective missed its deadline.

@@ -148,7 +148,7 @@ class Watchdog:
         """See to it that it runs; call this when there is something to look after.
 
         Raises:
-            RuntimeError: The system refuses the thread, and what hangs would hang for ever.
+            RuntimeError: The system refuses the thread, and what hangs would hang indefinitely.
         """
         WAKEUP.listen()
         with self._lock:

@@ -1,6 +1,6 @@
 """Watches collectives: a hang becomes an error that names what hung.
 
-Devices wait for each other in a collective, for ever if one of them does not come, and neither they
+Devices wait for each other in a collective, indefinitely if one is missing, and neither they
 nor their libraries give up. Here the host does, while it waits for them or is kept by them.
 """
 
@@ -86,7 +86,7 @@ class Watch:
         self.stuck = False
         self._abort_count = 0  # How often everything ended.
         self._aborting: Abort | None = None  # What is being aborted now.
-        self._kept: list[Sequence[Request]] = []  # What devices may use for ever.
+        self._kept: list[Sequence[Request]] = []  # What devices may use indefinitely.
         self._last_error: BaseException = CollectiveError("Nothing has ended.")
         self._local = threading.local()
         self._watchdog: Watchdog | None = None
@@ -191,7 +191,7 @@ class Watch:
         self._poll_now_and_then()
 
     def hurry(self, seconds: float) -> None:
-        """Let nothing that is in flight have more than so many seconds from now."""
+        """Let nothing that is in flight have more than N seconds from now."""
         with self._lock:
             self._in_flight.until = self.clock() + seconds
 

@@ -198,7 +198,7 @@ def _step(batch: Any) -> int:
     return 0 if len(batch) == 1 else int(batch.shape[1] * batch.shape[2])
 
 
-@cache  # NumPy makes a dtype's name anew each time.
+@cache  # NumPy builds a dtype's name on each access.
 def _element(dtype: Any) -> _Element:
     element = _ELEMENTS.get(dtype.name)
     if element is None:

@@ -114,12 +114,12 @@ def is_whole(terms: tuple[Term, ...], size: int) -> bool:
 
 
 def is_row(terms: tuple[Term, ...], columns: int) -> bool:
-    """Return whether an input is one row of so many columns, for all rows."""
+    """Return whether an input is one row of N columns, for all rows."""
     return bool(columns) and terms == (Term(1, columns, 1),)
 
 
 def is_column(terms: tuple[Term, ...], columns: int) -> bool:
-    """Return whether an input has one element for each row of so many columns."""
+    """Return whether an input has one element for each row of N columns."""
     return bool(columns) and len(terms) == 1 and terms[0].divisor == columns
 
 

@@ -153,7 +153,7 @@ class Writer:
 
     def _all_or_some(self, together: list[str], one_by_one: list[str]) -> str:
         """Return lines for all of a thread's elements at once, or for those that there are."""
-        if self._layout.columns:  # Rows are of so many whole threads.
+        if self._layout.columns:  # A row is a whole number of threads.
             return _lines(together, 4)
         return (
             f"    if (left >= {self._layout.many}) {{\n{_lines(together, 8)}    }} else {{\n"

@@ -61,7 +61,7 @@ class CapturedGraph:
 
     def __del__(self) -> None:
         # CUDA does not promise that a graph may go while it runs. It is not waited for here, where
-        # the garbage collector may have come by: it may wait for another card, for ever.
+        # the garbage collector may have run: it may wait for another card, indefinitely.
         with contextlib.suppress(RuntimeError):  # On a lost card nothing runs.
             _leaving.append((self._backend, self._backend.record(), self._graph))
         _let_go()

@@ -29,7 +29,7 @@ _LEAVES = 10.0
 _SUCCESS, _IN_PROGRESS = 0, 7
 _SUM = 0  # ncclRedOp_t
 
-# With it NCCL waits for ever where one thread has several cards: https://github.com/NVIDIA/nccl/pull/774.
+# With it NCCL hangs where one thread has several cards: https://github.com/NVIDIA/nccl/pull/774.
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _DATATYPES = {
     "int8": 0,
@@ -190,7 +190,7 @@ class NcclCommunicator:
         size, first = len(self._ranks), self._ranks[0]
         handles = (ctypes.c_void_p * size)()
         numbers = (ctypes.c_int * size)(*(rank.device.id for rank in self._ranks))
-        # With a lock of its own: it may take for ever, and others are to go on with the card.
+        # With a lock of its own: it may never return, and others are to go on with the card.
         with Entered(first.where, first.device, threading.RLock()):
             self._ask("ncclCommInitAll", ctypes.byref(handles), ctypes.c_int(size), numbers)
         self._handles = tuple(ctypes.c_void_p(handle) for handle in handles)
@@ -329,7 +329,7 @@ class NcclCommunicator:
         """Let the group that is open end without effect: NCCL's error in it is one of it all.
 
         What Python raises, such as at Ctrl-C, NCCL does not know of. It would launch the ranks that
-        were asked by then, and they would wait for the others for ever.
+        were asked by then, and they would wait for the others indefinitely.
         """
         null = ctypes.c_void_p()
         no = ctypes.c_int(0)

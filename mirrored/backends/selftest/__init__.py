@@ -47,7 +47,7 @@ def check(
 ) -> list[str]:
     """Return what is wrong with sums between devices, in sentences; an empty list: nothing.
 
-    It runs in this process, which it may crash, or stop for ever where connecting hangs: `require`
+    It runs in this process, which may crash, or hang where connecting hangs: `require`
     has a process for it.
 
     Args:

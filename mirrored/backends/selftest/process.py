@@ -22,7 +22,7 @@ _KEPT = 1 << 16
 # How often its end is looked for, in seconds.
 _INTERVAL = 0.05
 # How long a process that was killed may take to go, in seconds. One that waits inside a driver can
-# take for ever.
+# never end.
 _GONE_WITHIN = 5.0
 
 
@@ -45,7 +45,7 @@ class Outcome:
 
 
 class Then(NamedTuple):
-    """When a program's time begins anew: once it has written something to standard output.
+    """When a program's time begins again: once it has written something to standard output.
 
     Attributes:
         written: What it writes.

@@ -29,7 +29,7 @@ _TIMES = 3
 # A prime: no block of a card's work is a whole number of periods, so shifted data is wrong data.
 _PERIOD = 1021
 
-_ABORT_WITHIN = 5.0  # Seconds to wait for an abort, which may take for ever.
+_ABORT_WITHIN = 5.0  # Seconds to wait for an abort, which may never return.
 
 
 class Symptom(enum.Enum):
@@ -75,7 +75,7 @@ def known_values(rank: int, count: int, dtype: np.dtype[Any], turn: int = 0) -> 
 
 
 def known_sum(ranks: int, count: int, dtype: np.dtype[Any], turn: int = 0) -> NDArray[Any]:
-    """Return the sum of what so many ranks add; see `known_values`."""
+    """Return the sum over `ranks` ranks; see `known_values`."""
     total = known_values(0, count, dtype, turn)
     for rank in range(1, ranks):
         total += known_values(rank, count, dtype, turn)
@@ -91,7 +91,7 @@ def examine(
 ) -> list[Finding]:
     """Connect devices, let them sum known values, and return what is wrong.
 
-    One all-reduce may take so many seconds, and connecting has no deadline here; `progress` is
+    One all-reduce may take `timeout` seconds, and connecting has no deadline here; `progress` is
     called with what is done next. After a time-out or an error nothing more is tried, and all that
     was asked for is aborted. `place` is where the devices are among those of several processes, all
     of which call this.
@@ -117,7 +117,7 @@ def examine(
 
 
 class _Check:
-    """Sums on one communicator, each of which may take so many seconds."""
+    """Sums on one communicator, each of which has a timeout."""
 
     def __init__(
         self,

@@ -111,7 +111,7 @@ class BoundLaunch:
         self._function = make_function(calls)
 
     def goes_on(self, backend: Backend, waits: int) -> bool:
-        """Whether it may do more on a backend, behind so many all-reduces."""
+        """Whether it may do more on a backend, after N all-reduces."""
         alone = self.all_reduce is None and not self.between
         return alone and self.backend is backend and self.waits == waits
 

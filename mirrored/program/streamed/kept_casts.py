@@ -91,7 +91,7 @@ class KeptCasts:
         self._seen = -1
 
     def refresh(self, streams: Any) -> None:
-        """Cast weights anew that were written by others than the program since it last looked.
+        """Cast again the weights that were written outside of the program since the last refresh.
 
         Args:
             streams: For each memory the backend on whose stream the program begins there.
@@ -161,7 +161,7 @@ def _new_value(graph: Graph, weights: Value) -> Value | None:
 
 
 class _WithoutCasts(Rewriting):
-    """A graph made anew, with parts of kept values in the place of casts."""
+    """A copy of a graph that reads kept values instead of casts."""
 
     def __init__(self, graph: Graph, casts: dict[Node, KeptCast]) -> None:
         super().__init__(graph)

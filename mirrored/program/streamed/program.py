@@ -92,7 +92,7 @@ class StreamedProgram:
             WATCH.before_abort(self._stop_writes)
 
     def take_memory(self) -> bool:
-        """Return whether the memory is still there; if not, the program has to be made anew.
+        """Return whether the memory is still there; if not, the program has to be created again.
 
         Raises:
             ResourceExhaustedError: A device has no room for the program.
@@ -347,7 +347,7 @@ class StreamedProgram:
     def _stop_writes(self) -> None:
         """Keep what the devices were asked for from writing variables: sums may be wrong.
 
-        They may wait for each other for ever, so it does not wait for them. A step that is past the
+        They may wait for each other indefinitely: this does not wait. A step that is past the
         guard writes on all devices: its sums were there.
         """
         if self._may_write and self._write_guard is not None:

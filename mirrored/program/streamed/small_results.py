@@ -83,12 +83,12 @@ class DeviceResults:
         if not self.has_room(1):
             count = max(1, min(_MOST_CALLS, _MOST_BYTES // self.block.nbytes))
             kept = self._device.allocate((count * self.block.nbytes,), np.dtype(np.uint8))
-            self.forget()  # Where an interrupt comes now, the next step is told anew where to.
+            self.forget()  # Where an interrupt comes now, the next step gets an address again.
             self._aim(self.stream.address(kept.array), count)
             self._kept, self._left, self._asked = kept, count, 0
 
     def has_room(self, steps: int) -> bool:
-        """Return whether so many steps may put their results where the last ones did."""
+        """Return whether N steps may put their results where the last ones did."""
         return self._kept is not None and self._left >= steps
 
     def asked(self) -> None:

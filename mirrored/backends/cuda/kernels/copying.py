@@ -1,6 +1,6 @@
 """Kernels that move elements without computing: transposes, joins and slices.
 
-An element is only so many bytes to them, so that one text by the width serves every dtype.
+To them an element is a number of bytes: one source per width serves all dtypes.
 """
 
 import math

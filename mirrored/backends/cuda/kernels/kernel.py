@@ -39,7 +39,7 @@ class Launcher(Protocol):
             blocks: The size of the grid, each at least 1.
             threads: The size of a block, at most 1024 in all.
             args: Arrays of the device, passed as pointers; NumPy scalars, passed by value; NumPy
-                arrays of int64, passed as a struct of so many `long long`.
+                arrays of int64, passed as a struct of N `long long`.
             shared: Bytes of dynamic shared memory.
         """
 
@@ -129,7 +129,7 @@ def launch_for_each(
     *,
     threads: int = 256,
 ) -> None:
-    """Launch a kernel with a thread for each of so many elements, in blocks of so many threads."""
+    """Launch a kernel with a thread per element, in blocks of `threads` threads."""
     xp.launch(source, name, (-(-count // threads), 1, 1), (threads, 1, 1), args)
 
 

@@ -26,7 +26,7 @@ from mirrored.errors import InvalidArgumentError
 # cublasFillMode_t and cusolverEigMode_t. By columns, the lower triangle is the upper one.
 _UPPER = 1
 _LARGEST_SIDE = (1 << 31) - 1
-# Up to so many rows the matrices of a batch are factored together.
+# Up to this number of rows the matrices of a batch are factored together.
 _SMALL = 128
 
 _TEXT = """

@@ -315,7 +315,7 @@ def columns_of(g: Shape) -> tuple[int, int]:
 
 
 def plan_of_columns(shape: Shape) -> Plan:
-    """Return how columns are summed, of so many rows and columns."""
+    """Return how the columns of a matrix are summed, by its size."""
     return _plan(shape, (0,))
 
 

@@ -182,7 +182,7 @@ class Teams(NamedTuple):
         return (self.height * self.rows, 1, 1)
 
     def shared(self, state: int) -> int:
-        """Return the bytes of shared memory that a block needs for states of so many bytes."""
+        """Return the bytes of shared memory that a block needs for states of this size."""
         if self.height == 1 or (self.along and self.height <= _WARP):
             return 0
         threads = self.height * self.rows
@@ -199,11 +199,11 @@ class Teams(NamedTuple):
         state: int,
         parts: int = 1,
     ) -> None:
-        """Launch a kernel of so many rows, each of so many parts, with states of so many bytes."""
+        """Launch a kernel for `rows`, whose parts have states of this many bytes."""
         xp.launch(source, name, self.blocks(rows, parts), self.threads, args, self.shared(state))
 
     def blocks(self, rows: int, parts: int = 1) -> tuple[int, int, int]:
-        """Return the size of the grid for so many rows, each of so many parts."""
+        """Return the size of the grid for this many rows and parts."""
         return (min(-(-rows // self.rows) * parts, _MOST_BLOCKS), 1, 1)
 
 
