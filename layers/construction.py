@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NoReturn, Self
 
 from mirrored import _nest
 from mirrored.distribute.context import one_of_several
-from mirrored.layers.called import Called
 from mirrored.layers.policy import as_policy
 from mirrored.layers.weights import WeightOwner
 from mirrored.serialization.constructor_arguments import arguments_of, made_like, serialized
@@ -61,7 +60,7 @@ class ConstructorSignature:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-class ConfiguredLayer(Called):
+class ConfiguredLayer(WeightOwner):
     """A layer that can be made again of its configuration; `Layer` says what the arguments are."""
 
     # Whether subclasses that say nothing are made of the arguments that they were called with.
@@ -69,6 +68,8 @@ class ConfiguredLayer(Called):
     _built_from_start: ClassVar[bool] = False  # In Keras; where it has no `build` of its own.
     _made_with: Arguments | None
     build: Any
+    activity_regularizer: Any
+    _built_for: dict[str, Any] | None  # The shapes that `build` was given, by its arguments.
 
     # With `__new__` here Python would show its parameters as those of classes without `__init__`.
     __signature__ = ConstructorSignature()

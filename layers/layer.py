@@ -1,23 +1,25 @@
-"""What all layers share: a name, weights that are created on first use, and how they are called.
+"""What all layers share: a name, weights made on first use, and how they are called.
 
 A layer is a forward function plus its variables; a layer that holds others has theirs too.
 """
 
 import inspect
+from collections import deque
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, ClassVar, TypedDict, overload
 
+import numpy as np
 from numpy.typing import NDArray
 
-from mirrored import _nest, _overrides, ops
+from mirrored import _nest, _overrides, graph, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._name_scope import path_of
 from mirrored._tracebacks import shorten
-from mirrored.graph import SymbolicTensor, placeholders
+from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers import added_losses, regularizers
-from mirrored.layers.building import building
+from mirrored.layers.building import building, unbuilt, undone_on_failure
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
 from mirrored.layers.construction import ConfiguredLayer
 from mirrored.layers.conversion import as_argument, as_input, as_tensor, is_structure
@@ -26,11 +28,15 @@ from mirrored.layers.shapes import (
     Shapes,
     as_shape,
     as_shapes,
+    is_shape,
     map_shapes,
+    shapes_in,
     without_batch,
 )
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
+from mirrored.ops.spec import FLOATS
+from mirrored.variables import Variable
 
 _OUTSIDE: Any = object()
 # Whether the layer whose `call` is running trains, None where nobody said; sublayers that it calls
@@ -122,16 +128,32 @@ class Layer(ConfiguredLayer):
     _call_signature: ClassVar[inspect.Signature]
     _takes_more: ClassVar[bool] = False  # Whether `call` needs more than itself and the inputs.
     _training_default: ClassVar[bool | None] = None
+    _infers: ClassVar[bool] = False  # Placeholders are found by a run all the same.
+    _keeps_integers: ClassVar[bool] = False  # What it returns for integers is integers, too.
+    _supports_masking: bool = False
+    _makes_masks: bool = False  # Also where its inputs have none.
+    # The parameters of `call` that are masks, and whether a user's `call` asks for them: that of
+    # several inputs is given a list, be they all None.
+    _mask_parameters: ClassVar[frozenset[str]] = frozenset()
+    _asks_for_masks: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Look at the signature of ``call`` once, and let ``build`` run once a layer."""
+        """Look at the signature of ``call`` and at masks once; let ``build`` run once a layer."""
         super().__init_subclass__(**kwargs)
         cls._call_signature = inspect.signature(cls.call)
         parameters = dict(cls._call_signature.parameters)
         parameter = parameters.pop("training", None)
-        cls._takes_more = len([each for each in parameters.values() if is_needed(each)]) > 2
+        cls._takes_more = len([p for p in parameters.values() if is_needed(p)]) > 2
         cls._takes_training = parameter is not None
-        cls._look_at_masks()
+        cls._mask_parameters = frozenset(
+            name for name in cls._call_signature.parameters if f"_{name}".endswith("_mask")
+        )
+        own = str(getattr(cls.call, "__module__", None)).startswith("mirrored.")
+        cls._asks_for_masks = bool(cls._mask_parameters) and not own
+        bases = [base for base in cls.__bases__ if issubclass(base, Layer)]
+        if all(cls.compute_mask is not base.compute_mask for base in bases):
+            cls._supports_masking = True
+            cls._makes_masks = vars(cls).get("_makes_masks", True)
         default = None if parameter is None else parameter.default
         cls._training_default = default if isinstance(default, bool) else None
         build = cls.build  # A mixin's too, which this class inherits first.
@@ -155,7 +177,13 @@ class Layer(ConfiguredLayer):
         self._autocast = bool(autocast)
         super().__init__(name, trainable, dtype)
         self.activity_regularizer = regularizers.get(activity_regularizer)
+        self._inbound_nodes: deque[Node] = deque()
         self._example_shape = example_shape
+        self._input_shape: Shapes = None
+        self._output_shape: Shapes = None
+        self._output_dtype: Any = self._compute_dtype
+        # The shapes that `build` was given, by the names of its arguments.
+        self._built_for: dict[str, Shapes] | None = None
 
     # What a subclass defines.
 
@@ -207,14 +235,69 @@ class Layer(ConfiguredLayer):
         shapes = as_shapes(input_shape)
         if not self.built:
             self.build(shapes)
-        given = map_shapes(
+        inputs = map_shapes(
             lambda shape: SymbolicTensor(shape, self._input_dtype or self._compute_dtype), shapes
         )
-        results = self._results((given,), {}, None)
-        return _nest.map_structure(lambda each: tuple(each._shape), results)
+        return _shapes_in(self._results((inputs,), {}, None))
 
-    def _says_shapes(self) -> bool:
-        return type(self).compute_output_shape is not Layer.compute_output_shape
+    # Masks: layers/masks.py says what they are.
+
+    @property
+    def supports_masking(self) -> bool:
+        """Whether the outputs carry the masks that `compute_mask` returns; it can be set."""
+        return self._supports_masking
+
+    @supports_masking.setter
+    def supports_masking(self, value: bool) -> None:
+        self._supports_masking = value
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
+        """Return the masks of the outputs; by default those of the inputs.
+
+        Args:
+            inputs: The first argument of `call`.
+            previous_mask: Its mask, or the masks in the same structure; None where there is none.
+        """
+        del inputs
+        return previous_mask
+
+    # Losses.
+
+    def add_loss(self, loss: Any) -> None:
+        """Add to the loss that training minimises; to be called in `call`.
+
+        It is there, as one of `losses`, until the layer is called anew. `fit`, `evaluate` and
+        `Model.compute_loss` add it to the loss of `compile`, if there is one. It is the mean over
+        the examples of the shard, as `mr.reduce_mean` gives, or their sum divided by the size of
+        the global batch.
+
+        Args:
+            loss: A tensor, or several in lists, tuples and dicts; of one that is no scalar
+                training takes the sum.
+
+        Raises:
+            ValueError: It is no tensor, or a placeholder.
+            NotImplementedError: This is a functional model.
+
+        Example:
+            >>> import mirrored as mr
+            >>> class Small(mr.layers.Layer):
+            ...     def call(self, inputs):
+            ...         self.add_loss(0.5 * mr.reduce_mean(inputs**2))
+            ...         return inputs
+            >>> layer = Small()
+            >>> outputs = layer([[1.0, 3.0]])
+            >>> [float(loss) for loss in layer.losses]
+            [2.5]
+        """
+        losses = _nest.flatten(loss)
+        for value in losses:
+            if not isinstance(value, Tensor | Variable):
+                raise ValueError(
+                    "`add_loss()` can only be called from inside `build()` or `call()`, on a "
+                    f"tensor input. Received invalid value: {value!r:.200} (of type {type(value)})"
+                )
+        added_losses.hold(self, [ops.convert_to_tensor(value) for value in losses])
 
     # Calling.
 
@@ -282,7 +365,7 @@ class Layer(ConfiguredLayer):
     def _call_on(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
         """Run the layer on any arguments, or add it to a functional model."""
         parameters = self._call_signature.parameters
-        kwargs = {k: each for k, each in kwargs.items() if each is not None or k in parameters}
+        kwargs = {k: value for k, value in kwargs.items() if value is not None or k in parameters}
         tensors, named = self._as_tensors(args, kwargs)
         has_masks = self._makes_masks or self._asks_for_masks or "mask" in named
         for value in _nest.flatten(tensors):
@@ -296,7 +379,7 @@ class Layer(ConfiguredLayer):
         for value in _nest.flatten(named) if named and not has_masks else ():
             has_masks = has_masks or getattr(value, "_keras_mask", None) is not None
         if self._takes_training:
-            tensors = self._without_mode(tensors)
+            tensors = _without_mode(self, tensors)
         arguments = bound(self._call_signature, tensors, named)
         self._prepare(arguments.first, arguments)
         if placeholders((tensors, named)):
@@ -311,16 +394,6 @@ class Layer(ConfiguredLayer):
             self._note_outputs(output)
         return output
 
-    def _without_mode(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return arguments without a None where the mode stands, which is passed by its name."""
-        place = list(self._call_signature.parameters).index("training") - 1
-        if len(args) > place and args[place] is not None:
-            raise ValueError(
-                f'Layer "{self._name}" expects {place} input(s), but it received {len(args)} input '
-                "tensors. Pass `training` by its name."
-            )
-        return args[:place]
-
     def _as_tensors(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -333,8 +406,8 @@ class Layer(ConfiguredLayer):
         if first and not is_structure(first[0]) and isinstance(first[0], list | tuple):
             first = (as_input(first[0], self._input_dtype, self._name),)  # Nested lists of numbers.
         named = {
-            name: _nest.map_structure(as_tensor if name in self._mask_parameters else leaf, each)
-            for name, each in kwargs.items()
+            name: _nest.map_structure(as_tensor if name in self._mask_parameters else leaf, value)
+            for name, value in kwargs.items()
         }
         return _nest.map_structure(leaf, (*first, *args[1:])), named
 
@@ -343,6 +416,28 @@ class Layer(ConfiguredLayer):
         return nullcontext()
 
     # Running.
+
+    def _run_masked(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        """Run the layer with the masks of its arguments; the outputs carry theirs."""
+        from mirrored.layers.masks import masks_of_call, with_masks
+
+        masks = masks_of_call(self, arguments, kwargs)
+        return with_masks(self, self._run(args, {**kwargs, **masks.implied}, training), masks)
+
+    def _regularize(self, outputs: Any) -> None:
+        """Add the penalty on outputs, each divided by the number of examples."""
+        for output in _nest.flatten(outputs):
+            if isinstance(output, Tensor | Variable):
+                loss = ops.convert_to_tensor(self.activity_regularizer(output))
+                if output.ndim:  # 0 for no examples.
+                    loss = ops.divide_no_nan(loss, ops.cast(output.shape[0], loss.dtype))
+                self.add_loss(loss)
 
     def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
         """Check the inputs' shapes; build the layer, and keep the shapes, on its first use."""
@@ -382,7 +477,7 @@ class Layer(ConfiguredLayer):
                 self._regularize(output)
         except Exception as error:
             shapes = [
-                f"{shapes_of(each)}" for each in (*args, *kwargs.values()) if each is not None
+                f"{shapes_of(value)}" for value in (*args, *kwargs.values()) if value is not None
             ]
             error.add_note(f"Raised in layer {self!r}, called on shape {', '.join(shapes)}.")
             raise
@@ -395,6 +490,188 @@ class Layer(ConfiguredLayer):
         if not self._has_run:
             self._has_run = True
         return output
+
+    # Placeholders.
+
+    def _connect(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+        has_masks: bool,
+    ) -> Any:
+        """Return the placeholders of the outputs for arguments with placeholders in them."""
+        for tensor in placeholders((args, kwargs)):
+            if tensor.draws is not SymbolicTensor.draws:
+                raise TypeError(
+                    f"Layer {self._name!r} is not part of a session's graph. Received: {tensor!r}. "
+                    "Use `tf.compat.v1.layers`, or `tf.keras.Input` and `fit` without sessions."
+                )
+        if has_masks:  # They are for the shapes alone: each run has its own.
+            from mirrored.layers.masks import masks_of_call, with_masks
+
+            masks = masks_of_call(self, arguments, kwargs)
+            results = self._specified(
+                args, kwargs, training, arguments, {**kwargs, **masks.implied}
+            )
+            results = with_masks(self, results, masks)
+        else:
+            results = self._specified(args, kwargs, training, arguments, kwargs)
+        if self._output_shape is None:
+            self._output_shape = _shapes_in(results)
+            self._output_dtype = _nest.map_structure(lambda result: result._dtype, results)
+        mode = {} if training is None else {"training": training}
+        return Node(self, args, {**kwargs, **mode}, results).structure
+
+    def _announced(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        """Return placeholders for what a call returns, by `compute_output_shape` if it has one."""
+        says_shapes = type(self).compute_output_shape is not Layer.compute_output_shape
+        if self._infers or not says_shapes:
+            with undone_on_failure(self._walk()):
+                return self._results(args, kwargs, training)
+        method = self.compute_output_shape
+        named = arguments.of(method, f"{type(self).__name__!r}")
+        shapes = as_shapes(_one_shape(method(**named)))
+        self._build_inside(args, kwargs)
+        dtype = self._announced_dtype(placeholders((args, kwargs))[0]._dtype)
+        return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
+
+    def _specified(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+        with_masks: dict[str, Any],
+    ) -> Any:
+        """Return placeholders for what a call returns, by a subclass' `compute_output_spec` too."""
+        if type(self).compute_output_spec is Layer.compute_output_spec:
+            return self._announced(args, with_masks, training, arguments)
+        mode = {} if training is None else {"training": training}
+        spec = self.compute_output_spec(*args, **kwargs, **mode)
+        self._build_inside(args, kwargs)
+        return _nest.map_structure(_placeholder, spec)
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Return placeholders of the shapes and dtypes that a call returns.
+
+        A subclass may say them here, where `call` should not run to find out.
+
+        Args:
+            *args: The arguments of a call, placeholders among them.
+            **kwargs: Those by name.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.layers.Dense(3).compute_output_spec(mr.keras.KerasTensor((None, 2))).shape
+            (None, 3)
+        """
+        training = kwargs.pop("training", None)
+        tensors, named = self._as_tensors(args, kwargs)
+        arguments = bound(self._call_signature, tensors, named)
+        self._prepare(arguments.first, arguments)
+        return self._announced(args, kwargs, training, arguments)
+
+    def _announced_dtype(self, first: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of the outputs, by that of the first input."""
+        return first if self._keeps_integers and first not in FLOATS else self._compute_dtype
+
+    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+        """Return placeholders for what a call returns."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._run(*self._as_tensors(args, kwargs), training)
+
+        with self._build_scope(), added_losses.ignoring_losses():
+            return graph.results_of(call, args, kwargs, repr(self))
+
+    def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""
+        if not self._has_run and unbuilt(self):
+            with undone_on_failure(self._walk()):
+                self._results(args, kwargs, False)
+
+    @property
+    def input(self) -> Any:
+        """What the layer was first called on in a functional model: placeholders."""
+        return _alone(_first_node(self, "input").inputs)
+
+    @property
+    def output(self) -> Any:
+        """What the layer first returned in a functional model: placeholders."""
+        return _alone(_first_node(self, "output").outputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The graph around a layer is the model's that it is in.
+        return {**vars(self), "_inbound_nodes": deque()}
+
+    # Shapes and outputs.
+
+    def _note_outputs(self, output: Any) -> None:
+        """Keep the shapes and dtypes of the first outputs, where these are tensors."""
+        if all(isinstance(part, Tensor) for part in _nest.flatten(output)):
+            self._output_shape = _nest.map_structure(lambda part: without_batch(part.shape), output)
+            self._output_dtype = _nest.map_structure(lambda part: part.dtype, output)
+
+    def as_outputs(self, output: Any) -> Any:
+        """Return the layer's outputs as tensors, as models need them.
+
+        Args:
+            output: What ``call`` returned: tensors, also in lists, tuples and dicts. A variable is
+                its value.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        if not _nest.flatten(output):
+            return _as_output(self, output)
+        return _nest.map_structure(lambda part: _as_output(self, part), output)
+
+    def _require_rank(self, shape: Shapes, least: int, *, exactly: int | None = None) -> None:
+        """Raise ValueError unless ``shape`` is that of one input, of so many axes or more.
+
+        Where they are to be so many exactly, ``least`` is what a shape of fewer is told.
+        """
+        if not is_shape(shape):
+            raise ValueError(
+                f'Layer "{self._name}" expects 1 input(s), but it received '
+                f"{len(list(shapes_in(shape)))} input tensors. Shapes received: {shape}"
+            )
+        if len(shape) < least:
+            raise ValueError(
+                f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
+                f"min_ndim={least}, found ndim={len(shape)}. Full shape received: {shape}"
+            )
+        if exactly is not None and len(shape) != exactly:
+            raise ValueError(
+                f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
+                f"ndim={exactly}, found ndim={len(shape)}. Full shape received: {shape}"
+            )
+
+    @property
+    def example_shape(self) -> Shape | None:
+        """The shape of one example that it was made for, ``input_shape=``; None where not given."""
+        return self._example_shape
+
+    @property
+    def input_shape(self) -> Shapes:
+        """The shape of the input that the layer was built for, the batch axis None.
+
+        The shapes, in a list, tuple or dict, where there are several inputs.
+        """
+        return _known_shape(self, "input", self._input_shape)
+
+    @property
+    def output_shape(self) -> Shapes:
+        """The shape of the first output, the batch axis None; the shapes where it is several."""
+        return _known_shape(self, "output", self._output_shape)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self._name}, built={self.built}>"
@@ -415,3 +692,65 @@ class SameShape(Layer):
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return ``input_shape``."""
         return input_shape
+
+
+def _without_mode(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments without a None where the mode stands, which is passed by its name."""
+    place = list(layer._call_signature.parameters).index("training") - 1
+    if len(args) > place and args[place] is not None:
+        raise ValueError(
+            f'Layer "{layer._name}" expects {place} input(s), but it received {len(args)} input '
+            "tensors. Pass `training` by its name."
+        )
+    return args[:place]
+
+
+def _first_node(layer: Layer, which: str) -> Node:
+    if not layer._inbound_nodes:
+        raise AttributeError(
+            f"The layer {layer._name} has never been called and thus has no defined {which}."
+        )
+    return layer._inbound_nodes[0]
+
+
+def _as_output(layer: Layer, output: Any) -> Tensor:
+    if isinstance(output, Tensor):
+        return output
+    if isinstance(output, Variable):  # Its value, as where an operation takes it.
+        return ops.convert_to_tensor(output)
+    raise ValueError(
+        f"All operation outputs must be tensors. Operation {layer!r} returned a non-tensor. "
+        f"Non-tensor received: {output!r:.200} (of type {type(output)}). Return tensors from "
+        "`call`."
+    )
+
+
+def _known_shape(layer: Layer, which: str, shape: Shapes) -> Shapes:
+    if shape is None:
+        raise AttributeError(
+            f"The layer {layer._name} has never been called and thus has no defined {which} shape."
+        )
+    return shape
+
+
+def _placeholder(spec: Any) -> SymbolicTensor:
+    """Return a placeholder of its own for what a `compute_output_spec` returned."""
+    if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
+        raise TypeError(
+            "`compute_output_spec` returns `keras.KerasTensor(shape, dtype)`, or several in a "
+            f"list, tuple or dict. Received: {spec!r:.200}"
+        )
+    return SymbolicTensor(tuple(spec.shape), ops.as_dtype(spec.dtype))
+
+
+def _shapes_in(results: Any) -> Shapes:
+    return _nest.map_structure(lambda result: tuple(result._shape), results)
+
+
+def _one_shape(shapes: Any) -> Any:
+    """Return what a `compute_output_shape` returned with a list of sizes as a tuple."""
+    return tuple(shapes) if isinstance(shapes, list) and is_shape(shapes) else shapes
+
+
+def _alone(tensors: list[SymbolicTensor]) -> Any:
+    return tensors[0] if len(tensors) == 1 else tensors
