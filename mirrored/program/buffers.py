@@ -150,7 +150,7 @@ class Buffers:
         if before is not None and all([before[key] is array for key, array in memory.items()]):
             for base, array in self._bases.items():
                 if base.data is not None:
-                    _fill(base, array)
+                    base.device.backend.copy_between(base.data.reshape(-1), array)
             return True
         self._bases.clear()
         self._views.clear()
@@ -197,7 +197,7 @@ class Buffers:
             return base.storage.array
         array = self.bytes_of(self.plan.blocks[base]).view(base.spec.dtype)
         if base.data is not None:
-            _fill(base, array)
+            base.device.backend.copy_between(base.data.reshape(-1), array)
         return array
 
     def bytes_of(self, block: Block) -> Any:
@@ -211,7 +211,3 @@ class Buffers:
         else:
             memory = self._bytes[root.device, root.replica]
         return memory[place : place + block.nbytes]
-
-
-def _fill(base: Value, array: Any) -> None:
-    base.device.backend.copy_between(base.data.reshape(-1), array)

@@ -38,8 +38,10 @@ class EagerSteps(StepDriver):
         )
         self._compared: set[str] = set()
 
-    def _run(self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]) -> bool:
-        step, sharding = self._step(kind), self._sharding(part)
+    def _run(
+        self, kind: str, part: Span, sharding: Sharding, take: Take, going_on: Callable[[], bool]
+    ) -> bool:
+        step = self._step(kind)
         for i, batch in enumerate(part):
             with self._drawn_again(kind):
                 shards = self._distribute(batch, sharding, kind)
@@ -53,8 +55,8 @@ class EagerSteps(StepDriver):
                 return False
         return True
 
-    def _predict(self, part: Span, take: Callable[[Any], None]) -> None:
-        step, sharding = self._step("predict"), self._sharding(part)
+    def _predict(self, part: Span, sharding: Sharding, take: Callable[[Any], None]) -> None:
+        step = self._step("predict")
         for batch in part:
             shards = self._distribute(batch, sharding, "predict")
             outputs = step.predict(shards, sharding.of_all)

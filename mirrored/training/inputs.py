@@ -242,7 +242,7 @@ def prepare(plan: RunPlan, epochs: Epochs, validation: Epochs | None = None, *, 
     compilation = plan.model._compilation
     known = None if compilation is None else compilation.outputs
     try:
-        with undone_on_failure(layer for layer, _ in plan.layers):
+        with undone_on_failure([layer for layer, _ in plan.layers]):
             _prepare(plan, use, epochs, validation)
     except BaseException:
         if compilation is not None:

@@ -48,18 +48,20 @@ class RecordedSteps(StepDriver):
         with self._undone_unless_stepped():
             super().train(span, where, take, going_on)
 
-    def _predict(self, part: Span, take: Callable[[Any], None]) -> None:
-        trace = self._trace("predict", part)
+    def _predict(self, part: Span, sharding: Sharding, take: Callable[[Any], None]) -> None:
+        trace = self._trace("predict", part, sharding)
         results: Any = trace.results
-        self._replay(trace, part, partial(_join, results, self._strategy, take))
+        self._replay(trace, part, sharding, partial(_join, results, self._strategy, take))
 
-    def _run(self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]) -> bool:
+    def _run(
+        self, kind: str, part: Span, sharding: Sharding, take: Take, going_on: Callable[[], bool]
+    ) -> bool:
         """Take a part's steps; see `StepDriver`.
 
         Their statistics are noted while they run and looked at afterwards: the less Python there
         is between two steps, the better for short ones.
         """
-        trace = self._trace(kind, part)
+        trace = self._trace(kind, part, sharding)
         totals = _totals(trace)
         (width,), dtype = trace.graph.outputs[0].spec
         has_penalty = totals.penalty is not None
@@ -75,7 +77,7 @@ class RecordedSteps(StepDriver):
             return going_on()
 
         try:
-            return self._replay(trace, part, note)
+            return self._replay(trace, part, sharding, note)
         except GuardFailed as failed:
             raise NotFinite(failed.step, totals, failed.outputs) from None
         finally:
@@ -100,10 +102,9 @@ class RecordedSteps(StepDriver):
                     self._traces.clear()
             raise
 
-    def _replay(self, trace: Trace, span: Span, report: Report) -> bool:
+    def _replay(self, trace: Trace, span: Span, sharding: Sharding, report: Report) -> bool:
         """Run a recorded step for each batch of a span; return whether to go on."""
         width = len(span.columns)
-        sharding = self._sharding(span)
 
         def feed(arrays: Sequence[Any]) -> dict[int, Feeder]:
             return {
@@ -116,9 +117,9 @@ class RecordedSteps(StepDriver):
 
     # ------------------------------------------------------------------ recording
 
-    def _trace(self, kind: str, span: Span) -> Trace:
+    def _trace(self, kind: str, span: Span, sharding: Sharding) -> Trace:
         """Return the step for batches like these, recorded where it is not."""
-        columns, layout, sharding = span.columns, span.layout, self._sharding(span)
+        columns, layout = span.columns, span.layout
         dtypes = self._column_dtypes(kind, layout, columns)
         specs = tuple(
             [

@@ -63,7 +63,7 @@ class StepDriver(ABC):
         done = 0
         for part in span.alike():
             try:
-                if not self._run("train", part, take, going_on):
+                if not self._run("train", part, self._sharding(part), take, going_on):
                     return
             except NotFinite as failed:
                 totals, outputs = failed.totals, failed.outputs
@@ -79,15 +79,17 @@ class StepDriver(ABC):
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch."""
         for part in span.alike():
-            self._run("test", part, take, lambda: True)
+            self._run("test", part, self._sharding(part), take, lambda: True)
 
     def predict(self, span: Span, take: Callable[[Any], None]) -> None:
         """Compute the outputs for each batch, in its order."""
         for part in span.alike():
-            self._predict(part, take)
+            self._predict(part, self._sharding(part), take)
 
     @abstractmethod
-    def _run(self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]) -> bool:
+    def _run(
+        self, kind: str, part: Span, sharding: Sharding, take: Take, going_on: Callable[[], bool]
+    ) -> bool:
         """Take a step for each batch of those that are alike; return whether to go on.
 
         Raises:
@@ -95,7 +97,7 @@ class StepDriver(ABC):
         """
 
     @abstractmethod
-    def _predict(self, part: Span, take: Callable[[Any], None]) -> None:
+    def _predict(self, part: Span, sharding: Sharding, take: Callable[[Any], None]) -> None:
         """Compute the outputs for each batch of those that are alike."""
 
     def _step(self, kind: str) -> Step:

@@ -11,6 +11,7 @@ import pytest
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
+from mirrored.program.variable_access import Writes
 from mirrored.variables import DeviceVariable, Variable, VariableStorage
 
 
@@ -196,3 +197,16 @@ def test_a_pinned_variables_failed_write_changes_nothing(simulate: Any) -> None:
     with pytest.raises(ValueError, match="Shape mismatch"):
         v.assign([1.0])
     np.testing.assert_array_equal(v.numpy(), [1, 2])
+
+
+def test_what_is_there_already_is_not_written_again() -> None:
+    v = Variable(0.0, dtype="float64")
+    assert isinstance(v, DeviceVariable)
+    v.set_in_place(np.array(2.0))
+    written = Writes.count
+    v.set_in_place(np.array(2.0))
+    assert Writes.count == written
+    v.set_in_place(np.array(-0.0))
+    v.set_in_place(np.array(0.0))
+    assert Writes.count == written + 2
+    assert not np.signbit(v.numpy())

@@ -57,7 +57,8 @@ class CallbackList(Callback):
     @property
     def history(self) -> History | None:
         """The last `History` there is; None: there is none."""
-        return next((each for each in self.callbacks[::-1] if isinstance(each, History)), None)
+        histories = [callback for callback in self.callbacks if isinstance(callback, History)]
+        return histories[-1] if histories else None
 
     @property
     def look_at_losses(self) -> bool:
