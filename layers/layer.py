@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mirrored import _nest, _overrides, graph, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
+from mirrored._contexts import Within
 from mirrored._name_scope import path_of
 from mirrored._tracebacks import shorten
 from mirrored.graph import Node, SymbolicTensor, placeholders
@@ -43,6 +44,8 @@ _OUTSIDE: Any = object()
 # follow it.
 _training: ContextVar[bool | None] = ContextVar("mirrored_training", default=_OUTSIDE)
 _AS_IT_IS = nullcontext()
+# The layers whose calls run, innermost last; None: nobody asks, and calls are not noted.
+_running: ContextVar[list["Layer"] | None] = ContextVar("mirrored_running_layers", default=None)
 
 
 def layer_mode() -> bool | None:
@@ -63,6 +66,17 @@ class PlainOptions(_SharedOptions, total=False):
     """The options of layers that say themselves what is penalised."""
 
     input_dim: int | None
+
+
+def noting_layers() -> Within:
+    """Within this context `running_layer` knows which layer runs."""
+    return Within(_running, [])
+
+
+def running_layer() -> "Layer | None":
+    """Return the innermost layer whose `call` runs, where that is noted."""
+    running = _running.get()
+    return running[-1] if running else None
 
 
 class LayerOptions(PlainOptions, total=False):
@@ -463,6 +477,9 @@ class Layer(ConfiguredLayer):
         if training is None:
             training = self._training_default
         token = _training.set(None if training is None else bool(training))
+        running = _running.get()
+        if running is not None:
+            running.append(self)
         try:
             same = self._autocast_dtype is ops.autocast_dtype()
             with (
@@ -483,6 +500,8 @@ class Layer(ConfiguredLayer):
             raise
         finally:
             _training.reset(token)
+            if running is not None:
+                running.pop()
         if output is None:
             raise ValueError(
                 f'The `call` method of layer "{self._name}" returned None. Return the outputs.'

@@ -4,14 +4,13 @@ A program shares what is alike and computes views by no node; two recordings of 
 compared only where neither is done.
 """
 
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
 from mirrored.devices import Device
 from mirrored.devices import device as device_scope
-from mirrored.layers import Layer
+from mirrored.layers.layer import noting_layers
+from mirrored.layers.layer import running_layer as _running_layer
 from mirrored.ops.hooks import CustomCall, RecordedTensor, only
 from mirrored.ops.op import Op
 from mirrored.ops.spec import TensorSpec
@@ -191,15 +190,9 @@ def refuse_op(name: str, layer: Owner) -> NoReturn:
 
 
 def running_layer() -> Owner:
-    """Return the layer whose `call` runs."""
-    frame: FrameType | None = sys._getframe(1)
-    # Layers keep no list of those that run, since each call of one would take longer.
-    while frame is not None:
-        if frame.f_code is Layer._run.__code__:
-            layer = frame.f_locals["self"]
-            return Owner(layer.name, type(layer).__name__)
-        frame = frame.f_back
-    return Owner("", "")
+    """Return the layer whose `call` runs, within `recorded`."""
+    layer = _running_layer()
+    return Owner("", "") if layer is None else Owner(layer.name, type(layer).__name__)
 
 
 Call = Callable[[list[Tensor]], list[Tensor]]
@@ -217,5 +210,5 @@ def recorded(
         ops: The names of the ops that have a mapping.
     """
     recorder = ExportRecorder(ops)
-    with only(recorder.makers), recorder.recording():
+    with only(recorder.makers), recorder.recording(), noting_layers():
         return recorder, call([recorder.input(spec, device, SHARED) for spec in specs])
