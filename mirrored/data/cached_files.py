@@ -139,9 +139,7 @@ def _structure(outline: Any) -> Any:
 
 def _dtypes_of(specs: Any) -> Any:
     """Return specs as `_structure` returns them, with the names of dtypes."""
-    if isinstance(specs, dict):
-        return {key: _dtypes_of(part) for key, part in specs.items()}
-    return tuple(map(_dtypes_of, specs)) if isinstance(specs, tuple) else specs.dtype.name
+    return _nest.map_structure(lambda spec: spec.dtype.name, specs)
 
 
 def _packed(array: NDArray[Any]) -> bytes:

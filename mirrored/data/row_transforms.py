@@ -58,7 +58,7 @@ class Shuffled(Derived):
 
     def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator in the iteration's order."""
-        yield from _picked(elements, self._buffer_size, self._generator(iteration))
+        return _picked(elements, self._buffer_size, self._generator(iteration))
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the numbers of the rows that are picked."""
@@ -78,9 +78,7 @@ class Shuffled(Derived):
         return lambda most: np.fromiter(itertools.islice(order, most), np.int64)
 
 
-def _picked(
-    items: Iterator[Any], buffer_size: int, generator: "np.random.Generator"
-) -> Iterator[Any]:
+def _picked(items: Iterator[Any], buffer_size: int, generator: "np.random.Generator") -> Elements:
     """Yield items in random order: one of a full buffer each time, whose place the next takes."""
     buffer: list[Any] = []
     while len(buffer) < buffer_size and (item := next(items, _OVER)) is not _OVER:
