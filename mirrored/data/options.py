@@ -129,29 +129,30 @@ class OptionsBase:
             )
         super().__setattr__(name, value)
 
+    def _changed(self) -> dict[str, Any]:
+        """Return the values that are not the default ones, by name."""
+        default = type(self)()
+        values = {name: getattr(self, name) for name in self._names()}
+        return {name: it for name, it in values.items() if it != getattr(default, name)}
+
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, type(self)):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self._names())
+        return self._changed() == other._changed()
 
     __hash__ = None  # type: ignore[assignment]  # They change.
 
     def __repr__(self) -> str:
-        pairs = [(name, getattr(self, name)) for name in self._names()]
-        default = type(self)()
-        changed = [f"{name}={it!r}" for name, it in pairs if it != getattr(default, name)]
-        return f"{type(self).__name__}({', '.join(changed)})"
+        changed = ", ".join(f"{name}={it!r}" for name, it in self._changed().items())
+        return f"{type(self).__name__}({changed})"
 
     def _merged(self, other: Self) -> Self:
         """Return these options and others, whose values count where both have some."""
-        merged, default = type(self)(), type(self)()
+        merged = type(self)()
         for options in (self, other):
-            for name in self._names():
-                value, before = getattr(options, name), getattr(merged, name)
-                if isinstance(value, OptionsBase):
-                    setattr(merged, name, before._merged(value))
-                elif value != getattr(default, name):
-                    setattr(merged, name, value)
+            for name, value in options._changed().items():
+                is_group = isinstance(value, OptionsBase)
+                setattr(merged, name, getattr(merged, name)._merged(value) if is_group else value)
         return merged
 
     def _freeze(self) -> None:
