@@ -104,14 +104,14 @@ def _names_of(function: Any) -> set[str]:
 
 
 def _drawn(
-    function: Callable[..., Any], given: dict[str, Any], told: dict[str, Any], name: str
+    function: Callable[..., Any], arguments: dict[str, Any], options: dict[str, Any], name: str
 ) -> Operation:
-    graph = graph_of(given)
+    graph = graph_of(arguments)
     with graph.as_default(), graph.name_scope(name) as scope:
-        tensors = [converted(value, name=each) for each, value in given.items()]
+        tensors = [converted(value, name=key) for key, value in arguments.items()]
 
         def check(*values: Any) -> None:
-            function(*values, **told)
+            function(*values, **options)
 
         operation: Operation = graph.draw(check, tensors, kind="Assert", name=scope, runs_only=True)
         return operation

@@ -73,22 +73,22 @@ class ExponentialMovingAverage:
             TypeError: One of them is none of floats.
             ValueError: The shape of a tensor is not known.
         """
-        given = list(trainable_variables() if var_list is None else var_list)
-        for each in given:
-            if not isinstance(each, Tensor) or each._dtype not in FLOATS:
-                raise TypeError(f"Means are kept of variables and tensors of floats: {each!r}")
-        graph = given[0].graph if given else get_default_graph()
+        tracked = list(trainable_variables() if var_list is None else var_list)
+        for item in tracked:
+            if not isinstance(item, Tensor) or item._dtype not in FLOATS:
+                raise TypeError(f"Means are kept of variables and tensors of floats: {item!r}")
+        graph = tracked[0].graph if tracked else get_default_graph()
         with graph.as_default(), graph.control_dependencies(None), graph.name_scope(None):
-            for each in given:
-                if each not in self._averages:
-                    self._averages[each] = self._begun(each)
+            for item in tracked:
+                if item not in self._averages:
+                    self._averages[item] = self._begun(item)
         with graph.as_default(), graph.name_scope(self._name) as scope:
             rate = self._rate()
-            updates = [_maintained(self._averages[each], each, rate) for each in given]
+            updates = [_maintained(self._averages[value], value, rate) for value in tracked]
             key = GraphKeys.MOVING_AVERAGE_VARIABLES
-            for each in given:
-                if each not in graph.get_collection(key):
-                    graph.add_to_collection(key, each)
+            for item in tracked:
+                if item not in graph.get_collection(key):
+                    graph.add_to_collection(key, item)
             return group(*updates, name=scope)
 
     def _begun(self, of: Tensor) -> Variable:
@@ -105,8 +105,8 @@ class ExponentialMovingAverage:
         decay = converted(self._decay, "float32", "decay")
         if self._num_updates is None:
             return decay
-        given = self._num_updates
-        steps = given.read_value() if isinstance(given, Variable) else converted(given)
+        count = self._num_updates
+        steps = count.read_value() if isinstance(count, Variable) else converted(count)
         return steps.graph.draw(_bounded, (decay, steps), kind="Minimum", name="decay").outputs[0]
 
     def average(self, var: Tensor) -> Variable | None:
@@ -123,14 +123,14 @@ class ExponentialMovingAverage:
         Args:
             moving_avg_variables: Those that get means; None: all that are trainable, or have one.
         """
-        given = moving_avg_variables
-        if given is None:
-            given = trainable_variables() + moving_average_variables()
-        averaged = set(given)
-        found = {self.average_name(each): each for each in averaged}
-        names = set(found)
-        others = (each for each in global_variables() if each not in averaged)
-        return {**found, **{e.op.name: e for e in others if e.op.name not in names}}
+        to_restore = moving_avg_variables
+        if to_restore is None:
+            to_restore = trainable_variables() + moving_average_variables()
+        averaged = set(to_restore)
+        by_name = {self.average_name(item): item for item in averaged}
+        names = set(by_name)
+        others = (variable for variable in global_variables() if variable not in averaged)
+        return {**by_name, **{e.op.name: e for e in others if e.op.name not in names}}
 
 
 def _maintained(average: Variable, of: Tensor, decay: Any) -> Operation:

@@ -52,20 +52,20 @@ def drawn(
     return graph_of(args, kwargs).draw(function, args, kwargs, kind=kind, name=name).node.structure
 
 
-def computes(*given: Any) -> bool:
+def computes(*values: Any) -> bool:
     """Return whether a call is one of values, within a function that is run or looked at."""
-    leaves = _nest.flatten(given)
-    inside = any(isinstance(each, ops.Tensor) for each in leaves) and active_recorder() is not None
-    return (inside or current_run() is not None) and not placeholders(given)
+    leaves = _nest.flatten(values)
+    inside = any(isinstance(leaf, ops.Tensor) for leaf in leaves) and active_recorder() is not None
+    return (inside or current_run() is not None) and not placeholders(values)
 
 
-def drawn_with_constants(function: Callable[..., Any], given: Given, kind: str, name: str) -> Any:
+def drawn_with_constants(function: Callable[..., Any], call: Given, kind: str, name: str) -> Any:
     """Return the same where numbers among the arguments are operations of their own."""
-    if computes(given.args, given.kwargs):
-        return function(*given.args, **given.kwargs)
-    graph = graph_of(given.args, given.kwargs)
-    whole, shown = with_constants(graph, kind, name, given)
-    operation = graph.draw(function, given.args, given.kwargs, kind=kind, name=whole, shown=shown)
+    if computes(call.args, call.kwargs):
+        return function(*call.args, **call.kwargs)
+    graph = graph_of(call.args, call.kwargs)
+    whole, shown = with_constants(graph, kind, name, call)
+    operation = graph.draw(function, call.args, call.kwargs, kind=kind, name=whole, shown=shown)
     return operation.node.structure
 
 
@@ -75,8 +75,8 @@ def _of_operator(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     name = named.pop("name", None)
     own: str = getattr(function, "__name__", None) or function.name
     kind = _TYPES.get(own, own)
-    given = Given(args, named, ())
-    return drawn_with_constants(function, given, kind, name or _OPERATORS.get(own, own))
+    call = Given(args, named, ())
+    return drawn_with_constants(function, call, kind, name or _OPERATORS.get(own, own))
 
 
 Tensor.draws = staticmethod(_of_operator)
@@ -109,8 +109,8 @@ def drawing_call(
         arguments: As `Row` has them.
     """
     parameters = inspect.signature(function).parameters
-    order = arguments or {each: each for each in parameters}
-    takes_all = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
+    order = arguments or {parameter: parameter for parameter in parameters}
+    takes_all = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -123,7 +123,7 @@ def drawing_call(
             name = named.pop("name", None) or called
             if not takes_all:  # The first ones by position: so the operation's inputs are in order.
                 first = itertools.takewhile(named.__contains__, parameters)
-                args = tuple([named.pop(each) for each in list(first)])
+                args = tuple([named.pop(key) for key in list(first)])
             return drawn_with_constants(function, Given(args, named, list(parameters)), kind, name)
         except Exception as error:
             shorten(error)
@@ -150,22 +150,22 @@ def named_arguments(
     if len(args) > len(order):
         raise TypeError(f"{function}() takes {len(order)} arguments. Received: {len(args)}")
     placed = dict(zip(order, args, strict=False))
-    for each in placed:
-        if each in kwargs:
-            raise TypeError(f"{function}() got multiple values for argument '{each}'")
-    found: dict[str, Any] = {}
+    for name in placed:
+        if name in kwargs:
+            raise TypeError(f"{function}() got multiple values for argument '{name}'")
+    arguments: dict[str, Any] = {}
     older: dict[str, str] = {}
     for key, value in {**placed, **kwargs}.items():
         today = order.get(key, key)
         if today == key:
-            found[key] = value
+            arguments[key] = value
         elif today and value is not None:
             older[key] = today
     for key, today in older.items():
-        if found.get(today) is not None:
+        if arguments.get(today) is not None:
             raise ValueError(f"Cannot specify both '{key}' and '{today}'.")
-        found[today] = placed.get(key, kwargs.get(key))
-    return found
+        arguments[today] = placed.get(key, kwargs.get(key))
+    return arguments
 
 
 def function_of(home: str, name: str, module: str) -> Callable[..., Any]:

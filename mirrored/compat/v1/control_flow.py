@@ -33,14 +33,14 @@ class Branch:
     def __init__(self, start: int, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         nodes, _ = nodes_between(inputs, outputs)
         inner = [node for node in nodes if operation_of(node).number >= start]
-        given = set(inputs)
-        used = [each for node in inner for each in node.inputs] + list(outputs)
-        outside = (each for each in used if isinstance(each, Tensor) and each not in given)
+        own = set(inputs)
+        used = [input_ for node in inner for input_ in node.inputs] + list(outputs)
+        outside = (item for item in used if isinstance(item, Tensor) and item not in own)
         self.captured = list(dict.fromkeys(e for e in outside if e.op.number < start))
         self._part = part_between([*inputs, *self.captured], outputs)
         operations = [operation_of(node) for node in self._part.calls]
-        self.reads = {each for operation in operations for each in operation.reads}
-        self.writes = {each for operation in operations for each in operation.writes}
+        self.reads = {read for operation in operations for read in operation.reads}
+        self.writes = {write for operation in operations for write in operation.writes}
 
     def __call__(self, values: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
         """Return what it computes."""
@@ -92,32 +92,32 @@ def while_loop(
         raise ValueError("'loop_vars' must be provided.")
     graph = graph_of(loop_vars)
     with graph.as_default(), graph.name_scope(name or "while") as scope:
-        first = [converted(each) for each in _nest.flatten(loop_vars)]
+        first = [converted(value) for value in _nest.flatten(loop_vars)]
         with graph.control_dependencies(None):
             start = graph.version
             variables = [
                 loop_variable(
-                    graph, None if shape_invariants is not None else each._shape, each._dtype
+                    graph, None if shape_invariants is not None else tensor._shape, tensor._dtype
                 )
-                for each in first
+                for tensor in first
             ]
-            given = _nest.pack_like(loop_vars, variables)
-            going = _branch(start, variables, [_checked_condition(cond(*given))])
-            found = body(*given)
-            made = _nest.flatten(found)
-            if len(made) != len(first):
+            arguments = _nest.pack_like(loop_vars, variables)
+            going = _branch(start, variables, [_checked_condition(cond(*arguments))])
+            outputs = body(*arguments)
+            body_results = _nest.flatten(outputs)
+            if len(body_results) != len(first):
                 raise ValueError(
                     "The number of inputs and outputs of the body must match loop_vars. Received: "
-                    f"{len(made)} of {len(first)}."
+                    f"{len(body_results)} of {len(first)}."
                 )
-            step = _branch(start, variables, made)
+            step = _branch(start, variables, body_results)
         most = None if maximum_iterations is None else converted(maximum_iterations)
         operation = graph.draw(
             _loop(going, step),
             (first, going.captured, step.captured, most),
             kind="While",
             name=f"{scope[:-1]}/while/",
-            results=[Tensor(each._shape, each._dtype, "") for each in variables],
+            results=[Tensor(variable._shape, variable._dtype, "") for variable in variables],
         )
     _touch(operation, [going, step])
     results = _nest.pack_like(loop_vars, flowing(operation.outputs, back_prop))
@@ -129,14 +129,14 @@ def flowing(tensors: Sequence[Tensor], back_prop: bool) -> Sequence[Any]:
     return tensors if back_prop else [named_call("stop_gradient")(tensor) for tensor in tensors]
 
 
-def _checked_condition(given: Any) -> Tensor:
+def _checked_condition(value: Any) -> Tensor:
     """Return what a loop goes on by.
 
     Raises:
         TypeError: It is no boolean.
         ValueError: It is no single one.
     """
-    condition = converted(given)
+    condition = converted(value)
     if condition._dtype.name != "bool":
         raise TypeError(
             f"Input 'input' of 'LoopCond' Op has type {condition._dtype.name} that does not match "
@@ -158,7 +158,7 @@ def _loop(going: Branch, step: Branch) -> Callable[..., Any]:
                 raise OperatorNotAllowedInGraphError("A loop goes round too often to be recorded.")
             values = step(values, for_step)
             count += 1
-        return [ops.identity(each) for each in values]
+        return [ops.identity(value) for value in values]
 
     return loop
 
@@ -188,9 +188,9 @@ def cond(
         ValueError: They return different structures or dtypes.
     """
     true_fn, false_fn = true_fn or fn1, false_fn or fn2
-    for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+    for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
-            raise TypeError(f"cond(): '{what}' argument required")
+            raise TypeError(f"cond(): '{argument}' argument required")
     if isinstance(pred, bool):
         raise TypeError("'pred' must not be a Python bool.")
     graph = graph_of(pred)
@@ -205,14 +205,14 @@ def cond(
             kind="If",
             name=f"{scope[:-1]}/Merge/",
             results=[
-                Tensor(one._shape if one._shape == two._shape else None, one._dtype, "")
-                for one, two in zip(_nest.flatten(first), _nest.flatten(second), strict=True)
+                Tensor(out._shape if out._shape == two._shape else None, out._dtype, "")
+                for out, two in zip(_nest.flatten(first), _nest.flatten(second), strict=True)
             ],
         )
     _touch(operation, [if_true, if_false])
-    found = _nest.pack_like(first, operation.outputs)
-    alone = isinstance(found, list | tuple) and len(found) == 1 and not strict
-    return found[0] if alone else found
+    results = _nest.pack_like(first, operation.outputs)
+    alone = isinstance(results, list | tuple) and len(results) == 1 and not strict
+    return results[0] if alone else results
 
 
 def smart_cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
@@ -272,17 +272,17 @@ def case(
 def _drawn(graph: Graph, function: Any) -> tuple[Any, Branch]:
     with graph.control_dependencies(None):
         start = graph.version
-        found = _nest.map_structure(lambda each: _as_tensor(graph, each), function())
-        return found, Branch(start, [], _nest.flatten(found))
+        results = _nest.map_structure(lambda leaf: _as_tensor(graph, leaf), function())
+        return results, Branch(start, [], _nest.flatten(results))
 
 
-def _as_tensor(graph: Graph, found: Any) -> Tensor:
+def _as_tensor(graph: Graph, value: Any) -> Tensor:
     """Return what a branch returns as a tensor; of an operation without one, True after it."""
-    if not isinstance(found, Operation):
-        return converted(found)
-    if found.outputs:
-        return found.outputs[0]
-    with graph.control_dependencies([found]):
+    if not isinstance(value, Operation):
+        return converted(value)
+    if value.outputs:
+        return value.outputs[0]
+    with graph.control_dependencies([value]):
         return converted(True)
 
 
@@ -292,23 +292,23 @@ def _choose(if_true: Branch, if_false: Branch) -> Callable[..., Any]:
             # Who asks what depends on what: it may be either.
             pairs = zip(if_true([], for_true), if_false([], for_false), strict=True)
             return [_either(*pair) for pair in pairs]
-        found = if_true([], for_true) if bool(pred) else if_false([], for_false)
-        return [ops.identity(each) for each in found]
+        outputs = if_true([], for_true) if bool(pred) else if_false([], for_false)
+        return [ops.identity(output) for output in outputs]
 
     return choose
 
 
-def _either(one: Any, other: Any) -> Any:
-    return one + ops.cast(ops.reduce_sum(other), one.dtype) if one.dtype.kind == "f" else one
+def _either(out: Any, other: Any) -> Any:
+    return out + ops.cast(ops.reduce_sum(other), out.dtype) if out.dtype.kind == "f" else out
 
 
 def _check_alike(first: Any, second: Any) -> None:
-    one, two = _nest.flatten(first), _nest.flatten(second)
-    if len(one) != len(two):
+    flat, two = _nest.flatten(first), _nest.flatten(second)
+    if len(flat) != len(two):
         raise ValueError(
-            f"true_fn and false_fn must return the same number of outputs: {len(one)}, {len(two)}"
+            f"true_fn and false_fn must return the same number of outputs: {len(flat)}, {len(two)}"
         )
-    for a, b in zip(one, two, strict=True):
+    for a, b in zip(flat, two, strict=True):
         if a._dtype != b._dtype:
             raise ValueError(
                 "Outputs of 'true_fn' and 'false_fn' must have the same type(s). Received "
@@ -336,10 +336,10 @@ def _never() -> NoReturn:
 
 
 def _branch(start: int, inputs: Sequence[Tensor], outputs: Sequence[Any]) -> Branch:
-    return Branch(start, inputs, [converted(each) for each in outputs])
+    return Branch(start, inputs, [converted(output) for output in outputs])
 
 
 def _touch(operation: Operation, branches: Sequence[Branch]) -> None:
     """Note which variables a run of an operation reads and writes."""
-    operation.reads = tuple(dict.fromkeys(each for b in branches for each in b.reads))
-    operation.writes = tuple(dict.fromkeys(each for b in branches for each in b.writes))
+    operation.reads = tuple(dict.fromkeys(read for b in branches for read in b.reads))
+    operation.writes = tuple(dict.fromkeys(write for b in branches for write in b.writes))

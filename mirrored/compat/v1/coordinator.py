@@ -107,14 +107,14 @@ class Coordinator:
             RuntimeError: Threads go on.
         """
         left = [*self._threads, *(threads or ())]
-        while any(each.is_alive() for each in left) and not self.wait_for_stop(_POLL):
+        while any(thread.is_alive() for thread in left) and not self.wait_for_stop(_POLL):
             pass
         until = time.monotonic() + stop_grace_period_secs
-        while any(each.is_alive() for each in left) and time.monotonic() < until:
+        while any(thread.is_alive() for thread in left) and time.monotonic() < until:
             time.sleep(_POLL / 10)
         self._joined = True
         self._threads.clear()
-        going = [each.name for each in left if each.is_alive()]
+        going = [thread.name for thread in left if thread.is_alive()]
         self.raise_requested_exception()
         if going and not ignore_live_threads:
             raise RuntimeError(f"Coordinator stopped with threads still running: {' '.join(going)}")

@@ -7,13 +7,13 @@ from mirrored import ops
 from mirrored.compat.v1.calls import drawn
 
 
-def _drawn(function: Callable[..., Any], given: Sequence[Any], kind: str, name: str) -> Any:
+def _drawn(function: Callable[..., Any], arguments: Sequence[Any], kind: str, name: str) -> Any:
     """Draw a rate as one operation: of floats, the number of the step among them.
 
     Raises:
         ValueError: There is no number of the step.
     """
-    if given[1] is None:
+    if arguments[1] is None:
         raise ValueError(f"global_step is required for {kind}.")
 
     def decayed(rate: Any, step: Any, *others: Any) -> Any:
@@ -22,7 +22,7 @@ def _drawn(function: Callable[..., Any], given: Sequence[Any], kind: str, name: 
             rate, ops.cast(step, rate.dtype), *(ops.cast(o, rate.dtype) for o in others)
         )
 
-    return drawn(decayed, tuple(given), {}, "Mul", name)
+    return drawn(decayed, tuple(arguments), {}, "Mul", name)
 
 
 def exponential_decay(
@@ -50,8 +50,8 @@ def exponential_decay(
     def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
         return rate * ops.pow(factor, _part(step, steps, staircase))
 
-    given = (learning_rate, global_step, decay_steps, decay_rate)
-    return _drawn(decayed, given, "exponential_decay", name or "ExponentialDecay")
+    arguments = (learning_rate, global_step, decay_steps, decay_rate)
+    return _drawn(decayed, arguments, "exponential_decay", name or "ExponentialDecay")
 
 
 def natural_exp_decay(
@@ -67,8 +67,8 @@ def natural_exp_decay(
     def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
         return rate * ops.exp(-factor * _part(step, steps, staircase))
 
-    given = (learning_rate, global_step, decay_steps, decay_rate)
-    return _drawn(decayed, given, "natural_exp_decay", name or "ExponentialTimeDecay")
+    arguments = (learning_rate, global_step, decay_steps, decay_rate)
+    return _drawn(decayed, arguments, "natural_exp_decay", name or "ExponentialTimeDecay")
 
 
 def inverse_time_decay(
@@ -84,8 +84,8 @@ def inverse_time_decay(
     def decayed(rate: Any, step: Any, steps: Any, factor: Any) -> Any:
         return rate / (1.0 + factor * _part(step, steps, staircase))
 
-    given = (learning_rate, global_step, decay_steps, decay_rate)
-    return _drawn(decayed, given, "inverse_time_decay", name or "InverseTimeDecay")
+    arguments = (learning_rate, global_step, decay_steps, decay_rate)
+    return _drawn(decayed, arguments, "inverse_time_decay", name or "InverseTimeDecay")
 
 
 def polynomial_decay(
@@ -119,8 +119,8 @@ def polynomial_decay(
             step = ops.minimum(step, steps)
         return (rate - end) * ops.pow(1.0 - step / steps, power) + end
 
-    given = (learning_rate, global_step, decay_steps, end_learning_rate, power)
-    return _drawn(decayed, given, "polynomial_decay", name or "PolynomialDecay")
+    arguments = (learning_rate, global_step, decay_steps, end_learning_rate, power)
+    return _drawn(decayed, arguments, "polynomial_decay", name or "PolynomialDecay")
 
 
 def piecewise_constant(
@@ -141,10 +141,10 @@ def piecewise_constant(
         raise ValueError("The length of boundaries should be 1 less than the length of values")
 
     def chosen(x: Any) -> Any:
-        found = ops.convert_to_tensor(values[0])
+        result = ops.convert_to_tensor(values[0])
         for boundary, value in zip(boundaries, values[1:], strict=True):
-            found = ops.where(ops.greater(x, boundary), ops.cast(value, found.dtype), found)
-        return found
+            result = ops.where(ops.greater(x, boundary), ops.cast(value, result.dtype), result)
+        return result
 
     return drawn(chosen, (x,), {}, "Select", name or "PiecewiseConstant")
 

@@ -44,18 +44,18 @@ def random_uniform(
     if computes(shape, minval, maxval):
         return random.uniform(shape, minval, maxval, wanted, seed)
     # As there, floats of these values are drawn as any others.
-    from_zero, to_one = (_is(*each) for each in ((minval, 0), (maxval, 1)))
+    from_zero, to_one = (_is(*pair) for pair in ((minval, 0), (maxval, 1)))
     graph = graph_of(shape, minval, maxval)
     with graph.as_default(), graph.name_scope(name or "random_uniform") as scope:
         shown = _shown(graph, shape, "shape")
         if whole:
             shown += _shown(graph, minval, "min") + _shown(graph, maxval, "max")
-            given = (shape, minval, maxval, wanted, seed)
-            return _drawn(graph, random.uniform, given, "RandomUniformInt", scope, shown).outputs[0]
+            args = (shape, minval, maxval, wanted, seed)
+            return _drawn(graph, random.uniform, args, "RandomUniformInt", scope, shown).outputs[0]
         if not (from_zero and to_one):
             low, high = converted(minval, wanted, "min"), converted(maxval, wanted, "max")
-        given = (shape, 0, 1, wanted, seed)
-        drawn = _drawn(graph, random.uniform, given, "RandomUniform", "RandomUniform", shown)
+        args = (shape, 0, 1, wanted, seed)
+        drawn = _drawn(graph, random.uniform, args, "RandomUniform", "RandomUniform", shown)
         numbers: Any = drawn.outputs[0]
         if from_zero and to_one:
             return numbers
@@ -82,8 +82,8 @@ def random_normal(
         seed: A seed of the operation's own, beside the graph's.
         name: Its name.
     """
-    given = (shape, mean, stddev, dtype, seed, name or "random_normal")
-    return _normal(random.normal, "RandomStandardNormal", *given)
+    arguments = (shape, mean, stddev, dtype, seed, name or "random_normal")
+    return _normal(random.normal, "RandomStandardNormal", *arguments)
 
 
 def truncated_normal(
@@ -104,8 +104,8 @@ def truncated_normal(
         seed: A seed of the operation's own, beside the graph's.
         name: Its name.
     """
-    given = (shape, mean, stddev, dtype, seed, name or "truncated_normal")
-    return _normal(random.truncated_normal, "TruncatedNormal", *given)
+    arguments = (shape, mean, stddev, dtype, seed, name or "truncated_normal")
+    return _normal(random.truncated_normal, "TruncatedNormal", *arguments)
 
 
 def _normal(
@@ -141,12 +141,12 @@ def _shown(graph: Graph, value: Any, name: str) -> list[Tensor]:
 def _drawn(
     graph: Graph,
     function: Callable[..., Any],
-    given: tuple[Any, ...],
+    arguments: tuple[Any, ...],
     kind: str,
     name: str,
     shown: list[Tensor],
 ) -> Operation:
-    return graph.draw(function, given, kind=kind, name=name, shown=shown)
+    return graph.draw(function, arguments, kind=kind, name=name, shown=shown)
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:

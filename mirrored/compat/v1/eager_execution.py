@@ -179,7 +179,7 @@ def _drawing(home: str, name: str, function: Any, drawn: Any = None) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         # A placeholder of a functional model belongs to that.
         leaves = placeholders((args, kwargs))
-        others = (each.draws is SymbolicTensor.draws for each in leaves)
+        others = (leaf.draws is SymbolicTensor.draws for leaf in leaves)
         try:
             return (function if _computes() or any(others) else drawn)(*args, **kwargs)
         except Exception as error:
@@ -226,7 +226,7 @@ def _with_order_of(function: Any, target: Callable[..., Any]) -> Callable[..., A
     """Return a function that takes the arguments of one function and calls another."""
     signature = inspect.signature(function)
     fixed = _FIXED.get(target.__name__, {})
-    if any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values()):
+    if any(kind.kind is kind.VAR_POSITIONAL for kind in signature.parameters.values()):
         return target
 
     def call(*args: Any, **kwargs: Any) -> Any:

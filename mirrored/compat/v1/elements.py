@@ -77,15 +77,15 @@ class Operation:
     def inputs(self) -> tuple["Tensor", ...]:
         """The tensors that it is computed from."""
         return tuple(
-            each
-            for each in placeholders((self.node.args[2:], self.node.kwargs, self.node.args[1]))
-            if isinstance(each, Tensor)
+            item
+            for item in placeholders((self.node.args[2:], self.node.kwargs, self.node.args[1]))
+            if isinstance(item, Tensor)
         )
 
     @property
     def outputs(self) -> list["Tensor"]:
         """The tensors that it computes; one that is only run has none."""
-        return [each for each in self.node.outputs if isinstance(each, Tensor)]
+        return [output for output in self.node.outputs if isinstance(output, Tensor)]
 
     @property
     def device(self) -> str:
@@ -95,7 +95,7 @@ class Operation:
     @property
     def node_def(self) -> NodeDef:
         """Its name, type, device and inputs, for functions that are given to `tf.device`."""
-        return NodeDef(self.name, self.type, self.device, [each.name for each in self.inputs])
+        return NodeDef(self.name, self.type, self.device, [input_.name for input_ in self.inputs])
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Run it in a session, by default the one that is entered.
@@ -162,9 +162,9 @@ class Tensor(SymbolicTensor):
         Raises:
             ValueError: It cannot have it.
         """
-        given = TensorShape(shape)
-        check_same(self._shape, given.sizes)
-        sizes = self.shape.merge_with(given).sizes
+        expected = TensorShape(shape)
+        check_same(self._shape, expected.sizes)
+        sizes = self.shape.merge_with(expected).sizes
         if sizes != self._shape:
             self._shape = sizes
             self.known = {}
@@ -230,7 +230,7 @@ class Tensor(SymbolicTensor):
 
     def consumers(self) -> list[Operation]:
         """Return the operations that take it."""
-        return [each for each in self.graph.get_operations() if self in each.inputs]
+        return [op for op in self.graph.get_operations() if self in op.inputs]
 
     def __len__(self) -> NoReturn:
         self._ask(super().__len__)
@@ -253,9 +253,9 @@ class Tensor(SymbolicTensor):
             "value that it returns."
         )
 
-    def _without_values(self, what: str) -> str:
+    def _without_values(self, action: str) -> str:
         return (
-            f"A tensor of a graph has a value in a session only. {what} Received: {self!r}. Use "
+            f"A tensor of a graph has a value in a session only. {action} Received: {self!r}. Use "
             "`session.run(tensor)`."
         )
 
@@ -318,10 +318,10 @@ def value_by_now(tensor: Any, value: Any) -> Any:
     return run.latest(tensor.variable(run.fed), value) if isinstance(tensor, Tensor) else value
 
 
-def _refuse(what: str, ask: Callable[[], Any]) -> NoReturn:
+def _refuse(action: str, ask: Callable[[], Any]) -> NoReturn:
     """Raise, unless the library itself asks, which then learns that there is no value."""
     with suppress(TypeError, NotImplementedError):
         ask()
     raise OperatorNotAllowedInGraphError(
-        f"{what} is not allowed. Run it in a session, and use the value that it returns."
+        f"{action} is not allowed. Run it in a session, and use the value that it returns."
     )

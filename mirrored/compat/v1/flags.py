@@ -64,10 +64,10 @@ class FlagValues:
                 break
             if argument == "--":
                 break
-            name, given, value = argument.lstrip("-").partition("=")
+            name, has_value, value = argument.lstrip("-").partition("=")
             if name in ("help", "h"):
                 self._help(argv[0])
-            if not self._set(name, value if given else None, left):
+            if not self._set(name, value if has_value else None, left):
                 if not known_only:
                     raise Error(f"Unknown command line flag '{name}'")
                 rest.append(argument)
@@ -111,8 +111,8 @@ class FlagValues:
         self._values[name] = value
 
     def __delattr__(self, name: str) -> None:
-        for each in (self._defined, self._values):
-            each.pop(name, None)
+        for values in (self._defined, self._values):
+            values.pop(name, None)
 
     def __contains__(self, name: str) -> bool:
         return name in self._defined

@@ -133,8 +133,8 @@ def _check_dtypes(results: Any, wanted: Any) -> None:
     """Raise unless a function's results have the structure and the dtypes that are wanted."""
     if wanted is None:
         return
-    dtypes = [getattr(each, "dtype", each) for each in _nest.flatten(wanted)]
-    tensors = [converted(each) for each in _nest.flatten(results)]
+    dtypes = [getattr(value, "dtype", value) for value in _nest.flatten(wanted)]
+    tensors = [converted(value) for value in _nest.flatten(results)]
     if len(tensors) != len(dtypes) or _is_list(results) != _is_list(wanted):
         raise ValueError(
             "The two structures don't have the same nested structure. First structure: "
@@ -162,8 +162,8 @@ class _All:
         self, step: Any, elems: Sequence[Any], begin: Any, captured: Any, empty: Sequence[Any]
     ) -> list[Any]:
         """Return what a step makes of each element."""
-        made = [step(items, captured) for items in zip(*map(_items, elems), strict=True)]
-        return _stacked(made, empty)
+        outputs = [step(items, captured) for items in zip(*map(_items, elems), strict=True)]
+        return _stacked(outputs, empty)
 
 
 class _Steps:
@@ -187,17 +187,17 @@ class _Steps:
         rows = list(zip(*map(_items, elems), strict=True))
         if self._reverse:
             rows.reverse()
-        made = []
+        states = []
         state = begin
         if begin is None:
             state, rows = list(rows[0]), rows[1:]
-            made = [state]
+            states = [state]
         for items in rows:
             state = step([*state, *items], captured)
-            made.append(state)
+            states.append(state)
         if not self.keeps_all:
-            return [ops.identity(each) for each in state]
-        return _stacked(made[::-1] if self._reverse else made, empty)
+            return [ops.identity(part) for part in state]
+        return _stacked(states[::-1] if self._reverse else states, empty)
 
 
 def _items(tensor: Any) -> list[Any]:
@@ -222,43 +222,43 @@ def _mapped(
     """Draw one operation that runs what a function drew for each element."""
     graph = graph_of(elems, initializer)
     with graph.as_default(), graph.name_scope(name) as scope:
-        given = [converted(each, name="elems") for each in _nest.flatten(elems)]
+        inputs = [converted(leaf, name="elems") for leaf in _nest.flatten(elems)]
         begin = None
         if initializer is not None:
-            begin = [converted(each, name="initializer") for each in _nest.flatten(initializer)]
+            begin = [converted(leaf, name="initializer") for leaf in _nest.flatten(initializer)]
         with graph.control_dependencies(None):
             start = graph.version
-            items = [loop_variable(graph, (e._shape or ())[1:], e._dtype) for e in given]
+            items = [loop_variable(graph, (e._shape or ())[1:], e._dtype) for e in inputs]
             called = [_nest.pack_like(elems, items)]
             states: list[Tensor] = []
             if how.states:
                 like = elems if initializer is None else initializer
                 first = [(e._shape, e._dtype) for e in (items if begin is None else begin)]
-                states = [loop_variable(graph, *each) for each in first]
+                states = [loop_variable(graph, *pair) for pair in first]
                 called.insert(0, _nest.pack_like(like, states))
-            found = fn(*called)
-            made = [converted(each) for each in _nest.flatten(found)]
-            if how.states and len(made) != len(states):
+            structure = fn(*called)
+            outputs = [converted(leaf) for leaf in _nest.flatten(structure)]
+            if how.states and len(outputs) != len(states):
                 raise ValueError(
                     f"`fn` must return what it is given first: {len(states)} tensors. Received: "
-                    f"{len(made)}."
+                    f"{len(outputs)}."
                 )
-            step = Branch(start, [*states, *items], made)
-        count = given[0]._shape[:1] if given[0]._shape else (None,)
+            step = Branch(start, [*states, *items], outputs)
+        count = inputs[0]._shape[:1] if inputs[0]._shape else (None,)
 
         def run(elems: Any, begin: Any, captured: Any) -> list[Any]:
-            return how.run(step, elems, begin, captured, made)
+            return how.run(step, elems, begin, captured, outputs)
 
-        shapes = [states[i]._shape if how.states else e._shape for i, e in enumerate(made)]
+        shapes = [states[i]._shape if how.states else e._shape for i, e in enumerate(outputs)]
         if how.keeps_all:
-            shapes = [None if each is None else (*count, *each) for each in shapes]
+            shapes = [None if shape is None else (*count, *shape) for shape in shapes]
         operation = graph.draw(
             run,
-            (given, begin, step.captured),
+            (inputs, begin, step.captured),
             kind=kind,
             name=scope,
-            results=[Tensor(s, e._dtype, "") for s, e in zip(shapes, made, strict=True)],
+            results=[Tensor(s, e._dtype, "") for s, e in zip(shapes, outputs, strict=True)],
         )
     operation.reads, operation.writes = tuple(step.reads), tuple(step.writes)
-    results: Any = _nest.pack_like(found, flowing(operation.outputs, back_prop))
+    results: Any = _nest.pack_like(structure, flowing(operation.outputs, back_prop))
     return results

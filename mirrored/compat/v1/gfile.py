@@ -55,7 +55,7 @@ def ListDirectory(dirname: str) -> list[str]:
 def Glob(filename: Any) -> list[str]:
     """Return the paths that fit a pattern, or one of several."""
     patterns = [filename] if isinstance(filename, str) else filename
-    return sorted(path for each in patterns for path in glob.glob(each))
+    return sorted(path for pattern in patterns for path in glob.glob(pattern))
 
 
 def MakeDirs(dirname: str) -> None:

@@ -78,11 +78,11 @@ def gradients(
     graph = graph_of(targets, sources)
     graph.check_own(placeholders((targets, sources)))
     with graph.as_default():
-        targets, sources = ([converted(each) for each in some] for some in (targets, sources))
+        targets, sources = ([converted(tensor) for tensor in some] for some in (targets, sources))
     reads = _reads_among(targets)
-    groups = [[each, *reads.get(each, ())] for each in sources]
-    kept = iter(_connected(targets, [each for group in groups for each in group]))
-    groups = [[each for each in group if next(kept)] for group in groups]
+    groups = [[source, *reads.get(source, ())] for source in sources]
+    kept = iter(_connected(targets, [source for group in groups for source in group]))
+    groups = [[source for source in group if next(kept)] for group in groups]
     if not any(groups):
         return [None] * len(sources)
     wanted = [group for group in groups if group]
@@ -91,11 +91,11 @@ def gradients(
         run: Any = current_run()
         # What is fed on the way from one of them leaves no gradient by it.
         groups = [
-            [*values, *(later for each in tensors for later in run.taken(each))]
+            [*values, *(later for tensor in tensors for later in run.taken(tensor))]
             for values, tensors in zip(xs, wanted, strict=True)
         ]
-        found = iter(run.gradients(ys, _nest.flatten(groups), seeds))
-        return [_sum([next(found) for _ in group]) for group in groups]
+        grads = iter(run.gradients(ys, _nest.flatten(groups), seeds))
+        return [_sum([next(grads) for _ in group]) for group in groups]
 
     operation = graph.draw(
         differentiate,
@@ -105,55 +105,55 @@ def gradients(
         results=[Tensor(group[0]._shape, group[0]._dtype, "") for group in wanted],
     )
     operation.sources = tuple(_nest.flatten(wanted))
-    found = iter(operation.outputs)
-    return [next(found) if group else None for group in groups]
+    parts = iter(operation.outputs)
+    return [next(parts) if group else None for group in groups]
 
 
 def _sum(gradients: Sequence[Any]) -> Any:
-    there = [convert_to_tensor(each) for each in gradients if each is not None]
+    there = [convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
     return ops.add_n(there) if len(there) > 1 else next(iter(there), None)
 
 
 def _reads_among(ys: Sequence[Tensor]) -> dict[Any, list[Any]]:
     """Return the other tensors that are a variable's value, by variables that `ys` depend on."""
-    found: dict[Any, list[Any]] = {}
+    reads: dict[Any, list[Any]] = {}
     for node in nodes_between([], ys)[0]:
         operation = _operation(node)
         if operation.type == "Identity" and operation.reads:
             (variable,) = operation.reads
             if operation is not variable.read_op:
-                found.setdefault(variable, []).extend(operation.outputs)
-    return found
+                reads.setdefault(variable, []).extend(operation.outputs)
+    return reads
 
 
 def _connected(ys: Sequence[Tensor], xs: Sequence[Tensor]) -> list[bool]:
     """Return by which tensors others can be differentiated: it is tried, without values."""
-    found = [each._dtype in FLOATS for each in xs]
+    follows = [tensor._dtype in FLOATS for tensor in xs]
     nodes, _ = nodes_between([], [*ys, *xs])
-    asking = [each for node in nodes for each in node.outputs if _operation(node).asks_run]
-    given = [each for each in asking if isinstance(each, Tensor)]
-    part = part_between(given, [*ys, *xs])
-    inner = [each for node in part.calls for each in _operation(node).sources]
-    followed = [each for each in (*xs, *inner) if each._dtype in FLOATS]
+    asking = [output for node in nodes for output in node.outputs if _operation(node).asks_run]
+    tensors = [output for output in asking if isinstance(output, Tensor)]
+    part = part_between(tensors, [*ys, *xs])
+    inner = [source for node in part.calls for source in _operation(node).sources]
+    followed = [tensor for tensor in (*xs, *inner) if tensor._dtype in FLOATS]
 
     # Sizes that are known of some results may be those of others.
-    sizes = [each for node in nodes for tensor in node.outputs for each in tensor._shape or ()]
+    sizes = [size for node in nodes for tensor in node.outputs for size in tensor._shape or ()]
     known = Tensor(
-        tuple(dict.fromkeys(each for each in sizes if each is not None)), ops.float32, ""
+        tuple(dict.fromkeys(size for size in sizes if size is not None)), ops.float32, ""
     )
 
     def attempt(values: Any, _: Any) -> Any:
         run = Run(_NoSession(), followed, once=False)
         with running(run), run.tape:
-            run.watch(given, list(values))
+            run.watch(tensors, list(values))
             there = part.run(values)
             grads = run.gradients(there[: len(ys)], there[len(ys) :], None)
-        found[:] = [ok and grad is not None for ok, grad in zip(found, grads, strict=True)]
+        follows[:] = [ok and grad is not None for ok, grad in zip(follows, grads, strict=True)]
         return ops.zeros(())
 
     with device(None):
-        results_for(attempt, (list(given), known), {}, "gradients")
-    return found
+        results_for(attempt, (list(tensors), known), {}, "gradients")
+    return follows
 
 
 class _NoSession:

@@ -110,13 +110,13 @@ class Graph:
             return self._tensors[name]
         operation, colon, number = name.partition(":")
         if not (colon and operation and number.isdecimal()):
-            what = "looks a like a Tensor name, but is not a valid one."
+            problem = "looks a like a Tensor name, but is not a valid one."
             if name in self._operations:
-                what = "refers to an Operation, not a Tensor."
+                problem = "refers to an Operation, not a Tensor."
             elif not colon:
-                what = "looks like an (invalid) Operation name, not a Tensor."
+                problem = "looks like an (invalid) Operation name, not a Tensor."
             raise ValueError(
-                f"The name {name!r} {what} Tensor names must be of the form "
+                f"The name {name!r} {problem} Tensor names must be of the form "
                 '"<op_name>:<output_index>".'
             )
         there = "does not exist in the graph"
@@ -145,8 +145,8 @@ class Graph:
             advice = _advice_on(value)
             raise TypeError(f"Can not convert a {type(value).__name__} into {wanted}.{advice}")
         if value.graph is not self:
-            what = "Tensor" if isinstance(value, Tensor) else "Operation"
-            raise ValueError(f"{what} {value} is not an element of this graph.")
+            kind = "Tensor" if isinstance(value, Tensor) else "Operation"
+            raise ValueError(f"{kind} {value} is not an element of this graph.")
         return value
 
     def unique_name(self, name: str) -> str:
@@ -192,8 +192,8 @@ class Graph:
         if control_inputs is None:
             self._controls = ()
         else:
-            elements = [self.as_graph_element(each) for each in control_inputs]
-            added = [each if isinstance(each, Operation) else each.op for each in elements]
+            elements = [self.as_graph_element(element) for element in control_inputs]
+            added = [item if isinstance(item, Operation) else item.op for item in elements]
             self._controls = tuple(dict.fromkeys((*outer, *added)))
         try:
             yield
@@ -211,10 +211,10 @@ class Graph:
 
     def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
         """Return what is in a collection, of those whose names begin with a scope's."""
-        found = self._collections.get(name, [])
+        items = self._collections.get(name, [])
         if scope is None:
-            return list(found)
-        return [each for each in found if re.match(scope, getattr(each, "name", ""))]
+            return list(items)
+        return [item for item in items if re.match(scope, getattr(item, "name", ""))]
 
     def get_collection_ref(self, name: str) -> list[Any]:
         """Return a collection itself, which changes with the graph."""
@@ -283,7 +283,7 @@ class Graph:
         else:
             whole = self.unique_name(whole)
         operation = Operation(self, whole, kind, function, self._controls, asks_run)
-        controls = [each.node.outputs[0] for each in self._controls]
+        controls = [control.node.outputs[0] for control in self._controls]
         if not runs_only:
             results = _nest.map_structure(_tensor, results)
         Node(operation, (controls, list(shown), *args), named, results)
@@ -336,11 +336,11 @@ class Graph:
             first = tensor
 
 
-def _tensor(found: SymbolicTensor) -> Tensor:
-    if isinstance(found, Tensor):
-        return found
-    tensor = Tensor(found._shape, found._dtype, "")
-    tensor.known = found.known
+def _tensor(symbolic: SymbolicTensor) -> Tensor:
+    if isinstance(symbolic, Tensor):
+        return symbolic
+    tensor = Tensor(symbolic._shape, symbolic._dtype, "")
+    tensor.known = symbolic.known
     return tensor
 
 
@@ -467,8 +467,8 @@ def graph_of(*values: Any) -> Graph:
         RuntimeError: An eager tensor is among them.
     """
     check_not_eager(values)
-    for each in placeholders(values):
-        if isinstance(each, Tensor):
-            graph: Graph = each.graph
+    for placeholder in placeholders(values):
+        if isinstance(placeholder, Tensor):
+            graph: Graph = placeholder.graph
             return graph
     return get_default_graph()

@@ -33,25 +33,25 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
         TypeError: One of them is neither.
     """
     waited = _nest.flatten(inputs)
-    for each in waited:
-        if not isinstance(each, Tensor | Operation):
+    for item in waited:
+        if not isinstance(item, Tensor | Operation):
             raise TypeError(
-                f"'inputs' should be zero or more (nested) Tensors. Received '{each}' with type "
-                f"'{type(each)}'."
+                f"'inputs' should be zero or more (nested) Tensors. Received '{item}' with type "
+                f"'{type(item)}'."
             )
     graph = waited[0].graph if waited else get_default_graph()
     there: dict[str, list[Any]] = {}
-    for each in waited:
-        there.setdefault(each.device, []).append(each)
+    for item in waited:
+        there.setdefault(item.device, []).append(item)
     if len(there) < 2:
         return _after(graph, waited, name or "group_deps")
     with graph.name_scope(name or "group_deps") as scope:  # One for each device, and one of these.
-        return _after(graph, [_after(graph, there[each], "NoOp") for each in sorted(there)], scope)
+        return _after(graph, [_after(graph, there[key], "NoOp") for key in sorted(there)], scope)
 
 
 def _after(graph: Graph, waited: Sequence[Any], name: str) -> Operation:
     """Return what runs after others, where they do if they are on one device."""
-    devices = {each.device for each in waited}
+    devices = {item.device for item in waited}
     alone = devices.pop() if len(devices) == 1 else ""
     where = graph.device(alone) if alone else nullcontext()
     with graph.control_dependencies(waited), where:
@@ -87,19 +87,19 @@ def report_uninitialized_variables(
         var_list: The variables; None: all of the default graph.
         name: Its name.
     """
-    given = var_list
-    variables = global_variables() + local_variables() if given is None else list(given)
+    listed = var_list
+    variables = global_variables() + local_variables() if listed is None else list(listed)
     graph = variables[0].graph if variables else get_default_graph()
     with graph.name_scope(name):
-        results = _Names([each.op.name for each in variables])
-        results.told = [is_variable_initialized(each) for each in variables]
+        results = _Names([variable.op.name for variable in variables])
+        results.initialized = [is_variable_initialized(variable) for variable in variables]
         return graph.draw(nothing, kind="Names", name="boolean_mask", results=results).outputs[0]
 
 
 class _Names(TextTensor):
     """A result whose value is the names of those variables that have no value."""
 
-    told: list[Tensor]
+    initialized: list[Tensor]
 
     def __init__(self, names: list[str]) -> None:
         super().__init__((None,))
@@ -108,7 +108,7 @@ class _Names(TextTensor):
     @property
     def fetched(self) -> list[Tensor]:
         """The tensors whose values a run computes where it is fetched."""
-        return self.told
+        return self.initialized
 
     def made_of(self, values: Sequence[Any]) -> Any:
         """Return the names as bytes."""
@@ -118,7 +118,7 @@ class _Names(TextTensor):
 
 def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
     """Return an operation that gives variables their initial values."""
-    return group(*(each.initializer for each in var_list), name=name)
+    return group(*(variable.initializer for variable in var_list), name=name)
 
 
 def global_variables_initializer() -> Operation:
@@ -129,12 +129,12 @@ def global_variables_initializer() -> Operation:
 def is_variable_initialized(variable: Variable) -> Tensor:
     """Return whether a variable has a value in the session. A run with it is not recorded."""
 
-    def told() -> Any:
+    def check() -> Any:
         run: Any = current_run()
         return ops.constant(run is not None and variable in run.kept.initialized)
 
     return variable.graph.draw(
-        told,
+        check,
         kind="IsVariableInitialized",
         name="IsVariableInitialized",
         results=Tensor((), ops.bool_, ""),
@@ -151,18 +151,18 @@ def tuple_(
         name: Its name.
         control_inputs: What is run before, too.
     """
-    there = [each for each in tensors if each is not None]
+    there = [tensor for tensor in tensors if tensor is not None]
     graph = there[0].graph
     with graph.name_scope(name or "tuple"):
         waited = group(*there, *(control_inputs or ()), name="group_deps")
         with graph.control_dependencies([waited]):
             return [
                 None
-                if each is None
+                if tensor is None
                 else graph.draw(
-                    ops.identity, (each,), kind="Identity", name="control_dependency"
+                    ops.identity, (tensor,), kind="Identity", name="control_dependency"
                 ).outputs[0]
-                for each in tensors
+                for tensor in tensors
             ]
 
 

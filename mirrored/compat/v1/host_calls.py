@@ -48,11 +48,11 @@ def py_func(
     if not callable(func):
         raise TypeError(f"`func` must be callable. Received: {func!r}")
     several = isinstance(Tout, list | tuple)
-    dtypes = [as_dtype(each) for each in (Tout if several else [Tout])]
+    dtypes = [as_dtype(dtype) for dtype in (Tout if several else [Tout])]
     name = name or "PyFunc"
     graph = graph_of(inp)
     with graph.as_default():
-        given = [converted(each, name=f"{name}/input_{i}") for i, each in enumerate(inp)]
+        inputs = [converted(value, name=f"{name}/input_{i}") for i, value in enumerate(inp)]
 
     def call(*values: Any) -> Any:
         with graph_scope():
@@ -61,7 +61,7 @@ def py_func(
     results = [Tensor(None, dtype, "") for dtype in dtypes]
     operation = graph.draw(
         call,
-        tuple(given),
+        tuple(inputs),
         kind="PyFunc",
         name=name,
         results=results or None,
@@ -103,7 +103,7 @@ def Print(
     graph = graph_of(input_, data)
     with graph.as_default():
         kept = converted(input_, name=f"{name}/input")
-        given = [converted(each, name=f"{name}/data_{i}") for i, each in enumerate(data)]
+        inputs = [converted(value, name=f"{name}/data_{i}") for i, value in enumerate(data)]
     drawn: list[Operation] = []
 
     def show(value: Any, *shown: Any) -> Any:
@@ -114,20 +114,20 @@ def Print(
         def write(*arrays: Any) -> None:
             if most < 0 or run.kept.count(drawn[0]) < most:
                 parts = [
-                    f"[{_summarized(np.asarray(each), 3 if summarize is None else summarize)}]"
-                    for each in arrays[: len(shown)]
+                    f"[{_summarized(np.asarray(array), 3 if summarize is None else summarize)}]"
+                    for array in arrays[: len(shown)]
                 ]
                 sys.stderr.write(f"{message or ''}{''.join(parts)}\n")
                 sys.stderr.flush()
 
         with only():
             if active_recorder() is None:
-                write(*(each.numpy() for each in shown))
+                write(*(tensor.numpy() for tensor in shown))
             else:
                 PRINT(*(shown or [ops.constant(0)]), write=write)
         return ops.identity(value)
 
-    drawn.append(graph.draw(show, (kept, *given), kind="Print", name=name))
+    drawn.append(graph.draw(show, (kept, *inputs), kind="Print", name=name))
     return drawn[0].outputs[0]
 
 

@@ -21,9 +21,9 @@ class _Initializer:
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
         """Return a tensor of a shape and a dtype."""
-        return self.made(shape, as_dtype(self.dtype if dtype is None else dtype))
+        return self.create(shape, as_dtype(self.dtype if dtype is None else dtype))
 
-    def made(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: Any) -> Any:
         """Return the tensor."""
         raise NotImplementedError
 
@@ -40,7 +40,7 @@ class constant_initializer(_Initializer):
     def __init__(self, value: Any = 0, dtype: Any = "float32", verify_shape: bool = False) -> None:
         self.value, self.dtype, self._verify = value, dtype, verify_shape
 
-    def made(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: Any) -> Any:
         """Return the value."""
         return sources.constant(np.asarray(self.value, dtype), dtype, shape, "Const", self._verify)
 
@@ -51,7 +51,7 @@ class zeros_initializer(_Initializer):
     def __init__(self, dtype: Any = "float32") -> None:
         self.dtype = dtype
 
-    def made(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: Any) -> Any:
         """Return zeros."""
         return named_call("zeros")(shape, dtype)
 
@@ -62,7 +62,7 @@ class ones_initializer(_Initializer):
     def __init__(self, dtype: Any = "float32") -> None:
         self.dtype = dtype
 
-    def made(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: Any) -> Any:
         """Return ones."""
         return named_call("ones")(shape, dtype)
 
@@ -75,7 +75,7 @@ class _Random(_Initializer):
     def __init__(self, first: Any, second: Any, seed: int | None, dtype: Any) -> None:
         self.first, self.second, self.seed, self.dtype = first, second, seed, dtype
 
-    def made(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: Any) -> Any:
         """Return a draw."""
         return self.draw(shape, self.first, self.second, dtype=dtype, seed=self.seed)
 
@@ -150,7 +150,7 @@ class variance_scaling_initializer(_Initializer):
         self._scale, self._mode, self._distribution = scale, mode, distribution
         self.seed, self.dtype = seed, dtype
 
-    def made(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: Any) -> Any:
         """Return a draw."""
         variance = self._scale / max(1.0, _MODES[self._mode](*_fans(shape)))
         if self._distribution == "uniform":

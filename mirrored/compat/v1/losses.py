@@ -64,7 +64,7 @@ def compute_weighted_loss(
         ValueError: The reduction is none of them, or the weights do not fit.
     """
     return _lost(
-        lambda given: given,
+        lambda values: values,
         (losses,),
         weights,
         scope or "weighted_loss",
@@ -85,8 +85,8 @@ def _lost(
     if reduction not in Reduction.all():
         raise ValueError(f"Invalid Reduction Key {reduction}.")
 
-    def compute(given: Any, weights: Any) -> Any:
-        losses = function(*given)
+    def compute(tensors: Any, weights: Any) -> Any:
+        losses = function(*tensors)
         _check_weights(losses.shape, ops.convert_to_tensor(weights).shape)
         return _weighted(losses, weights, reduction)
 
@@ -101,7 +101,7 @@ def _lost(
 def _check_weights(losses: Any, weights: Any) -> None:
     fits = not weights or (
         len(weights) == len(losses)
-        and all(one in (1, other) for one, other in zip(weights, losses, strict=True))
+        and all(size in (1, other) for size, other in zip(weights, losses, strict=True))
     )
     if not fits:
         raise ValueError(
@@ -110,16 +110,16 @@ def _check_weights(losses: Any, weights: Any) -> None:
         )
 
 
-def _check_same(one: Any, other: Any) -> None:
-    if one.shape != other.shape:
-        raise ValueError(f"Shapes {one.shape} and {other.shape} are incompatible")
+def _check_same(first: Any, other: Any) -> None:
+    if first.shape != other.shape:
+        raise ValueError(f"Shapes {first.shape} and {other.shape} are incompatible")
 
 
 def _pair(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return a function of predictions and labels of one shape, as floats."""
 
     def compute(predictions: Any, labels: Any) -> Any:
-        predictions, labels = (ops.cast(each, "float32") for each in (predictions, labels))
+        predictions, labels = (ops.cast(value, "float32") for value in (predictions, labels))
         _check_same(predictions, labels)
         return function(predictions, labels)
 

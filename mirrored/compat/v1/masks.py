@@ -27,7 +27,7 @@ def boolean_mask(
     """
     graph = graph_of(tensor, mask)
     with graph.as_default(), graph.name_scope(name):
-        given, wanted = converted(tensor, name="tensor"), converted(mask, "bool", "mask")
+        values, wanted = converted(tensor, name="tensor"), converted(mask, "bool", "mask")
         first = axis or 0
         if wanted._shape is None:
             raise ValueError(
@@ -36,7 +36,7 @@ def boolean_mask(
             )
         if not wanted._shape:
             raise ValueError("mask cannot be scalar.")
-        sizes = given._shape
+        sizes = values._shape
         if sizes is not None:
             sizes = (*sizes[:first], None, *sizes[first + len(wanted._shape) :])
 
@@ -46,9 +46,9 @@ def boolean_mask(
                 return ops.reshape(tensor, (*tensor.shape[:first], -1, *rest))
             return ops.boolean_mask(tensor, mask, axis=first)
 
-        result = Tensor(sizes, given._dtype, "")
+        result = Tensor(sizes, values._dtype, "")
         return graph.draw(
-            masked, (given, wanted), kind="BooleanMask", name="GatherV2", results=result
+            masked, (values, wanted), kind="BooleanMask", name="GatherV2", results=result
         ).outputs[0]
 
 
@@ -56,11 +56,11 @@ def places_where(condition: Any, name: str) -> Tensor:
     """Return where a condition is true: a row of places for each."""
     graph = graph_of(condition)
     with graph.as_default():
-        given = converted(condition, "bool", f"{name}/condition")
-    axes = None if given._shape is None else len(given._shape)
+        values = converted(condition, "bool", f"{name}/condition")
+    axes = None if values._shape is None else len(values._shape)
     return graph.draw(
         ops.where,
-        (given,),
+        (values,),
         kind="Where",
         name=name,
         results=Tensor((None, axes), as_dtype("int64"), ""),
@@ -78,13 +78,13 @@ def unique(x: Any, out_idx: Any = "int32", name: str = "Unique") -> Any:
     """
     graph = graph_of(x)
     with graph.as_default():
-        given = converted(x, name=f"{name}/x")
+        values = converted(x, name=f"{name}/x")
     dtype = as_dtype(out_idx)
-    numbers: Any = Tensor((None,), given._dtype, "")
-    places: Any = Tensor(given._shape, dtype, "")
-    found = Unique(numbers, places)
+    numbers: Any = Tensor((None,), values._dtype, "")
+    places: Any = Tensor(values._shape, dtype, "")
+    results = Unique(numbers, places)
     operation = graph.draw(
-        ops.unique, (given, dtype), kind="Unique", name=name, results=found, asks_run=True
+        ops.unique, (values, dtype), kind="Unique", name=name, results=results, asks_run=True
     )
     return operation.node.structure
 
@@ -99,14 +99,14 @@ def unique_with_counts(x: Any, out_idx: Any = "int32", name: str = "UniqueWithCo
     """
     graph = graph_of(x)
     with graph.as_default():
-        given = converted(x, name=f"{name}/x")
+        values = converted(x, name=f"{name}/x")
     dtype = as_dtype(out_idx)
-    numbers: Any = Tensor((None,), given._dtype, "")
-    places: Any = Tensor(given._shape, dtype, "")
+    numbers: Any = Tensor((None,), values._dtype, "")
+    places: Any = Tensor(values._shape, dtype, "")
     counts: Any = Tensor((None,), dtype, "")
     operation = graph.draw(
         ops.unique_with_counts,
-        (given, dtype),
+        (values, dtype),
         kind="UniqueWithCounts",
         name=name,
         results=UniqueWithCounts(numbers, places, counts),
@@ -128,10 +128,10 @@ def dynamic_partition(
     """
     graph = graph_of(data, partitions)
     with graph.as_default(), graph.name_scope(name) as scope:
-        given, numbers = converted(data, name="data"), converted(partitions, "int32", "partitions")
+        values, numbers = converted(data, name="data"), converted(partitions, "int32", "partitions")
         rest = None
-        if given._shape is not None and numbers._shape is not None:
-            rest = (None, *given._shape[len(numbers._shape) :])
+        if values._shape is not None and numbers._shape is not None:
+            rest = (None, *values._shape[len(numbers._shape) :])
 
         def parted(data: Any, numbers: Any) -> Any:
             if not _has_values():  # What it depends on is looked for: it may be all of the tensor.
@@ -139,9 +139,9 @@ def dynamic_partition(
                 return [flat] * num_partitions
             return ops.dynamic_partition(data, numbers, num_partitions)
 
-        results = [Tensor(rest, given._dtype, "") for _ in range(num_partitions)]
+        results = [Tensor(rest, values._dtype, "") for _ in range(num_partitions)]
         return graph.draw(
-            parted, (given, numbers), kind="DynamicPartition", name=scope, results=results
+            parted, (values, numbers), kind="DynamicPartition", name=scope, results=results
         ).outputs
 
 

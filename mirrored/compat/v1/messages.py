@@ -30,8 +30,8 @@ class Message:
             if name not in self.FIELDS:
                 raise ValueError(self._unknown(name, "Protocol message {kind} has no {name} field"))
         for name, default in self.FIELDS.items():
-            made = default() if isinstance(default, type) else default
-            setattr(self, name, fields.get(name, made))
+            value = default() if isinstance(default, type) else default
+            setattr(self, name, fields.get(name, value))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.FIELDS:
@@ -58,8 +58,8 @@ class Message:
         )
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in self.FIELDS}
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+        fields = {name: getattr(self, name) for name in self.FIELDS}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in fields.items())})"
 
 
 class GPUOptions(Message):
@@ -163,9 +163,9 @@ def checked_config(config: Any) -> ConfigProto:
             f'Argument `config` must be a tf.ConfigProto, but got "{type(config).__name__}"'
         )
     counts: dict[Any, Any] = config.device_count
-    if not all(isinstance(each, int) for each in counts.values()):
+    if not all(isinstance(count, int) for count in counts.values()):
         raise TypeError(f"`device_count` has whole numbers. Received: device_count={counts!r}")
-    if any(each < 0 for each in counts.values()) or counts.get("CPU") == 0:
+    if any(count < 0 for count in counts.values()) or counts.get("CPU") == 0:
         raise InvalidArgumentError(
             "`device_count` must have 0 or more GPUs, and a CPU, through which data enters and "
             f"leaves. Received: device_count={counts!r}"

@@ -72,8 +72,8 @@ def accuracy(
         right = ops.equal(predictions, ops.cast(labels, predictions.dtype))
         return _sums(ops.cast(right, "float32"), weights)
 
-    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
-    return _metric("accuracy", name, ("total", "count"), sums, _ratio, given, collections)
+    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    return _metric("accuracy", name, ("total", "count"), sums, _ratio, batch, collections)
 
 
 def mean_squared_error(
@@ -85,9 +85,9 @@ def mean_squared_error(
     name: str | None = None,
 ) -> _Metric:
     """Return the mean of squared differences; the rest as `accuracy`."""
-    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
     name = name or "mean_squared_error"
-    return _metric("mean", name, ("total", "count"), _squares, _ratio, given, collections)
+    return _metric("mean", name, ("total", "count"), _squares, _ratio, batch, collections)
 
 
 def root_mean_squared_error(
@@ -99,9 +99,9 @@ def root_mean_squared_error(
     name: str | None = None,
 ) -> _Metric:
     """Return the root of the mean of squared differences; the rest as `accuracy`."""
-    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
     name = name or "root_mean_squared_error"
-    return _metric("mean", name, ("total", "count"), _squares, _root, given, collections)
+    return _metric("mean", name, ("total", "count"), _squares, _root, batch, collections)
 
 
 def mean_absolute_error(
@@ -118,9 +118,9 @@ def mean_absolute_error(
         labels, predictions = _alike(*_floats(labels, predictions))
         return _sums(ops.abs(predictions - labels), weights)
 
-    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
     name = name or "mean_absolute_error"
-    return _metric("mean", name, ("total", "count"), sums, _ratio, given, collections)
+    return _metric("mean", name, ("total", "count"), sums, _ratio, batch, collections)
 
 
 def precision(
@@ -142,9 +142,9 @@ def precision(
         name: The scope of its variables.
     """
     names = ("true_positives/count", "false_positives/count")
-    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
     sums = _counts((True, True), (False, True))
-    return _metric("precision", name, names, sums, _part, given, collections)
+    return _metric("precision", name, names, sums, _part, batch, collections)
 
 
 def recall(
@@ -157,9 +157,9 @@ def recall(
 ) -> _Metric:
     """Return how much of what is true is predicted to be; the rest as `precision`."""
     names = ("true_positives/count", "false_negatives/count")
-    given, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
+    batch, collections = (labels, predictions, weights), (metrics_collections, updates_collections)
     sums = _counts((True, True), (True, False))
-    return _metric("recall", name, names, sums, _part, given, collections)
+    return _metric("recall", name, names, sums, _part, batch, collections)
 
 
 def _metric(
@@ -168,7 +168,7 @@ def _metric(
     names: Sequence[str],
     sums: _Sums,
     value: Callable[[Any, Any], Any],
-    given: Sequence[Any],
+    inputs: Sequence[Any],
     collections: Sequence[Any],
 ) -> _Metric:
     """Draw a metric of two sums, which are variables.
@@ -179,20 +179,20 @@ def _metric(
         names: The names of the two.
         sums: From a batch to what is added to them.
         value: From the two to the metric.
-        given: The batch.
+        inputs: The batch.
         collections: The collections of the metric, and those of what takes a batch into it.
     """
-    graph = graph_of(given)
+    graph = graph_of(inputs)
     with graph.as_default(), variable_scope(name, default):
-        variables = [_sum(each) for each in names]
-        batch = [None if each is None else converted(each) for each in given]
+        variables = [_sum(part) for part in names]
+        batch = [None if part is None else converted(part) for part in inputs]
         parts = graph.draw(sums, batch, kind="MetricSums", name="sums").outputs
         so_far = _value(graph, value, variables, "value")
         added = [v.assign_add(part) for v, part in zip(variables, parts, strict=True)]
         update = _value(graph, value, added, "update_op")
     for some, tensor in zip(collections, (so_far, update), strict=True):
-        for each in some or ():
-            graph.add_to_collection(each, tensor)
+        for collection in some or ():
+            graph.add_to_collection(collection, tensor)
     return so_far, update
 
 
@@ -215,8 +215,8 @@ def _root(total: Any, count: Any) -> Any:
     return ops.sqrt(_ratio(total, count))
 
 
-def _part(one: Any, other: Any) -> Any:
-    return ops.divide_no_nan(one, one + other)
+def _part(first: Any, other: Any) -> Any:
+    return ops.divide_no_nan(first, first + other)
 
 
 def _sums(values: Any, weights: Any) -> Sequence[Any]:
@@ -239,7 +239,7 @@ def _weights(weights: Any, values: Any) -> Any:
         weights = ops.expand_dims(weights, -1)
     fits = not weights.shape or (
         len(weights.shape) == len(values.shape)
-        and all(one in (1, other) for one, other in zip(weights.shape, values.shape, strict=True))
+        and all(size in (1, other) for size, other in zip(weights.shape, values.shape, strict=True))
     )
     if not fits:
         raise ValueError(
@@ -250,7 +250,7 @@ def _weights(weights: Any, values: Any) -> Any:
 
 
 def _floats(*tensors: Any) -> list[Any]:
-    return [ops.cast(each, "float32") for each in tensors]
+    return [ops.cast(tensor, "float32") for tensor in tensors]
 
 
 def _alike(labels: Any, predictions: Any) -> tuple[Any, Any]:
@@ -279,12 +279,12 @@ def _counts(*pairs: tuple[bool, bool]) -> _Sums:
     """Return what counts where labels and predictions are these pairs."""
 
     def sums(labels: Any, predictions: Any, weights: Any) -> Sequence[Any]:
-        labels, predictions = (ops.cast(each, "bool") for each in _alike(labels, predictions))
-        found = []
+        labels, predictions = (ops.cast(value, "bool") for value in _alike(labels, predictions))
+        counts = []
         for label, predicted in pairs:
             both = ops.logical_and(ops.equal(labels, label), ops.equal(predictions, predicted))
             values = ops.cast(both, "float32")
-            found.append(ops.reduce_sum(values * _weights(weights, values)))
-        return found
+            counts.append(ops.reduce_sum(values * _weights(weights, values)))
+        return counts
 
     return sums

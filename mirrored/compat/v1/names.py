@@ -295,22 +295,22 @@ def _lines(table: str) -> list[str]:
 
 
 def _orders() -> dict[str, dict[str, str]]:
-    found = {}
+    by_name = {}
     for line in _lines(_ARGUMENTS):
-        names, _, given = line.partition(":")
-        pairs = [each.partition("=") for each in given.split()]
+        names, _, defaults = line.partition(":")
+        pairs = [pair.partition("=") for pair in defaults.split()]
         order = {name: today if equals else name for name, equals, today in pairs}
-        found.update(dict.fromkeys(names.split(","), order))
-    return found
+        by_name.update(dict.fromkeys(names.split(","), order))
+    return by_name
 
 
 def _rows() -> dict[str, Row]:
-    found, orders = {}, _orders()
+    rows, orders = {}, _orders()
     for line in _lines(_TABLE):
         name, target, kind, *called = line.split()
         where = name if target == "." else target
-        found[name] = Row(where, kind, called[0] if called else kind, orders.get(name, {}))
-    return found
+        rows[name] = Row(where, kind, called[0] if called else kind, orders.get(name, {}))
+    return rows
 
 
 ROWS = _rows()

@@ -105,14 +105,14 @@ class Given:
         holder[key] = value
 
 
-def with_constants(graph: Graph, kind: str, name: str, given: Given) -> tuple[str, list[Tensor]]:
+def with_constants(graph: Graph, kind: str, name: str, operands: Given) -> tuple[str, list[Tensor]]:
     """Draw the constants that are among a call's arguments, and put those that are operands there.
 
     Args:
         graph: Where they are drawn.
         kind: The type of the operation that the call becomes.
         name: What its name begins with.
-        given: The arguments.
+        operands: The arguments.
 
     Returns:
         The whole name of the operation, with a slash behind it, and the constants that are part of
@@ -123,33 +123,33 @@ def with_constants(graph: Graph, kind: str, name: str, given: Given) -> tuple[st
         ValueError: One of them is None.
     """
     shown = []
-    if kind in _REDUCTIONS and 0 in given and _has_tensors(given[0]):
-        given[0] = packed_in(graph, given[0], None, "packed")
-    if kind in _REDUCTIONS and given.get("axis") is None and 0 in given:
-        shown.append(_all_axes(graph, given[0]))
+    if kind in _REDUCTIONS and 0 in operands and _has_tensors(operands[0]):
+        operands[0] = packed_in(graph, operands[0], None, "packed")
+    if kind in _REDUCTIONS and operands.get("axis") is None and 0 in operands:
+        shown.append(_all_axes(graph, operands[0]))
     whole = graph.operation_name(name)
-    _draw_operands(graph, kind, whole, given)
+    _draw_operands(graph, kind, whole, operands)
     if kind in _LISTS:
-        _check_list(kind, given[0])
+        _check_list(kind, operands[0])
     if kind == "Range":
-        shown += _range_constants(graph, whole, given)
-    if kind == "StridedSlice" and "index" in given:
-        shown += _slice_constants(graph, whole, given["index"])
+        shown += _range_constants(graph, whole, operands)
+    if kind == "StridedSlice" and "index" in operands:
+        shown += _slice_constants(graph, whole, operands["index"])
     for parameter, called in _SETTINGS.get(kind, {}).items():
-        value = given.get(parameter)
+        value = operands.get(parameter)
         value = _DEFAULTS.get((kind, parameter)) if value is None else value
         if value is not None and not placeholders(value):
             array = to_array(value) if parameter in _VALUES else np.asarray(value, np.int32)
             shown.append(constant_in(graph, array, f"{whole}/{called}/"))
-    if kind == "Transpose" and given.get("perm") is None:
-        shown += _reversed_axes(graph, whole, given)
+    if kind == "Transpose" and operands.get("perm") is None:
+        shown += _reversed_axes(graph, whole, operands)
     return f"{whole}/", shown
 
 
-def _draw_operands(graph: Graph, kind: str, whole: str, given: Given) -> None:
+def _draw_operands(graph: Graph, kind: str, whole: str, operands: Given) -> None:
     """Let the operands be tensors, and check that they have one dtype."""
-    names = [each for i, each in enumerate(_OPERANDS.get(kind, ())) if i in given]
-    values = [given[i] for i in range(len(names))]
+    names = [key for i, key in enumerate(_OPERANDS.get(kind, ())) if i in operands]
+    values = [operands[i] for i in range(len(names))]
     typed = [(name, v._dtype) for name, v in zip(names, values, strict=True) if _is_tensor(v)]
     first, dtype = typed[0] if typed else (names[0] if names else "", None)
     for place, (called, value) in enumerate(zip(names, values, strict=True)):
@@ -159,13 +159,13 @@ def _draw_operands(graph: Graph, kind: str, whole: str, given: Given) -> None:
             if value._dtype != dtype:
                 raise _mixed(kind, called, value, first, dtype)
         elif placeholders(value):
-            given[place] = packed_in(graph, value, dtype, f"{whole}/{called}/")
+            operands[place] = packed_in(graph, value, dtype, f"{whole}/{called}/")
         else:
             array = as_operand(value, dtype, kind, called, first)
             # Sizes may be computed with it.
             known = array.dtype.kind in "iu" and array.size <= _SIZES
-            given[place] = made = constant_in(graph, array, f"{whole}/{called}/", known=known)
-            dtype = made._dtype if dtype is None else dtype
+            operands[place] = drawn = constant_in(graph, array, f"{whole}/{called}/", known=known)
+            dtype = drawn._dtype if dtype is None else dtype
 
 
 def _has_tensors(value: Any) -> bool:
@@ -196,10 +196,10 @@ def _mixed(kind: str, called: str, value: Tensor, first: str, dtype: Any) -> Exc
 
 def _check_list(kind: str, values: Any) -> None:
     """Raise TypeError where a list of tensors has several dtypes."""
-    found = (
-        [each for each in values if _is_tensor(each)] if isinstance(values, list | tuple) else []
+    tensors = (
+        [value for value in values if _is_tensor(value)] if isinstance(values, list | tuple) else []
     )
-    dtypes = [each._dtype.name for each in found]
+    dtypes = [tensor._dtype.name for tensor in tensors]
     if len(set(dtypes)) > 1:
         raise TypeError(
             f"Tensors in list passed to '{_LISTS[kind]}' of '{kind}' Op have types "
@@ -230,10 +230,10 @@ def as_operand(value: Any, dtype: Any, kind: str, called: str, first: str) -> An
             f"Input '{called}' of '{kind}' Op has type {own.dtype.name} that does not match type "
             f"{dtype.name} of argument '{first}'."
         )
-    what = f"{value!r} of type '{type(value).__name__}'"
+    text = f"{value!r} of type '{type(value).__name__}'"
     raise TypeError(
-        f"Expected {dtype.name} passed to parameter '{called}' of op '{kind}', got {what} instead. "
-        f"Error: Expected {dtype.name}, but got {what}."
+        f"Expected {dtype.name} passed to parameter '{called}' of op '{kind}', got {text} instead. "
+        f"Error: Expected {dtype.name}, but got {text}."
     )
 
 
@@ -278,17 +278,17 @@ def _number(number: int) -> Callable[..., Any]:
     return lambda *_: convert_to_tensor(np.zeros(number, np.int32))
 
 
-def _reversed_axes(graph: Graph, whole: str, given: Given) -> list[Tensor]:
-    value = given[0]
+def _reversed_axes(graph: Graph, whole: str, operands: Given) -> list[Tensor]:
+    value = operands[0]
     if not isinstance(value, Tensor) or not value._shape:
         return []
     axes = np.arange(len(value._shape), dtype=np.int32)[::-1].copy()
     return [constant_in(graph, axes, f"{whole}/perm/")]
 
 
-def _range_constants(graph: Graph, whole: str, given: Given) -> list[Tensor]:
+def _range_constants(graph: Graph, whole: str, operands: Given) -> list[Tensor]:
     """Return where a range begins and ends, and its step, as far as they are numbers."""
-    start, limit, delta = (given.get(each) for each in ("start", "limit", "delta"))
+    start, limit, delta = (operands.get(key) for key in ("start", "limit", "delta"))
     ends = (0, start) if limit is None else (start, limit)
     values = {"start": ends[0], "limit": ends[1], "delta": 1 if delta is None else delta}
     return [
@@ -300,7 +300,7 @@ def _range_constants(graph: Graph, whole: str, given: Given) -> list[Tensor]:
 
 def _slice_constants(graph: Graph, whole: str, index: Any) -> list[Tensor]:
     """Return where a slice begins and ends, and its steps, as constants."""
-    columns = np.array([_span(each) for each in index], np.int32).T
+    columns = np.array([_span(item) for item in index], np.int32).T
     names = ("stack", "stack_1", "stack_2")
     return [
         constant_in(graph, column.copy(), f"{whole}/{name}/")

@@ -47,7 +47,7 @@ class Optimizer:
 
     def variables(self) -> list[Variable]:
         """Return all that it keeps."""
-        return sorted(self._slots.values(), key=lambda each: each.name)
+        return sorted(self._slots.values(), key=lambda slot: slot.name)
 
     def compute_gradients(
         self,
@@ -76,8 +76,8 @@ class Optimizer:
                 "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, "
                 f"Optimizer.GATE_GRAPH. Not {gate_gradients}"
             )
-        given = trainable_variables() if var_list is None else var_list
-        variables = list(given) if isinstance(given, list | tuple) else [given]
+        listed = trainable_variables() if var_list is None else var_list
+        variables = list(listed) if isinstance(listed, list | tuple) else [listed]
         if not variables:
             raise ValueError("No variables to optimize.")
         return list(zip(gradients(loss, variables, grad_loss), variables, strict=True))
@@ -112,7 +112,7 @@ class Optimizer:
         if all(gradient is None for gradient, _ in pairs):
             raise ValueError(
                 "No gradients provided for any variable, check your graph for ops that do not "
-                f"support gradients, between variables {[str(each) for _, each in pairs]} and loss "
+                f"support gradients, between variables {[str(v) for _, v in pairs]} and loss "
                 f"{loss}."
             )
         return self.apply_gradients(pairs, global_step, name)
@@ -145,17 +145,17 @@ class Optimizer:
             rates = [self._rate(key, value) for key, value in self.rates().items()]
             updates = []
             for gradient, variable in changed:
-                slots = [self._slots[variable, each] for each in self.slots()]
+                slots = [self._slots[variable, slot] for slot in self.slots()]
                 with graph.name_scope(f"update_{variable.op.name}"):
-                    given = [gradient, *self.extra(variable), *rates]
+                    arguments = [gradient, *self.extra(variable), *rates]
                     kept = [variable, *slots]
-                    step = update(kept, self.rule, given, self.KIND, self.KIND)
+                    step = update(kept, self.rule, arguments, self.KIND, self.KIND)
                     if variable.constraint is not None:
                         with graph.control_dependencies([step]):
                             value = variable.constraint(variable.read_value())
                             step = variable.assign(value, read_value=False)
                     updates.append(step)
-            updates.extend(self.finish(updates, variables=[each for _, each in changed]))
+            updates.extend(self.finish(updates, variables=[v for _, v in changed]))
             if global_step is None:
                 return group(*updates, name=scope)
             with graph.control_dependencies([group(*updates, name="update")]):
@@ -165,8 +165,8 @@ class Optimizer:
         for _, variable in pairs:
             for slot in self.slots():
                 if (variable, slot) not in self._slots:
-                    made = _kept(variable, f"{variable.op.name}/{self._name}", self.SLOTS[slot])
-                    self._slots[variable, slot] = made
+                    kept = _kept(variable, f"{variable.op.name}/{self._name}", self.SLOTS[slot])
+                    self._slots[variable, slot] = kept
 
     def _rate(self, name: str, value: Any) -> Tensor:
         value = value() if callable(value) else value
@@ -188,11 +188,11 @@ class Optimizer:
         """Return what runs after the updates."""
         return ()
 
-    def rule(self, *given: Any) -> Sequence[Any]:
+    def rule(self, *arguments: Any) -> Sequence[Any]:
         """Return the new values of a variable and its slots.
 
         Args:
-            *given: Their values, the gradient, what else the variable has, and the rates.
+            *arguments: Their values, the gradient, what else the variable has, and the rates.
         """
         raise NotImplementedError
 
@@ -201,7 +201,7 @@ def _kept(variable: Variable, name: str, begin: float) -> Variable:
     """Return a variable beside another, of its shape and device."""
     graph = variable.graph
     taken = graph.get_collection("variables")
-    count = sum(each.op.name == name or each.op.name.startswith(f"{name}_") for each in taken)
+    count = sum(op.op.name == name or op.op.name.startswith(f"{name}_") for op in taken)
     whole = f"{name}_{count}" if count else name
     value = np.full(variable._shape, begin, variable._dtype)
     with graph.device(variable.op.node.device):

@@ -16,7 +16,7 @@ from mirrored.compat.v1.variables import Variable, update
 
 
 def _as(dtype: Any, *rates: Any) -> list[Any]:
-    return [ops.cast(each, dtype) for each in rates]
+    return [ops.cast(rate, dtype) for rate in rates]
 
 
 class GradientDescentOptimizer(Optimizer):
@@ -180,10 +180,10 @@ class RMSPropOptimizer(Optimizer):
         """Return the rates."""
         return self._rates
 
-    def rule(self, value: Any, rms: Any, *given: Any) -> Sequence[Any]:
+    def rule(self, value: Any, rms: Any, *arguments: Any) -> Sequence[Any]:
         """Return the new values of the variable and of its slots."""
-        *mean, step, gradient = given[:-4]
-        rate, decay, momentum, epsilon = _as(value.dtype, *given[-4:])
+        *mean, step, gradient = arguments[:-4]
+        rate, decay, momentum, epsilon = _as(value.dtype, *arguments[-4:])
         rms = rms + (gradient * gradient - rms) * (1.0 - decay)
         below = rms + epsilon
         if mean:
@@ -224,11 +224,11 @@ class AdamOptimizer(Optimizer):
 
     def variables(self) -> list[Variable]:
         """Return all that it keeps."""
-        powers = [each for powers in self._powers.values() for each in powers]
-        return sorted([*powers, *super().variables()], key=lambda each: each.name)
+        powers = [power for powers in self._powers.values() for power in powers]
+        return sorted([*powers, *super().variables()], key=lambda variable: variable.name)
 
     def _create(self, pairs: Pairs) -> None:
-        first = min((variable for _, variable in pairs), key=lambda each: each.name)
+        first = min((variable for _, variable in pairs), key=lambda other: other.name)
         if first.graph not in self._powers:
             with first.graph.device(first.op.node.device):
                 self._powers[first.graph] = [
@@ -248,7 +248,7 @@ class AdamOptimizer(Optimizer):
     def finish(self, updates: Sequence[Operation], variables: Any) -> Sequence[Operation]:
         """Return what multiplies the powers by the decays once more, after the updates."""
         graph = updates[0].graph
-        betas = [converted(np.float32(each)) for each in self._betas.values()]
+        betas = [converted(np.float32(beta)) for beta in self._betas.values()]
         with graph.control_dependencies(updates):
             return [
                 update([power], lambda value, beta: [value * beta], [beta], "Assign", "Assign")

@@ -55,30 +55,30 @@ class Placement:
         if len(operations) == len(self._devices):
             return
         new = operations[len(self._devices) :]
-        found: dict[Operation, Device] = {}
+        devices: dict[Operation, Device] = {}
         for operation in new:  # What begins a graph is placed with what it is for.
             if operation.type not in _BEGINNINGS:
-                found[operation] = self._device(operation, self._near(operation, found))
+                devices[operation] = self._device(operation, self._near(operation, devices))
         consumers = _consumers(new)
         for operation in new:
             if operation.type in _BEGINNINGS:
                 # Others that begin a graph are of no device yet.
-                around = {found.get(each) for each in consumers[operation]} - {None}
+                around = {devices.get(consumer) for consumer in consumers[operation]} - {None}
                 near = around.pop() if len(around) == 1 else None
-                found[operation] = self._device(operation, near)
-        self._devices.update((each, found[each]) for each in new)
+                devices[operation] = self._device(operation, near)
+        self._devices.update((op, devices[op]) for op in new)
         if self._logs:
             for operation in new:
-                device = found[operation].full_name
+                device = devices[operation].full_name
                 logger.info("%s: (%s): %s", operation.name, operation.type, device)
 
-    def _near(self, operation: Operation, found: dict[Operation, Device]) -> Device | None:
+    def _near(self, operation: Operation, devices: dict[Operation, Device]) -> Device | None:
         """Return the device of what an operation tells the shape of, where a run finds that."""
         if operation.type not in _OF_SHAPES or not operation.inputs:
             return None
-        (told, *_) = operation.inputs
-        fixed = told._shape is not None and None not in told._shape
-        return None if fixed else {**self._devices, **found}.get(told.op)
+        (value, *_) = operation.inputs
+        fixed = value._shape is not None and None not in value._shape
+        return None if fixed else {**self._devices, **devices}.get(value.op)
 
     def device_of(self, operation: Operation) -> Device:
         """Return the device of an operation that was placed."""
@@ -87,11 +87,11 @@ class Placement:
     def _device(self, operation: Operation, near: Device | None) -> Device:
         """Return the device that an operation was drawn for; without any, one that is near."""
         there = logical_devices()
-        able = [each for kind in _types_of(operation) for each in there if each.type == kind]
+        able = [device for kind in _types_of(operation) for device in there if device.type == kind]
         spec = operation.node.device
         if spec is None:
             return near if near in able else able[0]
-        matching = [each for each in able if _matches(spec, each)]
+        matching = [device for device in able if _matches(spec, device)]
         if matching:
             return matching[0]
         # Another type or number will do, another process would not.
@@ -99,8 +99,8 @@ class Placement:
             return able[0]
         start = f"Cannot assign a device for operation {operation.name}: "
         asked = spec.to_string()
-        if not any(_matches(spec, each) for each in there):
-            names = ", ".join(each.full_name for each in there)
+        if not any(_matches(spec, device) for device in there):
+            names = ", ".join(device.full_name for device in there)
             raise InvalidArgumentError(
                 f"{start}{{{{node {operation.name}}}}} was explicitly assigned to {asked} but "
                 f"available devices are [ {names} ]. Make sure the device specification refers to "
@@ -115,12 +115,12 @@ class Placement:
 
 def _consumers(operations: Sequence[Operation]) -> dict[Operation, list[Operation]]:
     """Return the operations that take or wait for each of some, among these."""
-    found: dict[Operation, list[Operation]] = {each: [] for each in operations}
+    consumers: dict[Operation, list[Operation]] = {key: [] for key in operations}
     for operation in operations:
-        for each in {*operation.control_inputs, *(tensor.op for tensor in operation.inputs)}:
-            if each in found:
-                found[each].append(operation)
-    return found
+        for producer in {*operation.control_inputs, *(tensor.op for tensor in operation.inputs)}:
+            if producer in consumers:
+                consumers[producer].append(operation)
+    return consumers
 
 
 def _matches(spec: DeviceSpec, device: Device) -> bool:
@@ -138,14 +138,14 @@ def _types_of(operation: Operation) -> tuple[str, ...]:
     factors = operation.inputs if operation.type in _PRODUCTS else ()
     if (
         operation.type in _ON_HOST
-        or any(each._dtype not in FLOATS for each in factors)
-        or any(each._dtype not in FLOATS | _KEPT for each in _variables_of(operation))
+        or any(factor._dtype not in FLOATS for factor in factors)
+        or any(variable._dtype not in FLOATS | _KEPT for variable in _variables_of(operation))
     ):
         return ("CPU",)
     op: Any = OPS.get(operation.type)
     if op is None:
         return _ANY
-    there = {each.type for each in logical_devices() if has_kernel(op, each.backend)}
+    there = {item.type for item in logical_devices() if has_kernel(op, item.backend)}
     return tuple(kind for kind in _ANY if kind in op.devices and kind in there)
 
 
@@ -155,14 +155,14 @@ def _colocated(operation: Operation) -> list[Operation]:
     if not variables:
         return [operation]
     everywhere = operation.graph.get_operations()
-    return [each for each in everywhere if variables & _variables_of(each)]
+    return [other for other in everywhere if variables & _variables_of(other)]
 
 
 def _colocation(operation: Operation) -> str:
     """Return what TensorFlow tells of the operations that have to be where one is."""
     members = _colocated(operation)
-    types = {each.type: " ".join(_types_of(each)) for each in members}
-    asked = {each: each.node.device for each in members}
+    types = {member.type: " ".join(_types_of(member)) for member in members}
+    asked = {member: member.node.device for member in members}
     return "\n".join(
         [
             "Colocation Debug Info:",
@@ -171,8 +171,8 @@ def _colocation(operation: Operation) -> str:
             "",
             "Colocation members, user-requested devices, and framework assigned devices, if any:",
             *(
-                f"  {each.name} ({each.type}) {'' if spec is None else spec.to_string()}".rstrip()
-                for each, spec in asked.items()
+                f"  {op.name} ({op.type}) {'' if spec is None else spec.to_string()}".rstrip()
+                for op, spec in asked.items()
             ),
         ]
     )

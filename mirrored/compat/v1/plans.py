@@ -125,7 +125,7 @@ class Plan:
         self._kept = kept
         self._named = list(fed)
         self._fed = list(fed)  # Elements of datasets come after those.
-        self._dtypes = [each._dtype for each in fed]
+        self._dtypes = [tensor._dtype for tensor in fed]
         self._structure = structure
         targets = self._take(leaves)
         self._part = part_between(fed, targets, kept.placement.device_of)
@@ -144,19 +144,19 @@ class Plan:
         for variable in self._needs | self._gives:
             kept.storage(variable)
         # Whether the variables that it needs have values, and whether those that it gives do.
-        self._ready, self._given = not self._needs, not self._gives
-        taken = [each for each in operations if each.type == "Gradients"]
-        self._watched = [each for operation in taken for each in operation.sources]
+        self._ready, self._has_given = not self._needs, not self._gives
+        taken = [op for op in operations if op.type == "Gradients"]
+        self._watched = [source for operation in taken for source in operation.sources]
         self._once = len(taken) == 1
         self._by_python = _is_run_by_python(operations, kept.placement)
-        self._may_be = any(each.type in _MAY_BE_RUN_BY_PYTHON for each in operations)
+        self._may_be = any(op.type in _MAY_BE_RUN_BY_PYTHON for op in operations)
         # Fed booleans that such operations may branch on: a run is recorded for each value.
         self._flags = [
             index
             for index, tensor in enumerate(self._fed)
             if self._may_be and tensor._dtype.kind == "b" and not tensor._shape
         ]
-        self._traces = TraceCache(f"The run of {[each.name for each in leaves]}"[:80])
+        self._traces = TraceCache(f"The run of {[leaf.name for leaf in leaves]}"[:80])
 
     def _take(self, leaves: Sequence[Any]) -> list[Any]:
         """Return what is computed for leaves, and note how each takes its value of it."""
@@ -200,16 +200,16 @@ class Plan:
             if not self._ready:
                 self._check_ready()
             known = self._traces.find(self._key(sources))
-            found = self._first(sources) if known is None else known.fetch(sources)
-            if not self._given:
+            results = self._first(sources) if known is None else known.fetch(sources)
+            if not self._has_given:
                 self._kept.initialized.update(self._gives)
-                self._given = True
-        return self._structure([take(found) for take in self._takes])
+                self._has_given = True
+        return self._structure([take(results) for take in self._takes])
 
     def _check_ready(self) -> None:
         missing = self._needs - self._kept.initialized
         if missing:
-            first = min(missing, key=lambda each: each.op.number)
+            first = min(missing, key=lambda variable: variable.op.number)
             raise FailedPreconditionError(
                 f"Attempting to use uninitialized value {first.op.name}\n\t "
                 f"[[{{{{node {first.read_op.name}}}}}]]"
@@ -243,11 +243,11 @@ class Plan:
                     raise
                 self._by_python = True
         with device(None), only():
-            return [each.numpy() for each in self._compute([from_host(s) for s in sources])]
+            return [value.numpy() for value in self._compute([from_host(s) for s in sources])]
 
     def _key(self, sources: Sequence[Any]) -> tuple[Any, ...]:
         """Return what a run is recorded for: shapes, and the values of flags."""
-        shapes = tuple([each.shape for each in sources])
+        shapes = tuple([array.shape for array in sources])
         if not self._flags:
             return shapes
         return (
@@ -257,8 +257,8 @@ class Plan:
 
     def _record(self, sources: Sequence[Any]) -> Trace:
         inputs = [
-            (TensorSpec(array.shape, array.dtype), self._kept.placement.device_of(each.op), SHARED)
-            for each, array in zip(self._fed, sources, strict=True)
+            (TensorSpec(array.shape, array.dtype), self._kept.placement.device_of(fed.op), SHARED)
+            for fed, array in zip(self._fed, sources, strict=True)
         ]
         flags = {i: bool(sources[i]) for i in self._flags if not sources[i].ndim}
 
@@ -268,9 +268,9 @@ class Plan:
 
         # A session runs where its graph says, wherever it is called.
         with device(None), only():
-            made = trace("run", inputs, compute, returns=ops.Tensor)
-        made.program()  # Where there is no room for it, it is not kept.
-        return self._traces.keep(self._key(sources), made)
+            recording = trace("run", inputs, compute, returns=ops.Tensor)
+        recording.program()  # Where there is no room for it, it is not kept.
+        return self._traces.keep(self._key(sources), recording)
 
     def _compute(self, values: Sequence[Any]) -> list[Any]:
         run = Run(self._kept, self._watched, self._once, self._fed)
@@ -283,23 +283,23 @@ class Plan:
                 results = self._part.run(values)
             if run.written:  # What is fetched of a variable is what the run leaves.
                 results = list(map(value_by_now, self._part.outputs, results))
-        found = [value for value, wanted in zip(results, self._wanted, strict=True) if wanted]
-        if any(each is None for each in found):
+        fetched = [value for value, wanted in zip(results, self._wanted, strict=True) if wanted]
+        if any(value is None for value in fetched):
             raise InvalidArgumentError(
                 "A gradient that is fetched has no way back: a tensor between what is "
                 "differentiated and what it is differentiated by is fed. Feed what it is computed "
                 "from."
             )
-        return found
+        return fetched
 
 
 def _is_run_by_python(operations: Sequence[Operation], placement: Placement) -> bool:
     """Return whether a run computes one operation after the other, and is not recorded."""
-    types = {each.type for each in operations}
+    types = {op.type for op in operations}
     if not types.isdisjoint(_RUN_BY_PYTHON):
         return True
     looks = not types.isdisjoint(_LOOK_AT_VALUES)
-    return looks and any(is_streamed(placement.device_of(each).backend) for each in operations)
+    return looks and any(is_streamed(placement.device_of(op).backend) for op in operations)
 
 
 def _nothing(_: Any) -> None:
@@ -307,7 +307,7 @@ def _nothing(_: Any) -> None:
 
 
 def _part_of(leaf: Any, start: int, end: int) -> Callable[[Sequence[Any]], Any]:
-    return lambda found: leaf.made_of(found[start:end])
+    return lambda values: leaf.made_of(values[start:end])
 
 
 def _variables(operations: Sequence[Operation]) -> tuple[set[Any], set[Any]]:
@@ -353,10 +353,10 @@ def as_fed(tensor: Tensor, value: Any) -> Any:
     dtype = tensor._dtype
     if dtype.kind not in "iu":
         return np.asarray(value, dtype=dtype)
-    given = np.asarray(value)
+    exact = np.asarray(value)
     try:
         array = np.asarray(value, dtype=dtype)
-        lossy = given.dtype != dtype and (array != given).any()
+        lossy = exact.dtype != dtype and (array != exact).any()
     except OverflowError:
         lossy = True
     if lossy:

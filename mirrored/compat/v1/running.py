@@ -37,11 +37,11 @@ class OpStream(RngState):
             of_graph = _DEFAULT_SEED if self._of_graph is None else self._of_graph
             return (of_graph % WORD, 1 + seed % (WORD - 1)), self.draws - 1
         if self._key is None:
-            given = self._of_graph
-            if given is None:
+            graph_seed = self._of_graph
+            if graph_seed is None:
                 self._key = first_word(*global_rng_state().next())
             else:
-                self._key = derived_seed(given % WORD, self._number)
+                self._key = derived_seed(graph_seed % WORD, self._number)
         return (self._key, 0), self.draws - 1
 
 
@@ -86,13 +86,13 @@ class Run:
         """
         if variable not in self.written:
             return value
-        found = self.written[variable]
-        if found is None:
-            found = self.written[variable] = self.kept.storage(variable).read_value()
-            self._taken.setdefault(variable, []).append(found)
+        latest = self.written[variable]
+        if latest is None:
+            latest = self.written[variable] = self.kept.storage(variable).read_value()
+            self._taken.setdefault(variable, []).append(latest)
             if variable in self.watched:
-                self.tape.watch(found)
-        return found
+                self.tape.watch(latest)
+        return latest
 
     def taken(self, tensor: Any) -> list[Any]:
         """Return the values of a variable that were taken since it was written in this run."""
@@ -107,11 +107,11 @@ class Run:
     def gradients(self, ys: Any, xs: Any, grad_ys: Any) -> list[Any]:
         """Return the gradients of the sum of `ys` by each of `xs`."""
         if not self._once:
-            found: list[Any] = self.tape.gradient(ys, xs, grad_ys)
-            return found
+            grads: list[Any] = self.tape.gradient(ys, xs, grad_ys)
+            return grads
         with self.tape.stop_recording():
-            found = self.tape.gradient(ys, xs, grad_ys)
-            return found
+            grads = self.tape.gradient(ys, xs, grad_ys)
+            return grads
 
 
 _run: ContextVar[Run | None] = ContextVar("mirrored_graph_run", default=None)

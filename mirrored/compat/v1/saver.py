@@ -82,8 +82,8 @@ class Saver:
             raise ValueError("`reshape` and `sharded` are not provided: a save is one file.")
         if not (saver_def is builder is filename is None):
             raise ValueError("`saver_def`, `builder` and `filename` are not provided.")
-        given = global_variables() if var_list is None else var_list
-        named = _by_names(given)
+        to_save = global_variables() if var_list is None else var_list
+        named = _by_names(to_save)
         if not named and not allow_empty:
             raise ValueError("No variables to save")
         self._variables: dict[str, Variable] = dict(named)
@@ -137,19 +137,19 @@ class Saver:
             step = sess.run(global_step) if isinstance(global_step, Variable) else global_step
             path = f"{path}-{int(step):0{self._digits}}"
         save_tensors(
-            path, {name: np.asarray(each) for name, each in values.items()}, kind=_VARIABLES
+            path, {name: np.asarray(array) for name, array in values.items()}, kind=_VARIABLES
         )
-        self._paths = [each for each in self._paths if each != path] + [path]
+        self._paths = [known for known in self._paths if known != path] + [path]
         self._times[path] = time.time()
         gone = self._paths[: -self._keep] if self._keep else []
         self._paths = self._paths[len(gone) :]
         if write_state:
-            names = [Path(each).name for each in (path, *self._paths)]
+            names = [Path(file).name for file in (path, *self._paths)]
             keys = ["model_checkpoint_path", *["all_model_checkpoint_paths"] * len(self._paths)]
             lines = [f'{key}: "{name}"\n' for key, name in zip(keys, names, strict=True)]
             Path(path).with_name(latest_filename or "checkpoint").write_text("".join(lines))
-        for each in gone:
-            self._remove(each)
+        for other in gone:
+            self._remove(other)
         return path
 
     def _remove(self, path: str) -> None:
@@ -190,21 +190,21 @@ class Saver:
         sess.set_values({self._variables[name]: value for name, value in values.items()})
 
 
-def _by_names(given: Any) -> Mapping[str, Variable]:
+def _by_names(to_save: Any) -> Mapping[str, Variable]:
     """Return what is to be saved by the names that files have."""
-    if not isinstance(given, Mapping | list | tuple | set):
-        raise TypeError(f"Variables to save should be passed in a dict or a list. Got {given}")
-    variables = list(given.values()) if isinstance(given, Mapping) else list(given)
-    for each in variables:
-        if not isinstance(each, Variable):
-            raise TypeError(f"Variable to save is not a Variable: {each}")
-    if isinstance(given, Mapping):
-        return given
+    if not isinstance(to_save, Mapping | list | tuple | set):
+        raise TypeError(f"Variables to save should be passed in a dict or a list. Got {to_save}")
+    variables = list(to_save.values()) if isinstance(to_save, Mapping) else list(to_save)
+    for variable in variables:
+        if not isinstance(variable, Variable):
+            raise TypeError(f"Variable to save is not a Variable: {variable}")
+    if isinstance(to_save, Mapping):
+        return to_save
     named: dict[str, Variable] = {}
-    for each in variables:
-        if each.op.name in named:
-            raise ValueError(f"At least two variables have the same name: {each.op.name}")
-        named[each.op.name] = each
+    for variable in variables:
+        if variable.op.name in named:
+            raise ValueError(f"At least two variables have the same name: {variable.op.name}")
+        named[variable.op.name] = variable
     return named
 
 
@@ -231,11 +231,11 @@ def get_checkpoint_state(
     """
     state = Path(checkpoint_dir) / (latest_filename or "checkpoint")
     text = state.read_text() if state.is_file() else ""
-    found = _LATEST.search(text)
-    if found is None:
+    match = _LATEST.search(text)
+    if match is None:
         return None
-    others = [str(state.with_name(each)) for each in _ALL.findall(text)]
-    return CheckpointState(str(state.with_name(found[1])), others)
+    others = [str(state.with_name(path)) for path in _ALL.findall(text)]
+    return CheckpointState(str(state.with_name(match[1])), others)
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
@@ -286,10 +286,10 @@ def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
         return dict(file.read([name]))[name]
 
 
-def _file(given: str) -> str:
-    path = latest_checkpoint(given) if Path(given).is_dir() else given
+def _file(where: str) -> str:
+    path = latest_checkpoint(where) if Path(where).is_dir() else where
     if path is None or not Path(path).is_file():
         raise ValueError(
-            f"Couldn't find 'checkpoint' file or checkpoints in given directory {given}"
+            f"Couldn't find 'checkpoint' file or checkpoints in given directory {where}"
         )
     return path

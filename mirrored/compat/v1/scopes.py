@@ -229,15 +229,15 @@ def get_variable(
         )
     initial = initializer
     if not is_value:
-        made = initializer() if isinstance(initializer, type) else initializer
+        factory = initializer() if isinstance(initializer, type) else initializer
 
         def initial() -> Any:
-            if not isinstance(made, Initializer):
-                return made(list(sizes or ()), dtype=wanted)
+            if not isinstance(factory, Initializer):
+                return factory(list(sizes or ()), dtype=wanted)
             # One of Keras' computes in Python: each session calls it again.
-            result, name = Tensor(sizes, wanted, ""), type(made).__name__
+            result, name = Tensor(sizes, wanted, ""), type(factory).__name__
             operation = graph.draw(
-                made, (sizes, wanted), kind="PyFunc", name=name, results=result, asks_run=True
+                factory, (sizes, wanted), kind="PyFunc", name=name, results=result, asks_run=True
             )
             return operation.outputs[0]
 
@@ -261,11 +261,11 @@ def _shared(there: Variable, name: str, shape: Any, dtype: Any, scope: VariableS
             f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or "
             "reuse=tf.AUTO_REUSE in VarScope?"
         )
-    found = tuple(there._shape)
-    if not TensorShape(shape).is_compatible_with(found):
+    sizes = tuple(there._shape)
+    if not TensorShape(shape).is_compatible_with(sizes):
         raise ValueError(
             f"Trying to share variable {name}, but specified shape {sizes_of(shape)} and found "
-            f"shape {found}."
+            f"shape {sizes}."
         )
     if there._dtype != dtype:
         raise ValueError(

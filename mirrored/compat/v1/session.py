@@ -138,7 +138,7 @@ class Session:
             self._place()
             plan = self._plans.get(key)
             if plan is None:
-                tensors = [self._feedable(each) for each in fed]
+                tensors = [self._feedable(tensor) for tensor in fed]
                 plan = Plan(leaves, tensors, self._kept, _structured(fetches, part))
                 self._plans[key] = plan
             return plan
@@ -267,7 +267,7 @@ class InteractiveSession(Session):
     def close(self) -> None:
         """Close it, and let the session before it be the default one."""
         super().close()
-        entered_sessions.set(tuple(each for each in entered_sessions.get() if each is not self))
+        entered_sessions.set(tuple(other for other in entered_sessions.get() if other is not self))
         if self._entered_graph is not None:
             leave_graph(self._entered_graph)
 
@@ -277,10 +277,10 @@ def _fetched(fetches: Any, graph: Graph, leaves: list[Any]) -> Callable[[Any], A
     if fetches is None:
         raise TypeError('Argument `fetch` = None has invalid type "NoneType". Cannot be None')
     if isinstance(fetches, list | tuple):
-        parts = [_fetched(each, graph, leaves) for each in fetches]
+        parts = [_fetched(fetch, graph, leaves) for fetch in fetches]
         return lambda values: _nest.rebuild(fetches, [part(values) for part in parts])
     if isinstance(fetches, dict):
-        named = {key: _fetched(each, graph, leaves) for key, each in fetches.items()}
+        named = {key: _fetched(fetch, graph, leaves) for key, fetch in fetches.items()}
         return lambda values: _nest.rebuild_dict(
             fetches, {key: part(values) for key, part in named.items()}
         )

@@ -36,8 +36,8 @@ class _Told:
         self.once = False
 
 
-_told = _Told()
-hold_devices(_told)
+_warned = _Told()
+hold_devices(_warned)
 
 
 def set_up(config: ConfigProto) -> None:
@@ -57,8 +57,8 @@ def set_up(config: ConfigProto) -> None:
                 registry.devices()
             return
     late = _without_effect(config)
-    if late and not _told.once:
-        _told.once = True
+    if late and not _warned.once:
+        _warned.once = True
         logger.warning(
             "Options of this session have no effect: %s. Devices were set up before, by the first "
             "session of the process or by an operation outside of graphs. Give them to the first "
@@ -93,7 +93,7 @@ def _chosen(config: ConfigProto) -> list[PhysicalDevice] | None:
     if not there or (not listed and count is None):
         return None  # Where there is none, TensorFlow does not look at the list either.
     visible = get_visible_devices("GPU")
-    chosen = _listed(listed, there) if listed else [each for each in there if each in visible]
+    chosen = _listed(listed, there) if listed else [device for device in there if device in visible]
     return chosen[:count]
 
 
@@ -121,20 +121,20 @@ def _listed(text: str, there: list[PhysicalDevice]) -> list[PhysicalDevice]:
 def _without_effect(config: ConfigProto) -> list[str]:
     """Return the options that are not how devices were set up."""
     options, counts = config.gpu_options, config.device_count
-    chosen, found = _chosen(config), []
-    gpus = list(dict.fromkeys(each.physical for each in logical_devices("GPU")))
+    chosen, settings = _chosen(config), []
+    gpus = list(dict.fromkeys(device.physical for device in logical_devices("GPU")))
     if chosen is not None and chosen != gpus:
         if options.visible_device_list:
-            found.append(f"visible_device_list={options.visible_device_list!r}")
+            settings.append(f"visible_device_list={options.visible_device_list!r}")
         if "GPU" in counts:
-            found.append(f"device_count={counts!r}")
+            settings.append(f"device_count={counts!r}")
     elif counts.get("CPU", len(logical_devices("CPU"))) != len(logical_devices("CPU")):
-        found.append(f"device_count={counts!r}")
+        settings.append(f"device_count={counts!r}")
     fraction = options.per_process_gpu_memory_fraction
-    if fraction and any(registry.fractions.get(each) != fraction for each in gpus):
-        found.append(f"per_process_gpu_memory_fraction={fraction!r}")
+    if fraction and any(registry.fractions.get(gpu) != fraction for gpu in gpus):
+        settings.append(f"per_process_gpu_memory_fraction={fraction!r}")
     # A simulated GPU takes memory as it is needed whatever was asked for.
-    real = any(not each.simulated for each in logical_devices("GPU"))
+    real = any(not device.simulated for device in logical_devices("GPU"))
     if options.allow_growth and real and not registry.grows:
-        found.append("allow_growth=True")
-    return found
+        settings.append("allow_growth=True")
+    return settings

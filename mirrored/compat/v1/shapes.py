@@ -144,15 +144,15 @@ class _UnknownDimension:
 UNKNOWN = _UnknownDimension()
 
 
-def _computed(function: Any, one: Any, other: Any) -> Any:
-    if one is UNKNOWN or other is UNKNOWN:
+def _computed(function: Any, first: Any, other: Any) -> Any:
+    if first is UNKNOWN or other is UNKNOWN:
         return UNKNOWN
     try:
-        sizes = operator.index(one), operator.index(other)
+        sizes = operator.index(first), operator.index(other)
     except TypeError:
         return NotImplemented
-    found = function(*sizes)
-    return Dimension(found) if found >= 0 else found
+    size = function(*sizes)
+    return Dimension(size) if size >= 0 else size
 
 
 Sizes = tuple[int | None, ...]
@@ -185,8 +185,8 @@ def sizes_of(shape: Any) -> Sizes | None:
         return shape.sizes
     if is_any_shape(shape):
         return None
-    each = shape if hasattr(shape, "__iter__") else [shape]
-    return tuple(Dimension(size).value for size in each)
+    listed = shape if hasattr(shape, "__iter__") else [shape]
+    return tuple(Dimension(size).value for size in listed)
 
 
 class TensorShape:
@@ -220,7 +220,7 @@ class TensorShape:
     @property
     def dims(self) -> list[Any] | None:
         """The sizes, as `Dimension`s; None: their number is not known."""
-        return None if self.sizes is None else [Dimension(each) for each in self.sizes]
+        return None if self.sizes is None else [Dimension(size) for size in self.sizes]
 
     def as_list(self) -> list[int | None]:
         """Return the sizes as integers and None.
@@ -237,7 +237,7 @@ class TensorShape:
         sizes = self.sizes
         if sizes is None or None in sizes:
             return None
-        return math.prod(each for each in sizes if each is not None)
+        return math.prod(size for size in sizes if size is not None)
 
     def is_fully_defined(self) -> bool:
         """Return whether all sizes are known."""
@@ -332,8 +332,8 @@ class TensorShape:
     def __getitem__(self, key: Any) -> Any:
         if self.sizes is None:
             return TensorShape(None) if isinstance(key, slice) else _shown_size(None)
-        found = self.sizes[key]
-        return TensorShape(found) if isinstance(found, tuple) else _shown_size(found)
+        part = self.sizes[key]
+        return TensorShape(part) if isinstance(part, tuple) else _shown_size(part)
 
     def __eq__(self, other: object) -> bool:
         try:
@@ -357,11 +357,11 @@ def check_same(mine: Sizes | None, other: Sizes | None) -> None:
         return
     if len(mine) != len(other):
         raise ValueError(f"Shapes must be equal rank, but are {len(mine)} and {len(other)}")
-    for axis, (one, two) in enumerate(zip(mine, other, strict=True)):
-        if None not in (one, two) and one != two:
-            shapes = " and ".join(_bracketed(each) for each in (mine, other))
+    for axis, (first, two) in enumerate(zip(mine, other, strict=True)):
+        if None not in (first, two) and first != two:
+            shapes = " and ".join(_bracketed(shape) for shape in (mine, other))
             raise ValueError(
-                f"Dimension {axis} in both shapes must be equal, but are {one} and {two}. Shapes "
+                f"Dimension {axis} in both shapes must be equal, but are {first} and {two}. Shapes "
                 f"are {shapes}."
             )
 
@@ -375,5 +375,5 @@ def text_of(sizes: Sizes | None) -> str:
     if sizes is None:
         return "<unknown>"
     unknown = "None" if _plain_sizes[0] else "?"
-    each = [unknown if size is None else str(size) for size in sizes]
-    return f"({each[0]},)" if len(each) == 1 else f"({', '.join(each)})"
+    texts = [unknown if size is None else str(size) for size in sizes]
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"

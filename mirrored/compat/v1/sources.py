@@ -44,13 +44,13 @@ def constant(
         raise ValueError("None values not supported.")
     array = np.array(constant_array(value, dtype))
     if shape is not None:
-        wanted = tuple(int(each or 0) for each in sizes_of(shape) or ())
+        wanted = tuple(int(size or 0) for size in sizes_of(shape) or ())
         if verify_shape and array.shape != wanted:
             raise TypeError(
                 f"Expected Tensor's shape: {wanted}, got {array.shape}. Pass a value of that shape."
             )
         array = _filled(array, wanted)
-    return made(lambda: convert_to_tensor(array), "Const", name)
+    return draw(lambda: convert_to_tensor(array), "Const", name)
 
 
 def _filled(array: Any, shape: tuple[int, ...]) -> Any:
@@ -65,7 +65,7 @@ def _filled(array: Any, shape: tuple[int, ...]) -> Any:
     return np.concatenate([flat, np.repeat(flat[-1:], missing)]).reshape(shape)
 
 
-def made(function: Any, kind: str, name: str) -> Tensor:
+def draw(function: Any, kind: str, name: str) -> Tensor:
     """Return the one result of a function of nothing, as a tensor of the default graph."""
     return get_default_graph().draw(function, kind=kind, name=name).outputs[0]
 
@@ -112,12 +112,12 @@ def packed_in(graph: Any, value: Any, dtype: Any, name: str) -> Tensor:
     dtype = placeholders(value)[0]._dtype if dtype is None else dtype
     with graph.as_default(), graph.name_scope(name) as scope:
         parts = list(value)
-        for number, each in enumerate(parts):  # As there, the lists among them come first.
-            if not isinstance(each, Tensor) and placeholders(each):
-                parts[number] = packed_in(graph, each, dtype, str(number))
-        for number, each in enumerate(parts):
-            if not isinstance(each, Tensor):
-                parts[number] = constant(each, dtype, name=str(number))
+        for number, part in enumerate(parts):  # As there, the lists among them come first.
+            if not isinstance(part, Tensor) and placeholders(part):
+                parts[number] = packed_in(graph, part, dtype, str(number))
+        for number, part in enumerate(parts):
+            if not isinstance(part, Tensor):
+                parts[number] = constant(part, dtype, name=str(number))
         operation: Operation = graph.draw(ops.stack, (parts,), kind="Pack", name=scope)
         return operation.outputs[0]
 

@@ -105,8 +105,8 @@ def embedding_lookup(
                 "Put them together, as by `tf.concat`."
             )
         (params,) = params
-    given = (params, ids, max_norm)
-    return drawn(nn.embedding_lookup, given, {}, "EmbeddingLookup", name or "embedding_lookup")
+    arguments = (params, ids, max_norm)
+    return drawn(nn.embedding_lookup, arguments, {}, "EmbeddingLookup", name or "embedding_lookup")
 
 
 def clip_by_global_norm(
@@ -120,13 +120,13 @@ def clip_by_global_norm(
         use_norm: Their norm, where it is known.
         name: Its name.
     """
-    there = [each for each in t_list if each is not None]
-    given = (there, clip_norm, use_norm)
+    there = [tensor for tensor in t_list if tensor is not None]
+    arguments = (there, clip_norm, use_norm)
     kind = "ClipByGlobalNorm"
     name = name or "clip_by_global_norm"
-    clipped, norm = drawn(ops.clip_by_global_norm, given, {}, kind, name)
+    clipped, norm = drawn(ops.clip_by_global_norm, arguments, {}, kind, name)
     rest = iter(clipped)
-    return [None if each is None else next(rest) for each in t_list], norm
+    return [None if tensor is None else next(rest) for tensor in t_list], norm
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
@@ -142,14 +142,14 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     """
     graph = graph_of(x)
     with graph.as_default():
-        given = converted(x)
-    sizes = given.shape.merge_with(shape).sizes
+        tensor = converted(x)
+    sizes = tensor.shape.merge_with(shape).sizes
     operation = graph.draw(
         ops.ensure_shape,
-        (given, sizes_of(shape)),
+        (tensor, sizes_of(shape)),
         kind="EnsureShape",
         name=name or "EnsureShape",
-        results=Tensor(sizes, given._dtype, ""),
+        results=Tensor(sizes, tensor._dtype, ""),
     )
     return operation.outputs[0]
 
@@ -188,8 +188,8 @@ def dropout(
     def drop(x: Any, part: Any, kept: bool) -> Any:
         return nn.dropout(x, 1.0 - part if kept else part, noise_shape, seed)
 
-    given = (x, keep_prob, True) if rate is None else (x, rate, False)
-    return drawn(drop, given, {}, "Dropout", name)
+    arguments = (x, keep_prob, True) if rate is None else (x, rate, False)
+    return drawn(drop, arguments, {}, "Dropout", name)
 
 
 def _named_only(sentinel: Any, function: str) -> None:
@@ -247,8 +247,8 @@ def random_poisson(
     name: str = "random_poisson",
 ) -> Any:
     """Return Poisson numbers: as many of the shape as there are rates."""
-    given = (shape, lam, dtype, seed)
-    return drawn(random.poisson, given, {}, "RandomPoissonV2", f"{name}/RandomPoissonV2")
+    arguments = (shape, lam, dtype, seed)
+    return drawn(random.poisson, arguments, {}, "RandomPoissonV2", f"{name}/RandomPoissonV2")
 
 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str = "xw_plus_b") -> Any:

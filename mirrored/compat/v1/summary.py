@@ -53,13 +53,13 @@ class Summary(TextTensor):
     @property
     def fetched(self) -> list[Tensor]:
         """The tensors whose values a run computes where it is fetched."""
-        return [each.tensor for each in self.parts]
+        return [part.tensor for part in self.parts]
 
     def made_of(self, values: Sequence[Any]) -> bytes:
         """Return the summary of the values of `fetched`, as bytes."""
-        made = [_value(part, value) for part, value in zip(self.parts, values, strict=True)]
-        found: bytes = _messages().Summary(value=made).SerializeToString()
-        return found
+        pairs = [_value(part, value) for part, value in zip(self.parts, values, strict=True)]
+        data: bytes = _messages().Summary(value=pairs).SerializeToString()
+        return data
 
 
 class _Text(TextTensor):
@@ -146,10 +146,10 @@ def _drawn(
 
 def _collected(graph: Graph, drawn: Operation, collections: Sequence[str]) -> Summary:
     summary: Any = drawn.outputs[0]
-    for each in collections:
-        graph.add_to_collection(each, summary)
-    found: Summary = summary
-    return found
+    for collection in collections:
+        graph.add_to_collection(collection, summary)
+    result: Summary = summary
+    return result
 
 
 def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = None) -> Summary:
@@ -163,10 +163,10 @@ def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = Non
     Raises:
         TypeError: One of them is no summary.
     """
-    for each in inputs:
-        if not isinstance(each, Summary):
-            raise TypeError(f"Summaries are merged. Received: {each!r}")
-    parts = [part for each in inputs for part in each.parts]
+    for item in inputs:
+        if not isinstance(item, Summary):
+            raise TypeError(f"Summaries are merged. Received: {item!r}")
+    parts = [part for value in inputs for part in value.parts]
     graph = graph_of(inputs)
     drawn = graph.draw(
         _nothing,
@@ -188,8 +188,8 @@ def merge_all(
         scope: What their names begin with.
         name: Its name.
     """
-    found = get_default_graph().get_collection(key, scope)
-    return merge(found, name=name) if found else None
+    summaries = get_default_graph().get_collection(key, scope)
+    return merge(summaries, name=name) if summaries else None
 
 
 def _nothing(*_: Any) -> Any:
@@ -198,10 +198,10 @@ def _nothing(*_: Any) -> Any:
 
 def _clean(name: str) -> str:
     """Return a name with what no name of an operation has replaced."""
-    made = _NOT_IN_TAGS.sub("_", name).lstrip("/")
-    if made != name:
-        logger.info("Summary name %s is illegal; using %s instead.", name, made)
-    return made
+    tag = _NOT_IN_TAGS.sub("_", name).lstrip("/")
+    if tag != name:
+        logger.info("Summary name %s is illegal; using %s instead.", name, tag)
+    return tag
 
 
 # ---------------------------------------------------------------------------- messages
@@ -238,14 +238,14 @@ def _limits() -> Any:
         ends.append(end)
         end *= 1.1
     ends.append(sys.float_info.max)
-    return np.array([*(-each for each in reversed(ends)), 0.0, *ends])
+    return np.array([*(-limit for limit in reversed(ends)), 0.0, *ends])
 
 
 def _histogram(tag: str, value: Any) -> Any:
     values = np.asarray(value, np.float64).ravel()
     if not np.isfinite(values).all():
-        what = "Nan" if np.isnan(values).any() else "Infinity"
-        raise InvalidArgumentError(f"{what} in summary histogram for: {tag}")
+        kind = "Nan" if np.isnan(values).any() else "Infinity"
+        raise InvalidArgumentError(f"{kind} in summary histogram for: {tag}")
     limits = _limits()
     counts = np.bincount(np.searchsorted(limits, values, side="right"), minlength=limits.size)
     # Of empty buckets side by side the last one stays.
@@ -302,8 +302,8 @@ class FileWriter:
             raise ValueError("`graph_def` and `session` are not provided: give `graph`.")
         self._logdir = logdir
         self._tags: set[str] = set()
-        self._made = logdir, max_queue, int(flush_secs * 1000), filename_suffix or ""
-        self._writer = create_file_writer(*self._made)
+        self._settings = logdir, max_queue, int(flush_secs * 1000), filename_suffix or ""
+        self._writer = create_file_writer(*self._settings)
         if graph is not None:
             self.add_graph(graph)
 
@@ -335,9 +335,9 @@ class FileWriter:
             raise ValueError("`graph_def` is not provided: give `graph`.")
         from tensorboardX.proto import graph_pb2
 
-        made = graph_pb2.GraphDef(node=_nodes(graph), versions={"producer": 22})
+        message = graph_pb2.GraphDef(node=_nodes(graph), versions={"producer": 22})
         step = {} if global_step is None else {"step": int(global_step)}
-        self._writer.write(graph_def=made.SerializeToString(), **step)
+        self._writer.write(graph_def=message.SerializeToString(), **step)
 
     def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
         """Write that a run was told of: its name, since a `RunMetadata` has nothing here.
@@ -367,7 +367,7 @@ class FileWriter:
     def reopen(self) -> None:
         """Go on in a new file."""
         self._writer.close()
-        self._writer = create_file_writer(*self._made)
+        self._writer = create_file_writer(*self._settings)
 
     def __enter__(self) -> "FileWriter":
         return self
@@ -378,11 +378,11 @@ class FileWriter:
 
 def _nodes(graph: Graph) -> Iterator[dict[str, Any]]:
     for operation in graph.get_operations():
-        inputs = [f"{each.node.callee.name}:{each.index}" for each in operation.inputs]
-        waited = [f"^{each.name}" for each in operation.control_inputs]
+        inputs = [f"{value.node.callee.name}:{value.index}" for value in operation.inputs]
+        waited = [f"^{control.name}" for control in operation.control_inputs]
         yield {
             "name": operation.name,
             "op": operation.type,
             "device": operation.device,
-            "input": [*(each.removesuffix(":0") for each in inputs), *waited],
+            "input": [*(name.removesuffix(":0") for name in inputs), *waited],
         }

@@ -30,8 +30,8 @@ from mirrored.compat.v1.variables import GraphKeys, Variable
 
 def get_global_step(graph: Graph | None = None) -> Variable | None:
     """Return the variable that counts the steps; None: there is none."""
-    found = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
-    return found[0] if found else None
+    steps = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
+    return steps[0] if steps else None
 
 
 def create_global_step(graph: Graph | None = None) -> Variable:

@@ -26,11 +26,11 @@ def results_for(function: Callable[..., Any], args: Any, kwargs: dict[str, Any],
     Raises:
         ValueError: How many tensors it returns depends on the number of axes.
     """
-    given = placeholders((args, kwargs))
-    unknown = list(dict.fromkeys(each for each in given if _is_unknown(each)))
+    tensors = placeholders((args, kwargs))
+    unknown = list(dict.fromkeys(tensor for tensor in tensors if _is_unknown(tensor)))
     if not unknown:
         return results_of(function, args, kwargs, name)
-    found: list[Any] = []
+    results: list[Any] = []
     failure: Exception | None = None
     for tries in _ranks(len(unknown)):
         for ranks in tries:
@@ -39,27 +39,27 @@ def results_for(function: Callable[..., Any], args: Any, kwargs: dict[str, Any],
                 for tensor, rank in zip(unknown, ranks, strict=True)
             }
             try:
-                given_args, given_kwargs = (_with(known, each) for each in (args, kwargs))
-                found.append(results_of(function, given_args, given_kwargs, name))
+                given_args, given_kwargs = (_with(known, part) for part in (args, kwargs))
+                results.append(results_of(function, given_args, given_kwargs, name))
             except Exception as error:
                 failure = failure or error
-        if found:
+        if results:
             break
-    if failure is not None and not found:
+    if failure is not None and not results:
         raise failure
-    if len({len(_nest.flatten(each)) for each in found}) > 1:
+    if len({len(_nest.flatten(result)) for result in results}) > 1:
         raise ValueError(
             f"How many tensors {name} returns depends on the number of axes, which is not known. "
             f"Received: {unknown}. Give the placeholder a shape, or call `set_shape`."
         )
-    return _nest.map_structure(_common, *found)
+    return _nest.map_structure(_common, *results)
 
 
 def _ranks(count: int) -> Iterator[list[tuple[int, ...]]]:
     """Yield numbers of axes to try together; later ones where none of those before does."""
     yield [(rank,) * count for rank in _FEW]
     if count == 2:
-        yield [each for each in itertools.product(_FEW, repeat=2) if each[0] != each[1]]
+        yield [pair for pair in itertools.product(_FEW, repeat=2) if pair[0] != pair[1]]
     yield [(rank,) * count for rank in _MOST]
 
 
@@ -73,11 +73,11 @@ def _is_unknown(tensor: Any) -> bool:
     return tensor._shape is None
 
 
-def _common(*found: Any) -> Tensor:
+def _common(*results: Any) -> Tensor:
     """Return a tensor with the sizes that are the same in all."""
-    shapes = [each._shape for each in found]
-    if len({len(each) for each in shapes}) > 1:
-        return Tensor(None, found[0]._dtype, "")
+    shapes = [result._shape for result in results]
+    if len({len(shape) for shape in shapes}) > 1:
+        return Tensor(None, results[0]._dtype, "")
     columns = zip(*shapes, strict=True)
     sizes = tuple(column[0] if len(set(column)) == 1 else None for column in columns)
-    return Tensor(sizes, found[0]._dtype, "")
+    return Tensor(sizes, results[0]._dtype, "")

@@ -84,8 +84,8 @@ class Variable(Tensor):
                 "A variable has the shape of its initial value here. Leave `validate_shape` and "
                 "`variable_def` out."
             )
-        given = placeholders(initial_value)
-        first = given[0] if given else None
+        tensors = placeholders(initial_value)
+        first = tensors[0] if tensors else None
         graph = first.graph if isinstance(first, Tensor) else get_default_graph()
         graph.check_open()
         self.trainable = trainable is not False
@@ -106,8 +106,8 @@ class Variable(Tensor):
         kept = collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
         if self.trainable and GraphKeys.TRAINABLE_VARIABLES not in kept:
             kept = [*kept, GraphKeys.TRAINABLE_VARIABLES]
-        for each in kept:
-            graph.add_to_collection(each, self)
+        for collection in kept:
+            graph.add_to_collection(collection, self)
 
     @property
     def op(self) -> Operation:
@@ -294,9 +294,9 @@ def update(
         name: Its name.
     """
 
-    def write(*given: Any) -> None:
-        storages = [storage_of(each) for each in variables]
-        new = function(*(each.read_value() for each in storages), *given)
+    def write(*values: Any) -> None:
+        storages = [storage_of(variable) for variable in variables]
+        new = function(*(kept.read_value() for kept in storages), *values)
         for storage, value in zip(storages, new, strict=True):
             if value is not None:
                 storage.assign(value)
