@@ -85,10 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if workers is None:
         _print(report)
         return 0
-    for rank, each in enumerate(workers.gather(report, "devices")):
+    for rank, lines in enumerate(workers.gather(report, "devices")):
         if workers.is_chief:
             _print(f"Worker {rank} of {workers.count}, on host {workers.hosts[rank]}")
-            _print(textwrap.indent(each, "  "))
+            _print(textwrap.indent(lines, "  "))
     return 0
 
 
@@ -113,14 +113,14 @@ def describe_machine() -> Iterable[str]:
     yield "BLAS"
     for line in _blas():
         yield f"  {line}"
-    found = nvml.survey()
+    survey = nvml.survey()
     yield "NVIDIA driver"
-    yield f"  {_driver(found)}"
-    if len(found.cards) > 1:
+    yield f"  {_driver(survey)}"
+    if len(survey.cards) > 1:
         yield "Peer access: which card reads the memory of which"
         yield from _peers(nvml.peer_access())
     yield "Packages for real GPUs"
-    yield from _packages(found.cuda)
+    yield from _packages(survey.cuda)
     if any("compute_capability" in devices.get_device_details(d) for d in listed):
         yield "Libraries that the GPUs are used with"
         yield from _libraries()
@@ -146,23 +146,23 @@ def _blas() -> list[str]:
     """Return a line for each BLAS that NumPy has loaded."""
     from threadpoolctl import threadpool_info  # Slow to import, and needed here only.
 
-    found = [
+    names = [
         f"{library['internal_api']} {library['version']}, "
         f"kernel {library.get('architecture', 'unknown')}, {library['num_threads']} threads"
         for library in threadpool_info()
         if library["user_api"] == "blas"
     ]
-    return found or [f"the one inside NumPy {np.__version__}, which does not say what it is"]
+    return names or [f"the one inside NumPy {np.__version__}, which does not say what it is"]
 
 
-def _driver(found: nvml.Survey) -> str:
-    if found.problem is not None:
-        return found.problem
-    if found.cuda is None:
+def _driver(survey: nvml.Survey) -> str:
+    if survey.problem is not None:
+        return survey.problem
+    if survey.cuda is None:
         return "none found: GPUs need one, from https://www.nvidia.com/drivers"
-    cards = f"{len(found.cards)} card{'' if len(found.cards) == 1 else 's'}"
-    newest = ".".join(map(str, found.cuda))
-    return f"{found.driver or 'version unknown'}, for CUDA up to {newest}, {cards}"
+    cards = f"{len(survey.cards)} card{'' if len(survey.cards) == 1 else 's'}"
+    newest = ".".join(map(str, survey.cuda))
+    return f"{survey.driver or 'version unknown'}, for CUDA up to {newest}, {cards}"
 
 
 def _peers(matrix: list[list[bool]] | None) -> Iterable[str]:
@@ -172,8 +172,8 @@ def _peers(matrix: list[list[bool]] | None) -> Iterable[str]:
         return
     yield "       " + "".join(f"{owner:>4}" for owner in range(len(matrix)))
     for reader, row in enumerate(matrix):
-        said = ("yes" if each else "no" for each in row)
-        yield f"  {reader:>4} " + "".join(f"{each:>4}" for each in said)
+        said = ("yes" if connected else "no" for connected in row)
+        yield f"  {reader:>4} " + "".join(f"{word:>4}" for word in said)
 
 
 def _packages(cuda: tuple[int, int] | None) -> Iterable[str]:
@@ -181,14 +181,14 @@ def _packages(cuda: tuple[int, int] | None) -> Iterable[str]:
     missing = False
     major = None if cuda is None else cuda[0]
     for name, purpose, distributions in _OPTIONAL:
-        found = []
+        versions = []
         for distribution in distributions:
             with contextlib.suppress(metadata.PackageNotFoundError):
-                found.append(f"{distribution} {metadata.version(distribution)}")
+                versions.append(f"{distribution} {metadata.version(distribution)}")
                 # Another CuPy beside the one that is there would break both.
                 major = _CUPY_OF.get(distribution, major)
-        missing = missing or not found
-        yield f"  {name} ({purpose}): {', '.join(found) or 'not installed'}"
+        missing = missing or not versions
+        yield f"  {name} ({purpose}): {', '.join(versions) or 'not installed'}"
     if missing and major is not None:
         yield f"  To install what is missing: {toolkit.install_command(major)}"
     elif missing:
@@ -228,10 +228,10 @@ _HALF = 256
 
 def _bytes(text: str) -> int:
     """Return a size in bytes, as in '4M': K, M and G are powers of 1024, as in nccl-tests."""
-    found = re.fullmatch(r"([1-9]\d*)([KMG]?)B?", text.strip(), re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"([1-9]\d*)([KMG]?)B?", text.strip(), re.IGNORECASE)
+    if match is None:
         raise argparse.ArgumentTypeError(f"a size is as in 512, 64K, 4M or 1G, not {text!r}")
-    return int(found[1]) << 10 * " KMG".index(found[2].upper() or " ")
+    return int(match[1]) << 10 * " KMG".index(match[2].upper() or " ")
 
 
 def _test_and_measure(sizes: Sequence[int] | None, quick: bool) -> int:
@@ -313,7 +313,7 @@ def _test_nccl(summing: Sequence[Device]) -> bool:
         return True
     leaders = bandwidth.leaders(summing)
     try:
-        selftest.require(streamed(leaders), [each.full_name for each in leaders])
+        selftest.require(streamed(leaders), [device.full_name for device in leaders])
     except CollectiveError as error:
         _print("  Failed. " + str(error).replace("\n", "\n  "))
         return False

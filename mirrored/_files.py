@@ -351,8 +351,8 @@ def remove_leftovers(folder: str, owns: Callable[[str], object]) -> None:
         owns: Whether files that take the place of this name are to be deleted.
     """
     for name in os.listdir(folder or os.curdir):
-        found = _TEMPORARY.fullmatch(name)
-        if found is not None and owns(found["name"]):
+        match = _TEMPORARY.fullmatch(name)
+        if match is not None and owns(match["name"]):
             with contextlib.suppress(OSError):  # It is gone by now, held, or somebody else's.
                 _remove_leftover(os.path.join(folder, name))
 

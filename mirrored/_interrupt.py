@@ -61,8 +61,8 @@ class _Wakeup:
             return
         self._tried = True
         reading, writing = os.pipe()
-        for each in (reading, writing):
-            os.set_blocking(each, False)
+        for end in (reading, writing):
+            os.set_blocking(end, False)
         before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         if before != -1:  # An event loop's, which lets no main thread be stuck.
             signal.set_wakeup_fd(before)
@@ -76,8 +76,8 @@ class _Wakeup:
         """Leave the pipe to the process that it is of."""
         if self._pipe:
             signal.set_wakeup_fd(-1)
-            for each in self._pipe:
-                os.close(each)
+            for end in self._pipe:
+                os.close(end)
         self._tried, self._pipe, self._came, self.inside = False, (), None, None
 
     def is_overdue(self) -> bool:

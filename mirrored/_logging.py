@@ -79,8 +79,8 @@ def beside_bars() -> Iterator[None]:
     """
     streams: list[tuple[logging.StreamHandler[Any], Any, Any]] = []
     for handler in (*logging.getLogger().handlers, *logger.handlers):
-        ours = isinstance(handler, _StandardErrorHandler)
-        if isinstance(handler, logging.StreamHandler) and not ours and _is_terminal(handler.stream):
+        own = isinstance(handler, _StandardErrorHandler)
+        if isinstance(handler, logging.StreamHandler) and not own and _is_terminal(handler.stream):
             through: Any = _BesideBars(handler.stream)
             streams.append((handler, handler.stream, through))
             handler.setStream(through)
@@ -105,28 +105,28 @@ def _level_asked_for() -> int:
     Raises:
         ValueError: It is no level.
     """
-    given = os.environ.get(_VARIABLE, "").strip()
-    if given.isdecimal():
-        return int(given)
+    level_name = os.environ.get(_VARIABLE, "").strip()
+    if level_name.isdecimal():
+        return int(level_name)
     levels = logging.getLevelNamesMapping()
-    if given and given.upper() not in levels:
+    if level_name and level_name.upper() not in levels:
         raise ValueError(
             f"{_VARIABLE} is a level of Python's logging: a number, or one of {', '.join(levels)}. "
-            f"Received: {_VARIABLE}={given!r}."
+            f"Received: {_VARIABLE}={level_name!r}."
         )
-    return levels[given.upper()] if given else logging.NOTSET
+    return levels[level_name.upper()] if level_name else logging.NOTSET
 
 
 def _make_logger(name: str) -> logging.Logger:
-    made = logging.getLogger(name)
-    if type(made) is logging.Logger:  # The application's own class of loggers stays.
-        made.__class__ = _Logger
-    if not made.handlers:
-        made.addHandler(_StandardErrorHandler())
+    new = logging.getLogger(name)
+    if type(new) is logging.Logger:  # The application's own class of loggers stays.
+        new.__class__ = _Logger
+    if not new.handlers:
+        new.addHandler(_StandardErrorHandler())
     level = _level_asked_for()
     if level:
-        made.setLevel(level)
-    return made
+        new.setLevel(level)
+    return new
 
 
 logger = _make_logger("mirrored")

@@ -40,7 +40,7 @@ def one_line(name: str) -> str:
     """
     if name.isprintable():
         return name
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in name)
 
 
 def check_name(name: object) -> str:

@@ -185,7 +185,7 @@ def check_overrides(cls: type[Subclassable]) -> None:
             if name not in base._never_called or value is None:
                 continue
             beside = base._called_beside.get(name)
-            if not any(beside in vars(each) for each in owners):
+            if not any(beside in vars(ancestor) for ancestor in owners):
                 raise _refusal(cls, name, f"its definition in class {owner.__qualname__}")
 
 

@@ -78,16 +78,16 @@ def _number(value: Any) -> str:
 
 def _defaults(cls: type) -> dict[str, Any]:
     """Return the arguments of a constructor with their defaults, with those that it passes on."""
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for owner in cls.__mro__:
         if "__init__" in vars(owner) and owner is not object:
             parameters = inspect.signature(vars(owner)["__init__"]).parameters.values()
             for parameter in list(parameters)[1:]:
                 if parameter.kind in _NAMED:
-                    found.setdefault(parameter.name, parameter.default)
+                    defaults.setdefault(parameter.name, parameter.default)
             if all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters):
                 break
-    return found
+    return defaults
 
 
 def _kept(thing: Any, name: str) -> Any:

@@ -92,8 +92,8 @@ def shorten(error: BaseException) -> None:
             kept.append(at)
         at = at.tb_next
     shortened = None
-    for each in reversed(kept):
-        shortened = TracebackType(shortened, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    for entry in reversed(kept):
+        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     error.__traceback__ = shortened
 
 
@@ -126,8 +126,8 @@ def shortened_methods(cls: type[_Class]) -> type[_Class]:
         if name.startswith("_") or not inspect.isfunction(function):
             continue
         if not hasattr(function, "__wrapped__"):
-            made = shortened(function)
-            setattr(cls, name, made if function is member else type(member)(made))
+            wrapper = shortened(function)
+            setattr(cls, name, wrapper if function is member else type(member)(wrapper))
     return cls
 
 

@@ -140,14 +140,14 @@ def trace(filepath: PathName) -> Iterator[None]:
     """
     # Now, not after the hour that it is to measure; nor does it matter where the program is then.
     target = check_replaceable(filepath, "trace")
-    ours = _Trace(os.fspath(filepath))
-    _claim(ours)
+    timer = _Trace(os.fspath(filepath))
+    _claim(timer)
     try:
         yield
     except BaseException as error:
-        _end(ours, target, error)
+        _end(timer, target, error)
         raise
-    _end(ours, target, None)
+    _end(timer, target, None)
 
 
 @explained
@@ -192,30 +192,30 @@ def summary(*, print_fn: Callable[[str], Any] | None = None) -> None:
 # ---------------------------------------------------------------------------- begin and end
 
 
-def _claim(ours: _Trace) -> None:
+def _claim(timer: _Trace) -> None:
     with _claiming:
         for other in observers:
             name = other.path if isinstance(other, _Trace) else repr(other)
             raise RuntimeError(
-                f"Another trace is on, and there is one at a time. Received: trace({ours.path!r}) "
+                f"Another trace is on, and there is one at a time. Received: trace({timer.path!r}) "
                 f"before that of {name!r} has ended. Take one of them away."
             )
-        observers.append(ours)
+        observers.append(timer)
 
 
-def _end(ours: _Trace, target: str, failed: BaseException | None) -> None:
+def _end(timer: _Trace, target: str, failed: BaseException | None) -> None:
     """Write the file, and keep what the table needs; a block that failed says why itself."""
-    observers.remove(ours)
-    events = ours.close()
-    _last[:] = [_Summary(ours.path, ours.end - ours.start, ours.dropped, _totals(events))]
+    observers.remove(timer)
+    events = timer.close()
+    _last[:] = [_Summary(timer.path, timer.end - timer.start, timer.dropped, _totals(events))]
     try:
         with replacing(target, "trace") as file:
-            for line in _json_lines(events, ours):
+            for line in _json_lines(events, timer):
                 file.write(line.encode())
     except OSError as error:
         if failed is None:
             raise
-        failed.add_note(f"The trace {ours.path!r} could not be written: {error}")
+        failed.add_note(f"The trace {timer.path!r} could not be written: {error}")
 
 
 # ---------------------------------------------------------------------------- the file
@@ -234,12 +234,12 @@ def _json_lines(events: Sequence[_Event], trace: _Trace) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def _named(what: str, tid: int, name: str) -> dict[str, Any]:
-    return _metadata(what, tid, name=name)
+def _named(kind: str, tid: int, name: str) -> dict[str, Any]:
+    return _metadata(kind, tid, name=name)
 
 
-def _metadata(what: str, tid: int, **args: Any) -> dict[str, Any]:
-    return {"name": what, "ph": "M", "pid": os.getpid(), "tid": tid, "args": args}
+def _metadata(kind: str, tid: int, **args: Any) -> dict[str, Any]:
+    return {"name": kind, "ph": "M", "pid": os.getpid(), "tid": tid, "args": args}
 
 
 def _slice(event: _Event, tid: int, start: int) -> dict[str, Any]:
@@ -314,11 +314,11 @@ def _summary_lines(last: _Summary) -> list[str]:
     total = _sum_of(last.totals.values())
     rows: list[tuple[str, ...]] = [("Op", "Calls", "Time (ms)", "Share (%)", "Moved (MB)")]
     for part, kinds in _PARTS:
-        ops = [(name, each) for (kind, name), each in last.totals.items() if kind in kinds]
+        ops = [(name, totals) for (kind, name), totals in last.totals.items() if kind in kinds]
         if ops:
-            rows.append(_cells(part, _sum_of(each for _, each in ops), total))
+            rows.append(_cells(part, _sum_of(totals for _, totals in ops), total))
             ops.sort(key=lambda op: (-op[1].time, op[0]))
-            rows += [_cells(f"  {name}", each, total) for name, each in ops]
+            rows += [_cells(f"  {name}", totals, total) for name, totals in ops]
     rows.append(_cells("Total", total, total))
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
     head, *body, last_line = (_line(row, widths) for row in rows)
@@ -334,8 +334,8 @@ def _summary_lines(last: _Summary) -> list[str]:
 
 def _sum_of(parts: Iterable[_Total]) -> _Total:
     total = _Total()
-    for each in parts:
-        total.add(each.calls, each.time, each.moved)
+    for part in parts:
+        total.add(part.calls, part.time, part.moved)
     return total
 
 

@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises:
         SystemExit: The arguments name no program, or the program ends so.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    is_module = given[:1] == ["-m"]
-    named = given[1:] if is_module else given
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    is_module = words[:1] == ["-m"]
+    named = words[1:] if is_module else words
     if not named or named[0].startswith("-"):
         asked = named[:1] in (["-h"], ["--help"])
         (sys.stdout if asked else sys.stderr).write(_USAGE)

@@ -189,7 +189,7 @@ def get_item(x: Any, *index: Any) -> Any:
     symbolic = symbolic_in((x, *index))
     if symbolic is not None:
         return symbolic.drawn(get_item, (x, *index), {})
-    return x[tuple(slice(*each) if isinstance(each, Span) else each for each in index)]
+    return x[tuple(slice(*part) if isinstance(part, Span) else part for part in index)]
 
 
 # What the device scope asks for in which weights are made: nobody wants calls drawn there to stay.
