@@ -34,20 +34,20 @@ def sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
         return list(mapping)  # Keys of several types have no order but that of insertion.
 
 
-def map_structure(function: Callable[..., Any], *structures: Any, each: str = "number") -> Any:
+def map_structure(function: Callable[..., Any], *structures: Any, label: str = "number") -> Any:
     """Apply `function` to corresponding leaves and return a structure of the first one's form.
 
     Args:
         function: From one leaf of each structure to that of the result.
         structures: Structures of one form.
-        each: What messages call a structure, before its number.
+        label: What messages call a structure, before its number.
 
     Raises:
         ValueError: The structures differ; the message names the path where.
     """
     if len(structures) == 1:  # With nothing to compare it with, in a third of the time.
         return _map_one(function, structures[0])
-    return _map(function, structures, "", each)
+    return _map(function, structures, "", label)
 
 
 def _map_one(function: Callable[..., Any], structure: Any) -> Any:
@@ -60,22 +60,22 @@ def _map_one(function: Callable[..., Any], structure: Any) -> Any:
     return function(structure)
 
 
-def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, each: str) -> Any:
+def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, label: str) -> Any:
     first = structures[0]
     kind = _kind(first)
     for i, item in enumerate(structures):
         if _kind(item) != kind:
-            raise ValueError(_difference(structures, i, path, each))
+            raise ValueError(_difference(structures, i, path, label))
     if isinstance(first, dict):
         # In sorted order, so that `flatten` of the result meets the leaves in the same order.
         mapped = {
-            key: _map(function, tuple(item[key] for item in structures), f"{path}[{key!r}]", each)
+            key: _map(function, tuple(item[key] for item in structures), f"{path}[{key!r}]", label)
             for key in sorted_keys(first)
         }
         return rebuild_dict(first, {key: mapped[key] for key in first})
     if isinstance(first, _SEQUENCES):
         items = [
-            _map(function, tuple(item[i] for item in structures), f"{path}[{i}]", each)
+            _map(function, tuple(item[i] for item in structures), f"{path}[{i}]", label)
             for i in range(len(first))
         ]
         return rebuild(first, items)
@@ -91,11 +91,11 @@ def _kind(item: Any) -> Any:
     return (type(item), len(item)) if isinstance(item, tuple) else None
 
 
-def _difference(structures: tuple[Any, ...], index: int, path: str, each: str) -> str:
+def _difference(structures: tuple[Any, ...], index: int, path: str, label: str) -> str:
     where = f"at {path}" if path else "at the top"
     return (
-        f"The structures differ {where}: {each} 0 has {_describe(structures[0])}, "
-        f"{each} {index} has {_describe(structures[index])}. Return or pass the same "
+        f"The structures differ {where}: {label} 0 has {_describe(structures[0])}, "
+        f"{label} {index} has {_describe(structures[index])}. Return or pass the same "
         "structure of lists, tuples and dicts everywhere."
     )
 

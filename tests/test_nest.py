@@ -81,7 +81,7 @@ def test_structures_that_differ(first: Any, second: Any, where: str) -> None:
 
 def test_messages_say_what_differs() -> None:
     with pytest.raises(ValueError, match="replica 0 has a int, replica 2 has a list of 0"):
-        _nest.map_structure(lambda *xs: xs, 1, 2, [], each="replica")
+        _nest.map_structure(lambda *xs: xs, 1, 2, [], label="replica")
 
 
 class Batch(dict[str, Any]):

@@ -119,7 +119,7 @@ def _chosen(condition: Tensor, when_true: Any, when_false: Any) -> Any:
         "structure of return values, where the condition is known in each run only: "
     )
     try:
-        return _nest.map_structure(choice, when_true, when_false, each="function")
+        return _nest.map_structure(choice, when_true, when_false, label="function")
     except TypeError as error:
         raise TypeError(f"{start}{error}.") from None
     except ValueError as error:

@@ -61,7 +61,7 @@ class Layout:
             if _key(here) == _key(there) or here is None or there is None:
                 continue
             try:
-                _nest.map_structure(lambda *_: None, there, here, each="structure")
+                _nest.map_structure(lambda *_: None, there, here, label="structure")
             except ValueError as error:
                 difference = str(error)
             else:

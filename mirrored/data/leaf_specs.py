@@ -108,7 +108,7 @@ class NestedSpec:
         """Return what this and another one have in common; ValueError where they differ."""
         if not isinstance(other, NestedSpec):
             raise ValueError(f"A dataset is not {other.dtype.name}.")
-        return NestedSpec(_nest.map_structure(_common, self.specs, other.specs, each="dataset"))
+        return NestedSpec(_nest.map_structure(_common, self.specs, other.specs, label="dataset"))
 
 
 def unsliced() -> ValueError:
@@ -126,7 +126,7 @@ def _common(x: LeafSpec | NestedSpec, y: LeafSpec | NestedSpec) -> LeafSpec | Ne
 def common_specs(first: Any, second: Any) -> Any:
     """Return specs with None for sizes that differ; TypeError where more than sizes do."""
     try:
-        return _nest.map_structure(_common, first, second, each="dataset")
+        return _nest.map_structure(_common, first, second, label="dataset")
     except ValueError as error:
         raise TypeError(
             f"Incompatible dataset elements: {public_specs(first)} vs. {public_specs(second)}. "

@@ -234,7 +234,7 @@ def give_out(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:
     starts = tuple(itertools.accumulate(sizes[:-1], initial=before))
     total = before + sum(sizes) + (replicas - first - here) * sizes[0]
     return _nest.map_structure(
-        lambda *leaves: _one(join, leaves, starts, total), *parts, each="replica"
+        lambda *leaves: _one(join, leaves, starts, total), *parts, label="replica"
     )
 
 

@@ -154,4 +154,4 @@ def regroup(results: Sequence[Any], *, always_wrap: bool = False) -> Any:
         is_one = not always_wrap and all(leaf is first for leaf in others)
         return first if is_one else PerReplica((first, *others))
 
-    return _nest.map_structure(group, *results, each="replica")
+    return _nest.map_structure(group, *results, label="replica")

@@ -119,7 +119,7 @@ class WorkerDataset(DistributedDataset):
                 batch = some[0]
                 if len(some) > 1:
                     batch = _nest.map_structure(
-                        lambda *leaves: np.concatenate(leaves), *some, each="batch"
+                        lambda *leaves: np.concatenate(leaves), *some, label="batch"
                     )
                 if examples_of(batch):
                     yield batch

@@ -102,7 +102,7 @@ def results_of(
         return _nest.map_structure(
             partial(_placeholder, stand_ins, sizes, fixed),
             *[run.results for run in runs],
-            each="result",
+            label="result",
         )
     if not known:
         failures[0].add_note(
