@@ -5,9 +5,10 @@ A layer is a forward function plus its variables; a layer that holds others has 
 
 import inspect
 from collections import deque
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypedDict, overload
+from typing import Any, ClassVar, Self, TypedDict, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,11 @@ from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._name_scope import path_of
 from mirrored._tracebacks import shorten
+from mirrored.distribute.context import one_of_several
 from mirrored.graph import Node, SymbolicTensor, placeholders
-from mirrored.layers import added_losses, regularizers
+from mirrored.layers import added_losses, construction, regularizers
 from mirrored.layers.building import building, unbuilt, undone_on_failure
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
-from mirrored.layers.construction import ConfiguredLayer
 from mirrored.layers.conversion import as_argument, as_input, as_tensor, is_structure
 from mirrored.layers.shapes import (
     Shape,
@@ -34,9 +35,11 @@ from mirrored.layers.shapes import (
     shapes_in,
     without_batch,
 )
+from mirrored.layers.weights import WeightOwner
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import FLOATS
+from mirrored.serialization.constructor_arguments import serialized
 from mirrored.variables import Variable
 
 _OUTSIDE: Any = object()
@@ -93,7 +96,7 @@ class EmbeddingOptions(_SharedOptions, total=False):
 
 @explained
 @absent_members("tf.keras.layers.Layer")
-class Layer(ConfiguredLayer):
+class Layer(WeightOwner):
     """A function of tensors, with the variables that it computes with.
 
     A subclass defines ``call``, and ``build`` where it has weights. Layers and variables that it
@@ -136,7 +139,10 @@ class Layer(ConfiguredLayer):
 
     _never_called = _overrides.LAYER
     _for_itself = _overrides.LAYER_ITSELF
-    _automatic = True
+    # Whether subclasses that say nothing are made of the arguments that they were called with.
+    _automatic: ClassVar[bool] = True
+    _built_from_start: ClassVar[bool] = False  # In Keras; where it has no `build` of its own.
+    _made_with: construction.Arguments | None
     _takes_training: ClassVar[bool] = False
     _casts_all: bool = False  # Integers too, as models that say the dtype of inputs do.
     _call_signature: ClassVar[inspect.Signature]
@@ -150,6 +156,18 @@ class Layer(ConfiguredLayer):
     # several inputs is given a list, be they all None.
     _mask_parameters: ClassVar[frozenset[str]] = frozenset()
     _asks_for_masks: ClassVar[bool] = False
+
+    # With `__new__` here Python would show its parameters as those of classes without `__init__`.
+    __signature__ = construction.ConstructorSignature()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep what the layer is made with, for others like it."""
+        layer = super().__new__(cls)
+        vars(layer)["_made_with"] = construction.Arguments(args, kwargs)
+        replica = one_of_several()
+        if replica is not None:
+            replica.note_made(layer)
+        return layer
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Look at the signature of ``call`` and at masks once; let ``build`` run once a layer."""
@@ -190,7 +208,7 @@ class Layer(ConfiguredLayer):
         example_shape = None if input_shape is None else as_shape(input_shape)
         self._autocast = bool(autocast)
         super().__init__(name, trainable, dtype)
-        self.activity_regularizer = regularizers.get(activity_regularizer)
+        self.activity_regularizer: Any = regularizers.get(activity_regularizer)
         self._inbound_nodes: deque[Node] = deque()
         self._example_shape = example_shape
         self._input_shape: Shapes = None
@@ -198,6 +216,78 @@ class Layer(ConfiguredLayer):
         self._output_dtype: Any = self._compute_dtype
         # The shapes that `build` was given, by the names of its arguments.
         self._built_for: dict[str, Shapes] | None = None
+
+    # What it is made of.
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values.
+
+        A subclass adds its own to those of `super().get_config()`. One of `Layer` or `Model` need
+        not where all of its arguments are numbers, strings, lists and the like.
+
+        Raises:
+            NotImplementedError: Its arguments are others, and it has no `get_config`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.layers.RepeatVector(2, name="twice").get_config()["n"]
+            2
+        """
+        return construction.config_of(self)
+
+    def _shared_config(self) -> dict[str, Any]:
+        """Return what the configurations of all layers have."""
+        config = {
+            "name": self._name,
+            "trainable": self._trainable,
+            "dtype": serialized(self._dtype_policy),
+        }
+        if self.activity_regularizer is not None:
+            config["activity_regularizer"] = serialized(self.activity_regularizer)
+        return config
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return a layer that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+
+        Raises:
+            TypeError: The class does not take these arguments, or refuses them.
+        """
+        layer: Self = construction.layer_of_config(cls, config)
+        return layer
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Return the shapes that the layer was built for; None where it is not built.
+
+        Example:
+            >>> import mirrored as mr
+            >>> layer = mr.layers.Dense(2)
+            >>> layer.build((None, 3))
+            >>> layer.get_build_config()
+            {'input_shape': (None, 3)}
+        """
+        shapes = self._built_for
+        if shapes is None:
+            return None
+        if len(shapes) == 1:
+            return {"input_shape": next(iter(shapes.values()))}
+        return {"shapes_dict": dict(shapes)}
+
+    def build_from_config(self, config: Mapping[str, Any]) -> None:
+        """Build the layer for shapes that `get_build_config` returned.
+
+        Args:
+            config: The shapes.
+        """
+        if not config:
+            return
+        if "input_shape" in config:
+            self.build(config["input_shape"])
+        elif "shapes_dict" in config:
+            self.build(**config["shapes_dict"])
 
     # What a subclass defines.
 
