@@ -1,5 +1,6 @@
 """Figures of the code: they are those of a file that is counted by hand."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,17 @@ def test_lines_of_code_and_of_docstrings(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(TEXT)
     assert count_lines(path) == (6, 3)
+
+
+def test_code_looks_at_no_frames_and_no_byte_code() -> None:
+    reads = re.compile(
+        r"_getframe|currentframe|walk_stack|f_back|co_code|^import (dis|opcode)$", re.M
+    )
+    readers = [
+        path for path in structure.sources(structure._LIBRARY) if reads.search(path.read_text())
+    ]
+    # A warning's line is its caller's; graphs of TensorFlow 1 are drawn for programs alone.
+    assert [path.name for path in readers] == ["_logging.py", "eager_execution.py"]
 
 
 def test_a_second_fit_is_a_fraction_of_the_first() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from mirrored import _extras
-from mirrored._arguments import explained_only
+from mirrored._arguments import explained
 from mirrored._files import PathName, agree, alone_unless, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
@@ -41,7 +41,7 @@ _OF_METRICS = 1 << 26  # Bytes of what no file has.
 _IGNORED = ("include_optimizer", "save_format")
 
 
-@explained_only
+@explained
 def save_model(
     model: CompiledNetwork,
     filepath: PathName,
@@ -97,7 +97,7 @@ def save_model(
             _write_archive(model, file, texts)
 
 
-@explained_only
+@explained
 def load_model(
     filepath: PathName,
     custom_objects: Mapping[str, Any] | None = None,

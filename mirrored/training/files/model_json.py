@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mirrored._arguments import explained_only
+from mirrored._arguments import explained
 from mirrored.ops.constant_room import within_constant_room
 from mirrored.serialization.constructor_arguments import deserialized
 
 
-@explained_only
+@explained
 def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the model that `Model.to_json` wrote, here or in Keras, with new weights.
 

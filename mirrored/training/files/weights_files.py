@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 from mirrored import _extras
-from mirrored._arguments import explained_only
+from mirrored._arguments import explained
 from mirrored._files import (
     PathName,
     alone_unless,
@@ -39,7 +39,7 @@ MODEL_ENDING = ".keras"
 WEIGHTS = "model.weights.h5"  # In the file of a whole model.
 
 
-@explained_only
+@explained
 def save_weights(
     model: Network, filepath: PathName, overwrite: bool = True, max_shard_size: Any = None
 ) -> None:
@@ -85,7 +85,7 @@ def save_weights(
             save_state(model, writer, with_streams=False)
 
 
-@explained_only
+@explained
 def load_weights(
     model: Network,
     filepath: PathName,
