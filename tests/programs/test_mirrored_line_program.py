@@ -141,10 +141,11 @@ def test_the_placement_log_of_training_it(
     called = re.compile(rf"Executing op (__inference_train_function_\d+) in device {FULL}GPU:0")
     calls = [number for number, line in enumerate(log) if called.fullmatch(line)]
     first, last = calls[0], calls[-1]
-    # Between the epochs the mean of the loss is told its total and count, and begins anew.
-    on_all = [f"AssignVariableOp GPU:{i}" for i in range(gpus)]
+    # Between the epochs the total and the count of the mean of the loss are set and cleared, on the
+    # first replica: those of the others are 0 and stay so.
     epoch = [log[first]] * steps
-    assert log[first : last + 1] == [*epoch, *executing(*on_all * 2 * 2), *epoch]
+    assigned = executing(*["AssignVariableOp GPU:0"] * 2 * 2)
+    assert log[first : last + 1] == [*epoch, *assigned, *epoch]
 
     start = max(number for number in range(first) if not placed.fullmatch(log[number])) + 1
     nodes = [placed.fullmatch(line).groups() for line in log[start:first]]
