@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 # Types of values that are no symbolic tensors and hold none: those that calls had as arguments.
 _plain: set[type] = {bool, float, int, str, type(None)}
+# The packages whose types are kept there: a program may create and drop types of its own.
+_LASTING = frozenset(("builtins", "mirrored", "numpy"))
 
 
 class Symbolic:
@@ -50,7 +52,8 @@ def symbolic_in(values: Iterable[Any]) -> Symbolic | None:
         elif isinstance(value, dict):
             items = dict.values
         else:
-            _plain.add(kind)
+            if kind.__module__.partition(".")[0] in _LASTING:
+                _plain.add(kind)
             continue
         if not _plain.issuperset(map(type, items(value))):  # A list of numbers may be long.
             symbolic = symbolic_in(items(value))
