@@ -251,7 +251,7 @@ def assert_near(
                 f"data type {left.dtype.name} not inexact. Compare its values by assert_equal."
             )
         epsilon = 10 * np.finfo(left.dtype).eps
-        relative, absolute = (epsilon if each is None else each for each in (rtol, atol))
+        relative, absolute = (epsilon if value is None else value for value in (rtol, atol))
         tolerance = ADD(MUL(ABS(right), adopt(relative, left.dtype)), adopt(absolute, left.dtype))
 
         def text(held: Any, x: Any, y: Any) -> str:

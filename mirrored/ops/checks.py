@@ -36,8 +36,8 @@ def _check_finite(x: Any, *, message: str) -> Check:
     def check() -> None:
         nan, infinite = bool(np.isnan(x).any()), bool(np.isinf(x).any())
         if nan or infinite:
-            found = " and ".join(["Inf"] * infinite + ["NaN"] * nan)
-            raise InvalidArgumentError(f"{message} : Tensor had {found} values [Op:CheckNumerics]")
+            kinds = " and ".join(["Inf"] * infinite + ["NaN"] * nan)
+            raise InvalidArgumentError(f"{message} : Tensor had {kinds} values [Op:CheckNumerics]")
 
     return check
 
@@ -89,7 +89,7 @@ def require(text: Callable[..., str], held: Tensor, *tensors: Tensor) -> None:
         return
     values = held.numpy()
     if not values.all():
-        raise InvalidArgumentError(text(values, *(each.numpy() for each in tensors)))
+        raise InvalidArgumentError(text(values, *(tensor.numpy() for tensor in tensors)))
 
 
 def listed(array: NDArray[Any], summarize: int | None) -> str:
@@ -104,7 +104,7 @@ def listed(array: NDArray[Any], summarize: int | None) -> str:
         '0, 1, 2, ...'
     """
     shown = array.size if summarize == -1 else FEW if summarize is None else summarize
-    few = [str(each) for each in array.ravel()[:shown]]
+    few = [str(element) for element in array.ravel()[:shown]]
     return ", ".join([*few, "..."] if array.size > shown else few)
 
 
@@ -139,17 +139,17 @@ def Assert(
     def text(held: Any, *arrays: Any) -> str:
         values = iter(arrays)
         lines = [
-            listed(np.asarray(next(values)), summarize) if is_tensor(each) else str(each)
-            for each in data
+            listed(np.asarray(next(values)), summarize) if is_tensor(item) else str(item)
+            for item in data
         ]
         shown = "\n".join(lines)
         return f"Expected '{np.asarray(held)[()]}' to be true. Summarized data: {shown}"
 
     with only():
-        tensors = [adopt(each, None) for each in data if is_tensor(each)]
+        tensors = [adopt(item, None) for item in data if is_tensor(item)]
         if not is_tensor(condition):
             if not condition:
-                raise InvalidArgumentError(text(condition, *(each.numpy() for each in tensors)))
+                raise InvalidArgumentError(text(condition, *(tensor.numpy() for tensor in tensors)))
             return
         held = adopt(condition, None)
         if held.shape not in ((), (1,)):

@@ -23,7 +23,7 @@ def within_constant_room(letters: int) -> Within:
 
     def take(shape: Sequence[int], itemsize: int) -> None:
         nonlocal left
-        asked = math.prod(max(int(each), 0) for each in shape) * itemsize
+        asked = math.prod(max(int(size), 0) for size in shape) * itemsize
         left -= asked
         if left < 0:
             raise ValueError(

@@ -37,13 +37,13 @@ class _Operand(NamedTuple):
 
     def sizes(self, labels: Sequence[str]) -> Shape:
         """Return the sizes of the axes of some labels."""
-        return tuple(self.tensor.shape[self.labels.index(each)] for each in labels)
+        return tuple(self.tensor.shape[self.labels.index(label)] for label in labels)
 
     def ordered(self, labels: Labels) -> Tensor:
         """Return the tensor with its axes in the order of the labels."""
         if labels == self.labels:
             return self.tensor
-        return TRANSPOSE(self.tensor, perm=tuple(self.labels.index(each) for each in labels))
+        return TRANSPOSE(self.tensor, perm=tuple(self.labels.index(label) for label in labels))
 
 
 @explained
@@ -81,19 +81,19 @@ def einsum(
     if len(inputs) > 2 and isinstance(optimize, str) and optimize not in _PATHS:
         raise KeyError(f"Path optimizer {optimize!r} not found, valid options are {sorted(_PATHS)}")
     tensors = of_one_width(as_tensors(inputs))
-    specs = [each.spec for each in tensors]
+    specs = [tensor.spec for tensor in tensors]
     check_dtype("Einsum", FLOATS_AND_INDICES, *specs)
     check_same_dtype("Einsum", *specs)
-    operands = [_labelled(i, *each) for i, each in enumerate(zip(tensors, terms, strict=True))]
+    operands = [_labelled(i, *pair) for i, pair in enumerate(zip(tensors, terms, strict=True))]
     _check_sizes(operands)
-    spread = max((_rank_of_ellipsis(each.labels) for each in operands), default=0)
+    spread = max((_rank_of_ellipsis(operand.labels) for operand in operands), default=0)
     if spread and _ELLIPSIS not in result:
         raise InvalidArgumentError(
             f"Output contains {spread} broadcasting dimension(s) but no ellipsis (...) was found "
             "in the output subscripts. [Op:Einsum]"
         )
     wanted = _spelled(result, spread)
-    operands = [_without_repeats(each) for each in operands]
+    operands = [_without_repeats(operand) for operand in operands]
     while len(operands) > 1:
         i, j = _cheapest(operands, wanted)
         b, a = operands.pop(j), operands.pop(i)
@@ -198,7 +198,7 @@ def _summed(operand: _Operand, kept: set[str]) -> _Operand:
 
 def _kept(others: Sequence[_Operand], wanted: Labels) -> set[str]:
     """Return the labels that are asked for after a product."""
-    return set(wanted).union(*(each.labels for each in others))
+    return set(wanted).union(*(other.labels for other in others))
 
 
 def _cheapest(operands: Sequence[_Operand], wanted: Labels) -> tuple[int, int]:
@@ -206,7 +206,7 @@ def _cheapest(operands: Sequence[_Operand], wanted: Labels) -> tuple[int, int]:
 
     def growth(pair: tuple[int, int]) -> int:
         a, b = (operands[place] for place in pair)
-        rest = [each for place, each in enumerate(operands) if place not in pair]
+        rest = [operand for place, operand in enumerate(operands) if place not in pair]
         sizes = {**dict(zip(a.labels, a.tensor.shape, strict=True))}
         for label, size in zip(b.labels, b.tensor.shape, strict=True):
             sizes[label] = max(size, sizes.get(label, size))
@@ -225,7 +225,7 @@ def _product(a: _Operand, b: _Operand, kept: set[str]) -> _Operand:
         return _outer(a, b)
     batch = tuple(label for label in a.labels if label in b.labels and label in kept)
     free_a, free_b = (
-        tuple(label for label in each.labels if label not in {*batch, *inner}) for each in (a, b)
+        tuple(label for label in side.labels if label not in {*batch, *inner}) for side in (a, b)
     )
     left, turned_a = _matrices(a, batch, free_a, inner)
     right, turned_b = _matrices(b, batch, inner, free_b)

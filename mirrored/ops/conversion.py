@@ -89,11 +89,11 @@ def adopt(value: Any, dtype: DType | None) -> Tensor:
     return from_host(to_array(value))
 
 
-def _adopts(given: DType, dtype: DType) -> bool:
-    """Whether numbers of dtype `given` become `dtype` beside a tensor that has it."""
+def _adopts(source: DType, dtype: DType) -> bool:
+    """Whether numbers of dtype `source` become `dtype` beside a tensor that has it."""
     if dtype == bool_:
-        return given == bool_
-    return dtype in FLOATS or given.kind in "biu"
+        return source == bool_
+    return dtype in FLOATS or source.kind in "biu"
 
 
 def _holds_whole_numpy(value: Any, array: NDArray[Any]) -> bool:
@@ -176,7 +176,7 @@ def _numeric(value: Any, dtype: DType | None = None) -> NDArray[Any]:
 def _large_integers(value: Any, array: NDArray[Any]) -> NDArray[Any]:
     """Return Python's integers of up to 64 bits, which NumPy makes floats beside smaller ones."""
     exact = np.array(value, object)
-    if all(type(each) is int and 0 <= each < 1 << 64 for each in exact.flat):
+    if all(type(number) is int and 0 <= number < 1 << 64 for number in exact.flat):
         return exact.astype(np.uint64)
     return array
 
@@ -214,7 +214,7 @@ def _as_tensorflow_has_it(array: NDArray[Any], value: Any) -> NDArray[Any]:
             "Make all of them booleans, or all of them numbers."
         )
     if array.dtype.kind in "iu":
-        fitting = next((each for each in (int32, int64) if _fits(array, each)), None)
+        fitting = next((dtype for dtype in (int32, int64) if _fits(array, dtype)), None)
         if fitting is None:
             raise ValueError(
                 f"Can't convert Python sequence with out-of-range integer to Tensor. Received: "

@@ -153,12 +153,12 @@ def softmax_cross_entropy_with_logits(
         logits, labels = _classes_last(logits, axis), _classes_last(labels, axis)
     if logits.ndim == 2 and logits.shape == labels.shape:
         return XENT(logits, labels)
-    rows, given = as_rows(logits), as_rows(labels)
-    pairs = list(zip(rows.shape, given.shape, strict=False))
-    if rows.shape != given.shape and all(a == b or 1 in (a, b) for a, b in pairs):
+    rows, label_rows = as_rows(logits), as_rows(labels)
+    pairs = list(zip(rows.shape, label_rows.shape, strict=False))
+    if rows.shape != label_rows.shape and all(a == b or 1 in (a, b) for a, b in pairs):
         shape = tuple(b if a == 1 else a for a, b in pairs)
-        rows, given = BROADCAST_TO(rows, shape=shape), BROADCAST_TO(given, shape=shape)
-    return reshape(XENT(rows, given), logits.shape[:-1])
+        rows, label_rows = BROADCAST_TO(rows, shape=shape), BROADCAST_TO(label_rows, shape=shape)
+    return reshape(XENT(rows, label_rows), logits.shape[:-1])
 
 
 def as_rows(x: Tensor) -> Tensor:

@@ -117,7 +117,7 @@ def diag(
     if rows == columns == -1:
         rows = columns = max(least)
     rows, columns = (
-        own if given == -1 else given for given, own in zip((rows, columns), least, strict=True)
+        own if size == -1 else size for size, own in zip((rows, columns), least, strict=True)
     )
     if rows < least[0] or columns < least[1] or (rows != least[0] and columns != least[1]):
         raise InvalidArgumentError(
@@ -198,13 +198,13 @@ def set_diag(
     _check_matrices("MatrixSetDiagV3", x)
     rows, columns = x.shape[-2:]
     count = _length("MatrixSetDiagV3", rows, columns, k)
-    given = adopt(diagonal, x.dtype)
-    if given.shape != (*x.shape[:-2], count):
+    values = adopt(diagonal, x.dtype)
+    if values.shape != (*x.shape[:-2], count):
         raise InvalidArgumentError(
             f"Expected diagonal of shape {shape_text((*x.shape[:-2], count))}. Received: "
-            f"{shape_text(given.shape)} [Op:MatrixSetDiagV3]"
+            f"{shape_text(values.shape)} [Op:MatrixSetDiagV3]"
         )
-    return _chosen(given, x, rows, columns, k)
+    return _chosen(values, x, rows, columns, k)
 
 
 def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
@@ -312,16 +312,16 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     return SELECT(from_host(inside), x, from_host(np.zeros((), x.dtype)))
 
 
-def _band_width(number: Any, size: int, what: str, of: str) -> int:
-    given = adopt(number, None)
-    check_index_dtype("MatrixBandPart", given.spec, "Tindex")
-    if given.ndim:
+def _band_width(number: Any, size: int, label: str, of: str) -> int:
+    width = adopt(number, None)
+    check_index_dtype("MatrixBandPart", width.spec, "Tindex")
+    if width.ndim:
         raise InvalidArgumentError(
-            f"{what} must be scalar, got shape {shape_text(given.shape)} [Op:MatrixBandPart]"
+            f"{label} must be scalar, got shape {shape_text(width.shape)} [Op:MatrixBandPart]"
         )
-    if int(given) > size:
+    if int(width) > size:
         raise InvalidArgumentError(
-            f"{what} must be negative or less or equal to number of {of} ({size}) got: "
-            f"{int(given)} [Op:MatrixBandPart]"
+            f"{label} must be negative or less or equal to number of {of} ({size}) got: "
+            f"{int(width)} [Op:MatrixBandPart]"
         )
-    return size if int(given) < 0 else int(given)
+    return size if int(width) < 0 else int(width)

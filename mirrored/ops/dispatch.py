@@ -41,8 +41,8 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     tensors = as_tensors(inputs)
     specs = [tensor._spec for tensor in tensors]
     direct = True
-    for each in specs:
-        if each.dtype not in op.direct:
+    for input_spec in specs:
+        if input_spec.dtype not in op.direct:
             tensors, direct = admitted(op, tensors), False
             specs = [tensor._spec for tensor in tensors]
             break
@@ -52,7 +52,7 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         device = place(op.name, ("CPU",))
     if not direct:
         op = suited(op, specs, device.backend)
-    local = [each if each._device is device else each.copy_to(device) for each in tensors]
+    local = [tensor if tensor._device is device else tensor.copy_to(device) for tensor in tensors]
     log_placement(op.name, device)
     recorder = active_recorder()
     is_recorded = recorder is not None and _is_recorded(op, local)

@@ -73,24 +73,24 @@ def as_algorithm(alg: Any) -> int:
     """
     if isinstance(alg, str):
         name = alg.strip().upper().replace("-", "").replace("_", "")
-        found = {each.name.replace("_", ""): each.value for each in Algorithm}.get(name)
+        value = {member.name.replace("_", ""): member.value for member in Algorithm}.get(name)
     else:
         number = alg.value if isinstance(alg, Algorithm) else as_integer(alg)
         if number is None:
             raise TypeError(
                 f"An algorithm is an `Algorithm`, its number or its name. Received: alg={alg!r}"
             )
-        found = number if number in {each.value for each in Algorithm} else None
-    if found is None:
+        value = number if number in {member.value for member in Algorithm} else None
+    if value is None:
         raise ValueError(
             f"Unsupported algorithm. Received: alg={alg!r}. Supported are 'philox' and "
             "'auto_select', which is the same."
         )
-    if found == Algorithm.THREEFRY.value:
+    if value == Algorithm.THREEFRY.value:
         raise InvalidArgumentError(
             f"Random numbers are drawn by Philox. Received: alg={alg!r}. Use 'philox'."
         )
-    return int(found)
+    return int(value)
 
 
 class Draw:
@@ -177,8 +177,8 @@ class Draw:
 
     def poisson(self, shape: Any, rates: Tensor, dtype: DType) -> Tensor:
         """Return Poisson numbers; the shape ends with that of the rates."""
-        for each in (rates.dtype, dtype):
-            _check_attr("StatelessRandomPoisson", {float16, *WIDE_FLOATS, *INDICES}, each)
+        for kind in (rates.dtype, dtype):
+            _check_attr("StatelessRandomPoisson", {float16, *WIDE_FLOATS, *INDICES}, kind)
         sizes = vector_shape(shape)
         part = self._part(sizes, rates.shape)
         exact = float64 if dtype == float16 else dtype
@@ -250,7 +250,7 @@ def vector_shape(shape: Any) -> Shape:
 
 def _are(numbers: tuple[float, ...], *values: Any) -> bool:
     """Whether values are these numbers, of Python's: what nobody gave is not computed with."""
-    return all(isinstance(each, int | float) for each in values) and values == numbers
+    return all(isinstance(value, int | float) for value in values) and values == numbers
 
 
 def _check_attr(op_name: str, allowed: Collection[DType], dtype: DType) -> None:
@@ -258,7 +258,7 @@ def _check_attr(op_name: str, allowed: Collection[DType], dtype: DType) -> None:
 
 
 def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
-    low, high = (_limit(each, dtype) for each in (minval, maxval))
+    low, high = (_limit(limit, dtype) for limit in (minval, maxval))
     if low >= high:
         raise InvalidArgumentError(
             f"Need minval < maxval, got {low} >= {high} [Op:StatelessRandomUniformIntV2]"

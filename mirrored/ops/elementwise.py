@@ -109,8 +109,8 @@ def binary(
     def unbroadcast(call: OpCall, g: Tensor) -> Grads:
         grads = gradient(call, g) if gradient is not None else (None, None)
         return [
-            None if each is None else sum_to_shape(each, x.shape)
-            for each, x in zip(grads, call.inputs, strict=True)
+            None if grad is None else sum_to_shape(grad, x.shape)
+            for grad, x in zip(grads, call.inputs, strict=True)
         ]
 
     return register(
@@ -217,7 +217,7 @@ def _true_divide(x: Any, y: Any) -> Tensor:
     Raises:
         TypeError: One is an integer tensor, and the other is not of its dtype.
     """
-    if not any(isinstance(each, Operators) and each.dtype.kind in "iu" for each in (x, y)):
+    if not any(isinstance(operand, Operators) and operand.dtype.kind in "iu" for operand in (x, y)):
         return DIV(x, y)
     x, y = as_tensors((x, y))
     if x.dtype != y.dtype:

@@ -51,12 +51,12 @@ def _table(params: Any) -> Tensor:
         return adopt(params, None)
     if not params:
         raise ValueError("Length of params is currently 0. Need at least one param.")
-    parts = [adopt(each, None) for each in params]
-    sizes = [each.shape[0] if each.ndim else 0 for each in parts]
+    parts = [adopt(param, None) for param in params]
+    sizes = [part.shape[0] if part.ndim else 0 for part in parts]
     least, more = divmod(sum(sizes), len(sizes))
     if sizes != [least + (i < more) for i in np.arange(len(sizes))]:
         raise ValueError(
             "The parts of a table have as many rows each, and the first ones may have one more. "
-            f"Received: {[each.shape for each in parts]}"
+            f"Received: {[part.shape for part in parts]}"
         )
     return parts[0] if len(parts) == 1 else concat(parts, 0)

@@ -26,8 +26,8 @@ def _infer_flat(
     ignore: bool,
     op: str,
 ) -> TensorSpec:
-    each = math.prod(indices.shape[len(batch) : -1])
-    return TensorSpec((math.prod(batch), outer, each), int64)
+    count = math.prod(indices.shape[len(batch) : -1])
+    return TensorSpec((math.prod(batch), outer, count), int64)
 
 
 def _flat_workspace(
@@ -60,7 +60,7 @@ def _flat(
         xp.multiply(out, size, out=out)
         xp.add(out, columns[..., axis], out=out)
     for axis, size in enumerate(sizes if ignore else ()):
-        below, beyond = (each.reshape(columns.shape[:-1]) for each in masks)
+        below, beyond = (mask.reshape(columns.shape[:-1]) for mask in masks)
         xp.less(columns[..., axis], 0, out=below)
         xp.greater_equal(columns[..., axis], size, out=beyond)
         xp.logical_or(below, beyond, out=below)
@@ -73,11 +73,11 @@ def _check_flat(
     shape = (*batch, *sizes)
 
     def refuse(place: tuple[Any, ...]) -> None:
-        index, what = [*place[: len(batch)], *indices[place].tolist()], index_text(place)
+        index, label = [*place[: len(batch)], *indices[place].tolist()], index_text(place)
         if op.startswith(("GatherV2", "ResourceScatter")):  # They take one index each.
-            raise InvalidArgumentError(f"{what} = {index[-1]} is not in [0, {sizes[0]}) [Op:{op}]")
+            raise InvalidArgumentError(f"{label} = {index[-1]} is not in [0, {sizes[0]}) [Op:{op}]")
         raise InvalidArgumentError(
-            f"{what} = {index} does not index into shape {shape_text(shape)} [Op:{op}]"
+            f"{label} = {index} does not index into shape {shape_text(shape)} [Op:{op}]"
         )
 
     return None if ignore or not sizes else check_of_ranges(indices, sizes, refuse)

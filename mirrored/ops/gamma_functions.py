@@ -25,8 +25,8 @@ _EULER = 0.5772156649015329
 # The Bernoulli numbers of the series in Abramowitz and Stegun, Handbook of Mathematical Functions,
 # 6.1.40, 6.3.18 and 6.4.11, from the second on.
 _BERNOULLI = [
-    Fraction(*each)
-    for each in (
+    Fraction(*ratio)
+    for ratio in (
         *((1, 6), (-1, 30), (1, 42), (-1, 30)),
         *((5, 66), (-691, 2730), (7, 6), (-3617, 510)),
     )
@@ -61,9 +61,9 @@ def _logarithm(x: Array) -> Array:
     """Return the logarithm of |gamma(x)|."""
     below = x < 0.5
     y = np.where(below, 1.0 - x, x)  # By reflection.
-    near, one = y < 2.5, y < 1.5  # Near 1, gamma(2 + w) is a factor of 1 + w away.
-    w = np.where(one, y - 1.0, np.where(near, y - 2.0, 0.0))
-    close = _polynomial(w, _NEAR_TWO) - np.where(one, np.log1p(w), 0.0)
+    near, near_one = y < 2.5, y < 1.5  # Near 1, gamma(2 + w) is a factor of 1 + w away.
+    w = np.where(near_one, y - 1.0, np.where(near, y - 2.0, 0.0))
+    close = _polynomial(w, _NEAR_TWO) - np.where(near_one, np.log1p(w), 0.0)
     product = np.ones_like(y)
     for _ in range(_FAR - 2):
         small = y < _FAR
@@ -71,46 +71,46 @@ def _logarithm(x: Array) -> Array:
         y = y + small
     far = (y - 0.5) * np.log(y) - y + 0.5 * math.log(2.0 * math.pi)
     far += _polynomial(1.0 / (y * y), _OF_LOGARITHM) * y - np.log(product)
-    found = np.where(near, close, far)
+    result = np.where(near, close, far)
     off = x - np.rint(x)
     reflection = math.log(math.pi) - np.log(np.abs(np.sin(math.pi * off)))
-    found = np.where(below, reflection - found, found)
-    found[np.isinf(x) | ((x <= 0.0) & (off == 0.0))] = np.inf
-    return found
+    result = np.where(below, reflection - result, result)
+    result[np.isinf(x) | ((x <= 0.0) & (off == 0.0))] = np.inf
+    return result
 
 
 def _first(x: Array) -> Array:
     """Return the derivative of `_logarithm`."""
     below, off = x <= 0.0, x - np.rint(x)
-    y, found = np.where(below, 1.0 - x, x), np.zeros_like(x)
+    y, result = np.where(below, 1.0 - x, x), np.zeros_like(x)
     for _ in range(_FAR):
         small = y < _FAR
-        found -= np.where(small, 1.0 / y, 0.0)
+        result -= np.where(small, 1.0 / y, 0.0)
         y = y + small
-    found += np.log(y) - 0.5 / y - _polynomial(1.0 / (y * y), _OF_FIRST)
-    found = np.where(below, found - math.pi / np.tan(math.pi * off), found)
-    found[below & (off == 0.0)] = np.nan
-    return found
+    result += np.log(y) - 0.5 / y - _polynomial(1.0 / (y * y), _OF_FIRST)
+    result = np.where(below, result - math.pi / np.tan(math.pi * off), result)
+    result[below & (off == 0.0)] = np.nan
+    return result
 
 
 def _later(x: Array, order: int) -> Array:
     """Return a derivative of `_first`: of order 1, or a higher one."""
     below, off = x <= 0.0, x - np.rint(x)
-    y, found, sign = np.where(below, 1.0 - x, x), np.zeros_like(x), (-1.0) ** (order + 1)
+    y, result, sign = np.where(below, 1.0 - x, x), np.zeros_like(x), (-1.0) ** (order + 1)
     for _ in range(_FAR + order):
         small = y < _FAR + order
-        found += np.where(small, math.factorial(order) * y ** -(order + 1.0), 0.0)
+        result += np.where(small, math.factorial(order) * y ** -(order + 1.0), 0.0)
         y = y + small
     rising = [math.factorial(2 * n + order - 1) / math.factorial(2 * n) for n in range(1, 9)]
     series = _polynomial(
         1.0 / (y * y), [float(b) * r for b, r in zip(_BERNOULLI, rising, strict=True)]
     )
-    found += math.factorial(order - 1) * y ** -float(order) * (1.0 + 0.5 * order / y)
-    found = sign * (found + series * y ** -float(order))
+    result += math.factorial(order - 1) * y ** -float(order) * (1.0 + 0.5 * order / y)
+    result = sign * (result + series * y ** -float(order))
     slope = math.pi ** (order + 1) * np.polyval(_of_cotangent(order), 1.0 / np.tan(math.pi * off))
-    found = np.where(below, -sign * found - slope, found)
-    found[(x == -np.inf) | (below & (off == 0.0))] = np.inf if order % 2 else np.nan
-    return found
+    result = np.where(below, -sign * result - slope, result)
+    result[(x == -np.inf) | (below & (off == 0.0))] = np.inf if order % 2 else np.nan
+    return result
 
 
 def _of_cotangent(order: int) -> Array:
@@ -125,10 +125,10 @@ def _op(
     name: str, function: Callable[..., Array], gradient: Callable[[OpCall, Tensor], Tensor]
 ) -> Op:
     def kernel(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
-        results, given = out.reshape(-1), x.reshape(-1)
+        results, inputs = out.reshape(-1), x.reshape(-1)
         with np.errstate(all="ignore"):
             for begin in range(0, results.size, _PIECE):
-                piece = given[begin : begin + _PIECE].astype(np.float64)
+                piece = inputs[begin : begin + _PIECE].astype(np.float64)
                 results[begin : begin + _PIECE] = function(piece, **attrs)
 
     return Op(

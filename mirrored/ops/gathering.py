@@ -73,9 +73,9 @@ def _grad_gather(call: OpCall, g: Tensor) -> Grads:
     (x, indices), axis = call.inputs, call.attrs["axis"]
     outer, size, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     if outer != 1:
-        each = RESHAPE(indices, shape=(*indices.shape, 1))
+        vectors = RESHAPE(indices, shape=(*indices.shape, 1))
         ignore = call.attrs["outside"]
-        indices = flat_indices(each, (size,), outer=outer, ignore=ignore, op="GatherV2")
+        indices = flat_indices(vectors, (size,), outer=outer, ignore=ignore, op="GatherV2")
     places = RESHAPE(indices, shape=(indices.size,))
     rows = RESHAPE(g, shape=(indices.size, inner))
     sums = OPS["UnsortedSegmentSum"](rows, places, num_segments=outer * size)
@@ -173,8 +173,8 @@ def _gather_of_batch(x: Tensor, places: Tensor, axis: int, batch: int) -> Tensor
         op="GatherV2",
     )
     rows = RESHAPE(x, shape=(math.prod(x.shape[: axis + 1]), math.prod(inner)))
-    found = GATHER(rows, flat, axis=0, outside=False)
-    return RESHAPE(found, shape=(*x.shape[:axis], *places.shape[batch:], *inner))
+    gathered = GATHER(rows, flat, axis=0, outside=False)
+    return RESHAPE(gathered, shape=(*x.shape[:axis], *places.shape[batch:], *inner))
 
 
 def _axis(axis: Any) -> int:
@@ -248,23 +248,23 @@ def gather_nd(
     batch, inner = places.shape[:batch_dims], x.shape[batch_dims + depth :]
     shape = (*places.shape[:-1], *inner)
     if not depth:  # All of it, each time.
-        one = RESHAPE(x, shape=(*batch, *[1] * (places.ndim - 1 - batch_dims), *inner))
-        return BROADCAST_TO(one, shape=shape)
+        block = RESHAPE(x, shape=(*batch, *[1] * (places.ndim - 1 - batch_dims), *inner))
+        return BROADCAST_TO(block, shape=shape)
     flat = flat_indices(places, sizes, batch=batch, ignore=ignore, op="GatherNd")
     rows = RESHAPE(x, shape=(math.prod((*batch, *sizes)), math.prod(inner)))
-    found = GATHER(rows, flat, axis=0, outside=ignore)
-    return RESHAPE(found, shape=shape)
+    gathered = GATHER(rows, flat, axis=0, outside=ignore)
+    return RESHAPE(gathered, shape=shape)
 
 
 def _check_gather_nd(x: Tensor, places: Tensor, batch: int) -> None:
     if batch < 0:
         raise ValueError("tf.gather_nd does not allow negative batch_dims.")
-    for what, tensor in (("params", x), ("indices", places)):
+    for name, tensor in (("params", x), ("indices", places)):
         if not tensor.ndim:
-            raise InvalidArgumentError(f"{what} must be at least a vector [Op:GatherNd]")
+            raise InvalidArgumentError(f"{name} must be at least a vector [Op:GatherNd]")
         if batch and batch >= tensor.ndim:
             raise ValueError(
-                f"Argument `batch_dims` = {batch} must be less than rank(`{what}`) = {tensor.ndim}"
+                f"Argument `batch_dims` = {batch} must be less than rank(`{name}`) = {tensor.ndim}"
             )
     if x.shape[:batch] != places.shape[:batch]:
         raise InvalidArgumentError(

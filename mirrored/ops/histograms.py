@@ -101,16 +101,16 @@ def _check_options(weights: Any, axis: int | None, binary_output: bool) -> None:
 
 def _weights_of_counts(x: Tensor, weights: Any, dtype: DType) -> Tensor:
     """Return what each element counts."""
-    given = None if weights is None else adopt(weights, None)
-    if given is None or not given.size:
-        given = FILL(shape=x.shape, value=1, dtype=dtype if given is None else given.dtype)
-    check_dtype("DenseBincount", INDICES | WIDE_FLOATS, given.spec)
-    if given.shape != x.shape:
+    factors = None if weights is None else adopt(weights, None)
+    if factors is None or not factors.size:
+        factors = FILL(shape=x.shape, value=1, dtype=dtype if factors is None else factors.dtype)
+    check_dtype("DenseBincount", INDICES | WIDE_FLOATS, factors.spec)
+    if factors.shape != x.shape:
         raise InvalidArgumentError(
             "`weights` must be the same shape as `arr`. Received: shapes "
-            f"{given.shape} and {x.shape} [Op:DenseBincount]"
+            f"{factors.shape} and {x.shape} [Op:DenseBincount]"
         )
-    return given
+    return factors
 
 
 def _length_of_counts(x: Tensor, minlength: Any, maxlength: Any) -> int:
@@ -273,9 +273,9 @@ def confusion_matrix(
     pairs = _pairs(adopt(labels, None), adopt(predictions, None))
     wanted = as_dtype(dtype)
     count = _classes(pairs) if num_classes is None else index(num_classes)
-    for number, what in enumerate(("labels", "predictions")):
-        _require(pairs[:, number] >= 0, f"`{what}` contains negative values.")
-        _require(pairs[:, number] < count, f"`{what}` out of bound: there are {count} classes.")
+    for number, source in enumerate(("labels", "predictions")):
+        _require(pairs[:, number] >= 0, f"`{source}` contains negative values.")
+        _require(pairs[:, number] < count, f"`{source}` out of bound: there are {count} classes.")
     if weights is None:
         counted = FILL(shape=pairs.shape[:1], value=1, dtype=wanted)
     else:

@@ -86,7 +86,7 @@ def add_listener(listener: Listener) -> None:
 
 def remove_listener(listener: Listener) -> None:
     """Stop telling `listener`; nothing happens where it was not told."""
-    _listeners.set(tuple(each for each in _listeners.get() if each is not listener))
+    _listeners.set(tuple(other for other in _listeners.get() if other is not listener))
 
 
 def only(*listeners: Listener) -> Within:

@@ -82,7 +82,7 @@ def numpy_function(
     if inp is None:
         raise TypeError("Missing argument `inp`: the list of arguments to the function.")
     several = isinstance(Tout, list | tuple)
-    dtypes = [as_dtype(each) for each in (Tout if several else [Tout])]
+    dtypes = [as_dtype(dtype) for dtype in (Tout if several else [Tout])]
     device = place("PyFunc", ("CPU",))
 
     is_eager = active_recorder() is None and not in_graph()
@@ -91,12 +91,12 @@ def numpy_function(
         results = func(*(arrays if is_eager else map(_scalar, arrays)))
         values = _values(results, dtypes, "PyFunc")
         pairs = zip(values, dtypes, strict=True)
-        return [_checked(*each, position) for position, each in enumerate(pairs)]
+        return [_checked(*pair, position) for position, pair in enumerate(pairs)]
 
     if active_recorder() is not None:
         inputs = [adopt(value, None) for value in inp]
-        made: list[Any] = list(recorded_call(run, inputs, dtypes, eager=False))
-        return made if several else made[0]
+        outputs: list[Any] = list(recorded_call(run, inputs, dtypes, eager=False))
+        return outputs if several else outputs[0]
     arrays = [_on_host(value) for value in inp]
     log_placement("PyFunc", device)
     start = perf_counter_ns() if observers else 0
@@ -104,7 +104,7 @@ def numpy_function(
     if start:
         nbytes = sum(getattr(array, "nbytes", 0) for array in arrays)
         tell(kernel_work("PyFunc", (), device, nbytes, 0), start)
-    tensors = [transfer(each, device) for each in results]
+    tensors = [transfer(result, device) for result in results]
     return tensors if several else tensors[0]
 
 
@@ -181,11 +181,11 @@ def py_function(
         )
     several = isinstance(Tout, list | tuple) and not isinstance(Tout, TensorSpec)
     wanted = [
-        each if isinstance(each, TensorSpec) else as_dtype(each)
-        for each in (Tout if several else [Tout])
+        spec if isinstance(spec, TensorSpec) else as_dtype(spec)
+        for spec in (Tout if several else [Tout])
     ]
-    dtypes = [each.dtype if isinstance(each, TensorSpec) else each for each in wanted]
-    given: list[Any] = [
+    dtypes = [spec.dtype if isinstance(spec, TensorSpec) else spec for spec in wanted]
+    arguments: list[Any] = [
         value if isinstance(value, StringTensor) else adopt(value, None) for value in inp
     ]
 
@@ -193,19 +193,19 @@ def py_function(
         result = func(*tensors)
         values = _values(result, dtypes, "EagerPyFunc")
         try:
-            return [convert_to_tensor(*each) for each in zip(values, dtypes, strict=True)]
+            return [convert_to_tensor(*pair) for pair in zip(values, dtypes, strict=True)]
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"{error} [Op:EagerPyFunc]") from error
 
     def run_on_arrays(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        return [np.asarray(each.numpy()) for each in run(*map(from_host, arrays))]
+        return [np.asarray(tensor.numpy()) for tensor in run(*map(from_host, arrays))]
 
-    made: list[Any]
+    outputs: list[Any]
     if active_recorder() is not None:
-        made = list(recorded_call(run_on_arrays, given, wanted, eager=True))
+        outputs = list(recorded_call(run_on_arrays, arguments, wanted, eager=True))
     else:
-        made = list(run(*given))
-    return made if several else made[0]
+        outputs = list(run(*arguments))
+    return outputs if several else outputs[0]
 
 
 def _values(result: Any, dtypes: Sequence[DType], kind: str) -> list[Any]:

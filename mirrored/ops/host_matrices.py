@@ -67,12 +67,12 @@ def define(
         count = math.prod(arrays[0].shape[:-2])
         if not out.size:
             return
-        batch = [each.reshape(count, *each.shape[-2:]) for each in arrays]
+        batch = [array.reshape(count, *array.shape[-2:]) for array in arrays]
         results = out.reshape(count, *out.shape[arrays[0].ndim - 2 :])
-        step = max(1, _CHUNK // max(1, *(each[0].size for each in (*batch, results))))
+        step = max(1, _CHUNK // max(1, *(stack[0].size for stack in (*batch, results))))
         with np.errstate(all="ignore"):
             for begin in range(0, count, step):
-                part = [each[begin : begin + step] for each in batch]
+                part = [stack[begin : begin + step] for stack in batch]
                 try:
                     results[begin : begin + step] = compute(*part, **attrs)
                 except np.linalg.LinAlgError:

@@ -53,7 +53,7 @@ def check_of_ranges(
 
 
 def _first_place(wrong: Any) -> tuple[Any, ...]:
-    return tuple(int(each) for each in np.unravel_index(np.argmax(wrong), wrong.shape))
+    return tuple(int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
 
 
 def index_text(place: Shape) -> str:

@@ -54,10 +54,10 @@ def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Tensor:
         raise ValueError(f"stack takes at least one tensor. Received: {values!r:.80}")
     tensors = as_tensors(tuple(items))
     place = axis_of(axis, tensors[0].ndim + 1)
-    PACK.infer(*(each.spec for each in tensors))  # It says where shapes differ.
+    PACK.infer(*(tensor.spec for tensor in tensors))  # It says where shapes differ.
     shape = tensors[0].shape
     wide = (*shape[:place], 1, *shape[place:])
-    return CONCAT(*(EXPAND_DIMS(each, shape=wide) for each in tensors), axis=place)
+    return CONCAT(*(EXPAND_DIMS(tensor, shape=wide) for tensor in tensors), axis=place)
 
 
 @explained
@@ -126,10 +126,10 @@ def split(
             "Rank-0 tensors are not supported as the num_or_size_splits argument to split. "
             f"Received: {num_or_size_splits!r}"
         )
-    given = as_integers(num_or_size_splits, "`num_or_size_splits`")
+    numbers = as_integers(num_or_size_splits, "`num_or_size_splits`")
     place = normalize_axis("SplitV" if several else "Split", axis, x.ndim)
     whole = x.shape[place]
-    sizes = _sizes(list(given), whole) if several else _equal_sizes(given[0], place, whole)
+    sizes = _sizes(list(numbers), whole) if several else _equal_sizes(numbers[0], place, whole)
     if num is not None and num != len(sizes):
         raise InvalidArgumentError(
             f"size of the split_tensor must be 1-D and have the same elements as outputs got shape "
@@ -194,12 +194,12 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
             f"Expected multiples argument to be a vector of length {x.ndim} but got length "
             f"{len(times)} [Op:Tile]"
         )
-    for i, each in enumerate(times):
-        if each < 0:
-            raise InvalidArgumentError(f"Expected multiples[{i}] >= 0, but got {each} [Op:Tile]")
+    for i, factor in enumerate(times):
+        if factor < 0:
+            raise InvalidArgumentError(f"Expected multiples[{i}] >= 0, but got {factor} [Op:Tile]")
     pairs = list(zip(times, x.shape, strict=True))
-    apart = RESHAPE(x, shape=tuple(each for _, size in pairs for each in (1, size)))
-    spread = BROADCAST_TO(apart, shape=tuple(each for pair in pairs for each in pair))
+    apart = RESHAPE(x, shape=tuple(extent for _, size in pairs for extent in (1, size)))
+    spread = BROADCAST_TO(apart, shape=tuple(extent for pair in pairs for extent in pair))
     return RESHAPE(spread, shape=tuple(count * size for count, size in pairs))
 
 
@@ -225,8 +225,8 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     if isinstance(axis, int | np.integer):
         raise InvalidArgumentError("'dims' must be 1-dimension, not 0 [Op:ReverseV2]")
     index = [slice(None)] * x.ndim
-    for each in as_integers(axis, "The axis"):
-        place = normalize_axis("ReverseV2", each, x.ndim)
+    for dimension in as_integers(axis, "The axis"):
+        place = normalize_axis("ReverseV2", dimension, x.ndim)
         if index[place].step is not None:
             raise InvalidArgumentError(f"axis {place} specified more than once. [Op:ReverseV2]")
         index[place] = slice(None, None, -1)
@@ -258,8 +258,8 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
             f"shift and axis must have the same size. Received: {len(shifts)} shifts and "
             f"{len(axes)} axes [Op:Roll]"
         )
-    for by, each in zip(shifts, axes, strict=True):
-        place = normalize_axis("Roll", each, x.ndim)
+    for by, dimension in zip(shifts, axes, strict=True):
+        place = normalize_axis("Roll", dimension, x.ndim)
         first = by % max(1, x.shape[place])
         if first:
             at_end = slice(x.shape[place] - first, None)
@@ -307,7 +307,7 @@ def pad(
             'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
             f"Received `mode` = {mode!r}"
         )
-    x, pairs = adopt(tensor, None), [as_integers(each, "A padding") for each in paddings]
+    x, pairs = adopt(tensor, None), [as_integers(padding, "A padding") for padding in paddings]
     _check_paddings(x.shape, pairs, kind)
     # Of any dtype there is a zero.
     is_zero = not isinstance(constant_values, Operators) and constant_values == 0
@@ -324,7 +324,7 @@ def pad(
                 x,
                 sliced_along(mirrored, axis, slice(int(skipped), skipped + behind)),
             ]
-        parts = [each for each in parts if each.shape[axis] or each is x]
+        parts = [part for part in parts if part.shape[axis] or part is x]
         x = parts[0] if len(parts) == 1 else CONCAT(*parts, axis=axis)
     return x
 

@@ -43,5 +43,5 @@ def again(tensor: Tensor, kind: type[_Kind]) -> _Kind:
 @functools.cache
 def _slots(kind: Any) -> tuple[Any, ...]:
     """Return what reads and writes the slots of a class, also those that properties hide."""
-    names = ((each, name) for each in kind.__mro__ for name in vars(each).get("__slots__", ()))
-    return tuple(vars(each)[name] for each, name in names if name != "__weakref__")
+    names = ((base, name) for base in kind.__mro__ for name in vars(base).get("__slots__", ()))
+    return tuple(vars(base)[name] for base, name in names if name != "__weakref__")

@@ -64,19 +64,19 @@ def admitted(op: Op, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         InvalidArgumentError: It takes no tensors of such a dtype.
     """
     tensors = of_one_width(tensors)
-    check_dtype(op.name, op.dtypes, *(each.spec for each in tensors))
+    check_dtype(op.name, op.dtypes, *(tensor.spec for tensor in tensors))
     return tuple(tensors)
 
 
 def of_one_width(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """Return tensors, those of float32 rounded where `autocast` says so and one of them is."""
     narrow = _autocast.get()
-    if narrow is None or all(each.dtype != narrow for each in tensors):
+    if narrow is None or all(tensor.dtype != narrow for tensor in tensors):
         return tensors
     cast = OPS["Cast"]
     return [
-        cast(each, dtype=narrow) if each.dtype == float32 and not isinstance(each, Uncast) else each
-        for each in tensors
+        cast(x, dtype=narrow) if x.dtype == float32 and not isinstance(x, Uncast) else x
+        for x in tensors
     ]
 
 
@@ -92,10 +92,10 @@ def widened(op: Op) -> Op:
 
     def workspace(*specs: TensorSpec, **attrs: Any) -> tuple[TensorSpec, ...]:
         ends = (*specs, op.infer(*specs, **attrs))
-        copies = tuple(widen(each) for each in ends if is_narrow(each.dtype))
+        copies = tuple(widen(spec) for spec in ends if is_narrow(spec.dtype))
         if inner_workspace is None:
             return copies
-        return (*copies, *inner_workspace(*(widen(each) for each in specs), **attrs))
+        return (*copies, *inner_workspace(*(widen(spec) for spec in specs), **attrs))
 
     def kernel(xp: Any, out: Any, *arrays: Any, workspace: tuple[Any, ...], **attrs: Any) -> None:
         scratch = iter(workspace)
@@ -123,7 +123,7 @@ def suited(op: Op, specs: Sequence[TensorSpec], backend: Backend) -> Op:
         specs: Those of its inputs.
         backend: Of the device that computes it.
     """
-    narrow = backend.host_readable and any(is_narrow(each.dtype) for each in specs)
+    narrow = backend.host_readable and any(is_narrow(spec.dtype) for spec in specs)
     return widened(op) if narrow else op
 
 

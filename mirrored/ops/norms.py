@@ -67,7 +67,7 @@ def norm(
 
 def _check_axis(axis: Any, is_matrix: bool) -> None:
     axes = axis if is_matrix else [axis]
-    fits = all(isinstance(each, int) for each in axes) and len({*axes}) == len(axes)
+    fits = all(isinstance(entry, int) for entry in axes) and len({*axes}) == len(axes)
     if axis is not None and not fits:
         raise ValueError(
             f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}"
@@ -104,7 +104,7 @@ def _norm(x: Tensor, order: Any, axis: Any, is_matrix: bool) -> Tensor:
 
 def _largest_singular_value(x: Tensor, axes: tuple[int, int]) -> Tensor:
     """Return those of the matrices along two axes, which stay with size 1."""
-    rows, columns = (normalize_axis("Svd", each, x.ndim) for each in axes)
+    rows, columns = (normalize_axis("Svd", axis, x.ndim) for axis in axes)
     if rows == columns:
         raise InvalidArgumentError(f"The axes {axes} are one. [Op:Svd]")
     order = [*(i for i in range(x.ndim) if i not in (rows, columns)), rows, columns]

@@ -95,12 +95,12 @@ class Op:
 
     def __post_init__(self) -> None:
         """Set apart the dtypes that take a moment's thought."""
-        direct = frozenset(each for each in self.dtypes if not is_narrow(each))
+        direct = frozenset(dtype for dtype in self.dtypes if not is_narrow(dtype))
         object.__setattr__(self, "direct", direct)
 
     def may_refuse(self, inputs: Iterable[TensorSpec]) -> bool:
         """Return whether values of such inputs are checked."""
-        looks = self.stateful or any(each.dtype in INTEGERS for each in inputs)
+        looks = self.stateful or any(spec.dtype in INTEGERS for spec in inputs)
         return self.validate is not None and looks
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Tensor:

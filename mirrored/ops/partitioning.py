@@ -157,16 +157,16 @@ def dynamic_partition(
             f"data.shape must start with partitions.shape, got data.shape = {shape_text(x.shape)}, "
             f"partitions.shape = {shape_text(numbers.shape)} [Op:DynamicPartition]"
         )
-    given = known_values(numbers, "rows", "Use masks, or a sum by `math.unsorted_segment_sum`.")
-    wrong = np.argwhere((given < 0) | (given >= count))
+    values = known_values(numbers, "rows", "Use masks, or a sum by `math.unsorted_segment_sum`.")
+    wrong = np.argwhere((values < 0) | (values >= count))
     if len(wrong):
         place = tuple(wrong[0].tolist())
         raise InvalidArgumentError(
-            f"partitions{shape_text(place)} = {given[place]} is not in [0, {count}) "
+            f"partitions{shape_text(place)} = {values[place]} is not in [0, {count}) "
             "[Op:DynamicPartition]"
         )
-    rows = RESHAPE(x, shape=(given.size, *x.shape[given.ndim :]))
-    return [_rows_at(rows, np.flatnonzero(given == number)) for number in np.arange(count)]
+    rows = RESHAPE(x, shape=(values.size, *x.shape[values.ndim :]))
+    return [_rows_at(rows, np.flatnonzero(values == number)) for number in np.arange(count)]
 
 
 @explained
@@ -198,36 +198,36 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None
         )
     if not data:
         raise InvalidArgumentError("There is at least one tensor. [Op:DynamicStitch]")
-    numbers = [each if is_tensor(each) else convert_to_tensor(each, int32) for each in indices]
+    numbers = [index if is_tensor(index) else convert_to_tensor(index, int32) for index in indices]
     values = _of_one_dtype(data)
-    rows = [_rows_of(i, each, x) for i, (each, x) in enumerate(zip(numbers, values, strict=True))]
-    for i, each in enumerate(rows):
-        if each.shape[1:] != rows[0].shape[1:]:
+    rows = [_rows_of(i, index, x) for i, (index, x) in enumerate(zip(numbers, values, strict=True))]
+    for i, block in enumerate(rows):
+        if block.shape[1:] != rows[0].shape[1:]:
             raise InvalidArgumentError(
                 f"Need data[0].shape[1:] = data[{i}].shape[1:], got rows of shape "
-                f"{shape_text(rows[0].shape[1:])} and {shape_text(each.shape[1:])} "
+                f"{shape_text(rows[0].shape[1:])} and {shape_text(block.shape[1:])} "
                 "[Op:DynamicStitch]"
             )
     instead = "Use `scatter_nd`, which is told the shape."
-    known = [known_values(each, "rows", instead) for each in numbers]
-    places = np.concatenate([each.reshape(-1) for each in known])
+    known = [known_values(number, "rows", instead) for number in numbers]
+    places = np.concatenate([array.reshape(-1) for array in known])
     if places.size and places.min() < 0:
         raise InvalidArgumentError(
             f"indices[{np.argmax(places < 0)}] is out of range [Op:DynamicStitch]"
         )
     shape = (int(places.max(initial=-1)) + 1, *rows[0].shape[1:])
     matrix, width = CONCAT(*rows, axis=0), math.prod(shape[1:])
-    found = TENSOR_SCATTER_UPDATE(
+    stitched = TENSOR_SCATTER_UPDATE(
         FILL(shape=(shape[0], width), value=0, dtype=matrix.dtype),
         constant(places),
         RESHAPE(matrix, shape=(places.size, width)),
     )
-    return RESHAPE(found, shape=shape)
+    return RESHAPE(stitched, shape=shape)
 
 
 def _of_one_dtype(data: Sequence[Any]) -> list[Tensor]:
     """Return values as tensors; lists take the dtype of the first tensor, or else of the first."""
-    known: list[DType] = [adopt(each, None).dtype for each in data if is_tensor(each)]
+    known: list[DType] = [adopt(value, None).dtype for value in data if is_tensor(value)]
     dtype = known[0] if known else adopt(data[0], None).dtype
     return [adopt(e, None) if is_tensor(e) else convert_to_tensor(e, dtype) for e in data]
 

@@ -88,15 +88,15 @@ def normals(words: list[Words], dtype: DType) -> list[Any]:
         angle = 2.0 * np.pi * unit_double(*words[2:])
         radius = np.sqrt(-2.0 * np.log(np.maximum(unit_double(*words[:2]), 1e-7)))
         return [np.sin(angle) * radius, np.cos(angle) * radius]
-    made = []
+    numbers = []
     for first, second in (words[:2], words[2:]):
         # The functions are taken in double and rounded: what a single one's last bit is, is the
         # machine's own in TensorFlow too.
         uniform = np.maximum(unit_float(first), np.float32(1e-7))
         turn = (2.0 * np.pi * unit_float(second).astype(np.float64)).astype(np.float32)
         size = np.sqrt(np.float32(-2) * np.log(uniform, dtype=np.float64).astype(np.float32))
-        made += [f(turn, dtype=np.float64).astype(np.float32) * size for f in (np.sin, np.cos)]
-    return made
+        numbers += [f(turn, dtype=np.float64).astype(np.float32) * size for f in (np.sin, np.cos)]
+    return numbers
 
 
 Make = Callable[[list[Words]], list[Any]]
@@ -119,8 +119,8 @@ def fill(out: Any, state: Any, first: int, per_block: int, make: Make) -> None:
         count = -(-(end - start) // per_block)
         place = block + (start + lead) // per_block
         numbers = make(stream.blocks(np.arange(place, place + count, dtype=np.uint64)))
-        made = numbers[0] if per_block == 1 else np.stack(numbers, axis=1).reshape(-1)
-        flat[begin:end] = made[begin - start : end - start]
+        values = numbers[0] if per_block == 1 else np.stack(numbers, axis=1).reshape(-1)
+        flat[begin:end] = values[begin - start : end - start]
 
 
 def _uniform(xp: Any, out: Any, state: Any, *, shape: Shape, dtype: DType, first: int) -> None:
@@ -162,9 +162,9 @@ def _uniform_int(
 
     def make(words: list[Words]) -> list[Words]:
         numbers = _integers(words, dtype)
-        for each in numbers:
-            each %= span
-            each += least
+        for number in numbers:
+            number %= span
+            number += least
         return numbers
 
     fill(
@@ -192,17 +192,17 @@ def _truncated_normal(
         count = -(-(end - start) // group)
         begins = np.arange(count, dtype=np.uint64) + np.uint64((first + start) // group)
         begins *= np.uint64(group * RESERVED // 4)
-        made = np.empty((count, group), dtype)
+        values = np.empty((count, group), dtype)
         have = np.zeros(count, np.int64)
         for step in range(group * RESERVED // 4):
             (rows,) = np.nonzero(have < group)
             if not rows.size:
                 break
-            for each in normals(stream.blocks(begins[rows] + np.uint64(step)), dtype):
-                taken = (np.abs(each) < 2) & (have[rows] < group)
-                made[rows[taken], have[rows[taken]]] = each[taken]
+            for normal in normals(stream.blocks(begins[rows] + np.uint64(step)), dtype):
+                taken = (np.abs(normal) < 2) & (have[rows] < group)
+                values[rows[taken], have[rows[taken]]] = normal[taken]
                 have[rows] += taken
-        flat[begin:end] = made.reshape(-1)[begin - start : end - start]
+        flat[begin:end] = values.reshape(-1)[begin - start : end - start]
 
 
 def _key_counter(xp: Any, out: Any, seed: Any) -> None:

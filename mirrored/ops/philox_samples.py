@@ -60,8 +60,8 @@ class _Places:
         if empty.size:
             words = self._stream.blocks(self._next[empty])
             self._next[empty] += np.uint64(1)
-            made = normals(words, float64) if kind == "normal" else _uniforms(words)
-            kept[empty] = np.stack(made, axis=1)
+            numbers = normals(words, float64) if kind == "normal" else _uniforms(words)
+            kept[empty] = np.stack(numbers, axis=1)
             left[empty] = 2
         left[rows] -= 1
         taken: Doubles = kept[rows, left[rows]]
@@ -86,7 +86,7 @@ class Part(NamedTuple):
     parameter: int = 0
 
 
-def _each(
+def _draw_numbers(
     out: Any, state: Any, parameters: Any, part: Part, draw: Callable[[_Places, Doubles], Doubles]
 ) -> None:
     """Draw numbers that have a parameter each, of which the last axes of the result are made."""
@@ -102,9 +102,9 @@ def _each(
 
 def _gamma_each(places: _Places, alpha: Doubles) -> Doubles:
     """Return gamma numbers (Marsaglia and Tsang, 2000)."""
-    made = np.full(len(alpha), np.nan)
+    numbers = np.full(len(alpha), np.nan)
     (ones,) = np.nonzero(alpha == 1)
-    made[ones] = -np.log1p(-places.take("uniform", ones))
+    numbers[ones] = -np.log1p(-places.take("uniform", ones))
     small = alpha < 1
     d = alpha + np.where(small, 2.0 / 3.0, -1.0 / 3.0)
     c = 1.0 / 3.0 / np.sqrt(d)
@@ -119,15 +119,15 @@ def _gamma_each(places: _Places, alpha: Doubles) -> Doubles:
         taken = u < 1 - 0.0331 * square * square
         taken |= np.log(u) < 0.5 * square + d[tried] * (1 - v + np.log(v))
         kept = tried[taken]
-        made[kept] = d[kept] * v[taken]
+        numbers[kept] = d[kept] * v[taken]
         less = kept[small[kept]]
-        made[less] *= places.take("uniform", less) ** (1 / alpha[less])
+        numbers[less] *= places.take("uniform", less) ** (1 / alpha[less])
         rows = rows[~np.isin(rows, kept, assume_unique=True)]
-    return made
+    return numbers
 
 
 def _gamma(xp: Any, out: Any, state: Any, alpha: Any, *, shape: Shape, part: Part) -> None:
-    _each(out, state, alpha, part, _gamma_each)
+    _draw_numbers(out, state, alpha, part, _gamma_each)
 
 
 def _poisson(
@@ -136,28 +136,28 @@ def _poisson(
     most = float(np.iinfo(dtype).max if dtype.kind == "i" else np.finfo(dtype).max)
 
     def draw(places: _Places, rates: Doubles) -> Doubles:
-        made = np.full(len(rates), np.nan)
-        _few(places, rates, made, most)
-        _many(places, rates, made, most)
-        return made
+        numbers = np.full(len(rates), np.nan)
+        _few(places, rates, numbers, most)
+        _many(places, rates, numbers, most)
+        return numbers
 
-    _each(out, state, rate, part, draw)
+    _draw_numbers(out, state, rate, part, draw)
 
 
-def _few(places: _Places, rates: Doubles, made: Doubles, most: float) -> None:
+def _few(places: _Places, rates: Doubles, numbers: Doubles, most: float) -> None:
     """Draw Poisson numbers of rates below 10: how many uniform ones have so small a product."""
     (rows,) = np.nonzero(rates < 10)
     bounds, product, count = np.exp(-rates), np.ones(len(rates)), 0.0
     while rows.size:
         product[rows] *= places.take("uniform", rows)
         done = product[rows] <= bounds[rows]
-        made[rows[done]] = min(count, most)
+        numbers[rows[done]] = min(count, most)
         rows, count = rows[~done], count + 1
 
 
-def _many(places: _Places, rates: Doubles, made: Doubles, most: float) -> None:
+def _many(places: _Places, rates: Doubles, numbers: Doubles, most: float) -> None:
     """Draw Poisson numbers of greater rates (Hormann's transformed rejection, 1993)."""
-    made[np.isposinf(rates)] = np.inf
+    numbers[np.isposinf(rates)] = np.inf
     (rows,) = np.nonzero((rates >= 10) & np.isfinite(rates))
     b = 0.931 + 2.53 * np.sqrt(rates)
     a = -0.059 + 0.02483 * b
@@ -171,9 +171,9 @@ def _many(places: _Places, rates: Doubles, made: Doubles, most: float) -> None:
         sure = (left >= 0.07) & (v <= v_r[rows])
         never = (k < 0) | ((left < 0.013) & (v > left))
         s = np.log(v * inverse_alpha[rows] / (a[rows] / (left * left) + b[rows]))
-        t = -rate + k * np.log(rate) - np.array([math.lgamma(max(each, 0) + 1) for each in k])
+        t = -rate + k * np.log(rate) - np.array([math.lgamma(max(count, 0) + 1) for count in k])
         taken = (k <= most) & (sure | (~never & (s <= t)))
-        made[rows[taken]] = k[taken]
+        numbers[rows[taken]] = k[taken]
         rows = rows[~taken]
 
 

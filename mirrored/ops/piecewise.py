@@ -40,10 +40,10 @@ def piecewise(
         return (TensorSpec((min(math.prod(x.shape), _PIECE),), x.dtype),) * scratch
 
     def kernel(xp: Any, out: Any, x: Any, *, workspace: tuple[Any, ...]) -> None:
-        given, result = x.reshape(-1), out.reshape(-1)
-        for begin in range(0, given.size, _PIECE):
-            part = given[begin : begin + _PIECE]
-            vectors = tuple(each[: part.size] for each in workspace)
+        values, result = x.reshape(-1), out.reshape(-1)
+        for begin in range(0, values.size, _PIECE):
+            part = values[begin : begin + _PIECE]
+            vectors = tuple(vector[: part.size] for vector in workspace)
             function(xp, result[begin : begin + _PIECE], part, vectors)
 
     return register(

@@ -256,7 +256,7 @@ def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
     at = adopt(x, None)
     if not coeffs:
         return ZEROS_LIKE(at)
-    result, *others = [adopt(each, None) for each in coeffs]
-    for each in others:
-        result = each + result * at
+    result, *others = [adopt(coeff, None) for coeff in coeffs]
+    for coefficient in others:
+        result = coefficient + result * at
     return result

@@ -87,7 +87,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
         raise TypeError(f"Expected int for argument 'summarize' not {summarize!r}.")
     write = _writer(options["output_stream"])
     tensors: list[Tensor] = []
-    template = options["sep"].join([_laid_out(each, tensors) for each in inputs])
+    template = options["sep"].join([_laid_out(value, tensors) for value in inputs])
 
     def write_all(*arrays: Any) -> None:
         write(_MARK.sub(lambda mark: summary(arrays[_place(mark[1])], summarize), template) + end)
@@ -135,7 +135,7 @@ def _laid_out(value: Any, tensors: list[Tensor]) -> str:
 
 def _place(mark: str) -> int:
     """Return the number of the tensor that a mark stands for."""
-    high, middle, low = (ord(each) - 0xE100 for each in mark)
+    high, middle, low = (ord(character) - 0xE100 for character in mark)
     return high << 12 | middle << 6 | low
 
 

@@ -102,7 +102,7 @@ def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[tuple[int, ...], tu
         return _axes_of(a, range(a.ndim - count, a.ndim)), _axes_of(b, range(count))
     if len(axes) != 2:
         raise ValueError(f"`axes` must be an integer or have length 2. Received {axes}.")
-    of_a, of_b = (as_integers(each, "`axes`") for each in axes)
+    of_a, of_b = (as_integers(side, "`axes`") for side in axes)
     if len(of_a) != len(of_b):
         raise ValueError(
             "Different number of contraction axes `a` and `b`, "
@@ -119,10 +119,10 @@ def _axes_of(x: Tensor, axes: Sequence[int]) -> tuple[int, ...]:
                 f"`axes` names an axis that a tensor of shape {shape_text(x.shape)} has not. "
                 f"Received: {axis}"
             )
-    found = tuple(axis % x.ndim for axis in axes)
-    if len(set(found)) < len(found):
+    places = tuple(axis % x.ndim for axis in axes)
+    if len(set(places)) < len(places):
         raise InvalidArgumentError(f"`axes` names an axis twice. Received: {tuple(axes)}")
-    return found
+    return places
 
 
 def _matrix(x: Tensor, rows: tuple[int, ...], columns: tuple[int, ...]) -> Tensor:

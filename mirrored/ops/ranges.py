@@ -67,7 +67,7 @@ def range(
         >>> mr.range(3).numpy(), mr.range(3.0, 1.0, -0.5).numpy()
         (array([0, 1, 2], dtype=int32), array([3. , 2.5, 2. , 1.5], dtype=float32))
     """
-    given = (0, start, delta) if limit is None else (start, limit, delta)
+    values = (0, start, delta) if limit is None else (start, limit, delta)
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted in INTEGERS - INDICES:
         raise InvalidArgumentError(
@@ -75,16 +75,16 @@ def range(
         )
     # Tensors are cast to the dtype; what Python's numbers would lose is an error.
     tensors = [
-        adopt(each, None) if isinstance(each, Operators) else convert_to_tensor(each, wanted)
-        for each in given
+        adopt(value, None) if isinstance(value, Operators) else convert_to_tensor(value, wanted)
+        for value in values
     ]
-    for each, what in zip(tensors, ("start", "limit", "delta"), strict=True):
-        if each.ndim:
+    for tensor, label in zip(tensors, ("start", "limit", "delta"), strict=True):
+        if tensor.ndim:
             raise InvalidArgumentError(
-                f"{what} must be a scalar, not shape {shape_text(each.shape)} [Op:Range]"
+                f"{label} must be a scalar, not shape {shape_text(tensor.shape)} [Op:Range]"
             )
     kind = _widest(tensors) if wanted is None else wanted
-    first, end, step = (each.numpy().astype(kind) for each in tensors)
+    first, end, step = (scalar.numpy().astype(kind) for scalar in tensors)
     if step == 0:
         raise InvalidArgumentError(f"Requires delta != 0: {step} [Op:Range]")
     if (step > 0 and first > end) or (step < 0 and first < end):
@@ -102,13 +102,13 @@ def range(
 
 
 def _widest(tensors: Sequence[Tensor]) -> DType:
-    for each in tensors:
-        if each.dtype not in _WIDER:
+    for tensor in tensors:
+        if tensor.dtype not in _WIDER:
             raise InvalidArgumentError(
                 f"A range is of {', '.join(kind.name for kind in _WIDER)}. Received: "
-                f"{each.dtype.name}. Give a `dtype`. [Op:Range]"
+                f"{tensor.dtype.name}. Give a `dtype`. [Op:Range]"
             )
-    return max((each.dtype for each in tensors), key=_WIDER.index)
+    return max((x.dtype for x in tensors), key=_WIDER.index)
 
 
 @explained
@@ -139,7 +139,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     shape = broadcast_shapes("LinSpace", first.shape, last.shape)
     place = axis_of(axis, len(shape) + 1)
     wide = (*shape[:place], 1, *shape[place:])
-    begin, end = (RESHAPE(BROADCAST_TO(each, shape=shape), shape=wide) for each in (first, last))
+    begin, end = (RESHAPE(BROADCAST_TO(bound, shape=shape), shape=wide) for bound in (first, last))
     step = (end - begin) / constant(max(count - 1, 1), first.dtype)
     begin, end = cast(begin, step.dtype), cast(end, step.dtype)
     take_constant_room((count,), 8)
@@ -222,12 +222,12 @@ def one_hot(
             f"Indices are int32, int64, uint8 or int8. Received: {places.dtype.name} [Op:OneHot]"
         )
     wanted = None if dtype is None else as_dtype(dtype)
-    values = [None if each is None else adopt(each, wanted) for each in (on_value, off_value)]
-    known = [each.dtype for each in values if each is not None]
+    values = [None if level is None else adopt(level, wanted) for level in (on_value, off_value)]
+    known = [tensor.dtype for tensor in values if tensor is not None]
     kind = [*known, float32][0] if wanted is None else wanted
-    for value, what in zip(values, ("on_value", "off_value"), strict=True):
+    for value, label in zip(values, ("on_value", "off_value"), strict=True):
         if value is not None and value.dtype != kind:
-            raise TypeError(f"dtype {value.dtype.name} of {what} does not match {kind.name}")
+            raise TypeError(f"dtype {value.dtype.name} of {label} does not match {kind.name}")
     place = -1 if axis is None else as_integer(axis, "The axis")
     place = places.ndim if place == -1 else place
     if not 0 <= place <= places.ndim:
@@ -274,10 +274,10 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
         raise ValueError(
             f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'"
         )
-    vectors = [adopt(each, None) for each in args]
+    vectors = [adopt(arg, None) for arg in args]
     if vectors:
-        check_same_dtype("Mul", *(each.spec for each in vectors))  # By which TensorFlow makes them.
-    sizes = [each.size for each in vectors]
+        check_same_dtype("Mul", *(x.spec for x in vectors))  # By which TensorFlow makes them.
+    sizes = [x.size for x in vectors]
     places = list(np.arange(len(vectors)).tolist())
     if indexing == "xy" and len(vectors) > 1:
         places[:2], sizes[:2] = [1, 0], sizes[1::-1]

@@ -39,7 +39,7 @@ class HostCall:
 
     def make(self, *arrays: Any) -> None:
         """Call the function: as a check, since it may raise what stops the program."""
-        self.results = self._run(*(np.array(each) for each in arrays[: self._count]))
+        self.results = self._run(*(np.array(array) for array in arrays[: self._count]))
 
     def check(self, index: int, spec: TensorSpec, reshapes: bool) -> None:
         """Raise InvalidArgumentError where a result is not of the shape that was said."""
@@ -52,7 +52,7 @@ class HostCall:
             )
 
 
-def _told(xp: Any, out: Any, *_: Any, **__: Any) -> None:
+def _mark_called(xp: Any, out: Any, *_: Any, **__: Any) -> None:
     xp.copyto(out, True)
 
 
@@ -81,7 +81,7 @@ def _calling(name: str, **options: Any) -> tuple[Op, Op]:
     calls = Op(
         name=name,
         infer=lambda *_, **__: TensorSpec((), bool_),
-        kernel=_told,
+        kernel=_mark_called,
         validate=lambda *arrays, call: lambda: call.make(*arrays),
         **common,
     )
@@ -115,21 +115,21 @@ def recorded_call(
     calls, gives = _OF_TENSORS if eager else _OF_ARRAYS
     call = HostCall(run, len(inputs))
     with only():
-        told = calls(*(inputs or [constant(0)]), call=call)
+        signal = calls(*(inputs or [constant(0)]), call=call)
     # A tape has to know that the results depend on them.
-    floats = [each for each in inputs if each.dtype in FLOATS] if eager else []
+    floats = [tensor for tensor in inputs if tensor.dtype in FLOATS] if eager else []
 
     def result(index: int, spec: TensorSpec | DType) -> UnknownShape:
         def shaped(spec: TensorSpec, reshapes: bool) -> Tensor:
-            return gives(told, *floats, call=call, index=index, spec=spec, reshapes=reshapes)
+            return gives(signal, *floats, call=call, index=index, spec=spec, reshapes=reshapes)
 
         def value() -> Tensor:
             return transfer(call.results[index], get_device("CPU:0"))
 
         if not isinstance(spec, TensorSpec):
             return UnknownShape(spec, shaped, value)
-        made = UnknownShape(spec.dtype, shaped, value)
-        made.set_shape(spec.shape)
-        return made
+        placeholder = UnknownShape(spec.dtype, shaped, value)
+        placeholder.set_shape(spec.shape)
+        return placeholder
 
     return [result(index, spec) for index, spec in enumerate(specs)]

@@ -203,11 +203,11 @@ ARGMIN = _define_place("ArgMin", "argmin")
 def _axes(op_name: str, rank: int, axis: int | Sequence[int] | None) -> Axes:
     if axis is None:
         return tuple(range(rank))
-    given = as_integers(axis, "The axis")
-    axes = sorted(_reduction_axis(op_name, each, rank) for each in given)
+    numbers = as_integers(axis, "The axis")
+    axes = sorted(_reduction_axis(op_name, number, rank) for number in numbers)
     if len(set(axes)) != len(axes):
         raise InvalidArgumentError(
-            f"Invalid reduction arguments: Axes contains duplicate dimension: {list(given)} "
+            f"Invalid reduction arguments: Axes contains duplicate dimension: {list(numbers)} "
             f"[Op:{op_name}]"
         )
     return tuple(axes)
@@ -381,8 +381,8 @@ def _place(op: Op, input: Any, axis: int | None, output_type: Any) -> Tensor:
     if dtype not in allowed:
         raise InvalidArgumentError(
             f"Value for attr 'output_type' of {TENSORFLOW_NAMES[dtype]} is not in the list of "
-            f"allowed values: {', '.join(sorted(each.name for each in allowed))} [Op:{op.name}]"
+            f"allowed values: {', '.join(sorted(kind.name for kind in allowed))} [Op:{op.name}]"
         )
     wide = dtype if dtype in INDICES else int32
-    found = op(x, axis=normalize_axis(op.name, axis or 0, x.ndim), output_type=wide)
-    return found if wide is dtype else CAST(found, dtype=dtype)
+    positions = op(x, axis=normalize_axis(op.name, axis or 0, x.ndim), output_type=wide)
+    return positions if wide is dtype else CAST(positions, dtype=dtype)

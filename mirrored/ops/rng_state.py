@@ -82,8 +82,8 @@ class _RunDraws:
 
     def copy(self) -> "_RunDraws":
         """Return what later draws do not change."""
-        made = {seed: [*draws] for seed, draws in self.made.items()}
-        return _RunDraws(self.run, made, dict(self.taken))
+        copies = {seed: [*draws] for seed, draws in self.made.items()}
+        return _RunDraws(self.run, copies, dict(self.taken))
 
 
 @dataclass
@@ -122,12 +122,12 @@ class RngState:
             return self.next(seed)
         if run is not self._of_run.run:
             self._of_run = _RunDraws(run)
-        made = self._of_run.made.setdefault(seed, [])
+        draws = self._of_run.made.setdefault(seed, [])
         number = self._of_run.taken.get((seed, replica), 0)
         self._of_run.taken[seed, replica] = number + 1
-        if number == len(made):
-            made.append(self.next(seed))
-        return made[number]
+        if number == len(draws):
+            draws.append(self.next(seed))
+        return draws[number]
 
     def mark(self) -> Callable[[], None]:
         """Return what takes back all draws that are made from now on."""

@@ -146,7 +146,7 @@ def _check_segments(data: Any, ids: Any, *, num_segments: int, op: str, **_: Any
         # Ids below 0 belong to no segment.
         largest = ids.argmax()
         if ids.item(largest) >= num_segments:
-            place = tuple(int(each) for each in np.unravel_index(largest, ids.shape))
+            place = tuple(int(index) for index in np.unravel_index(largest, ids.shape))
             raise InvalidArgumentError(
                 f"segment_ids{shape_text(place)} = {ids.item(largest)} is out of range "
                 f"[0, {num_segments}) [Op:{op}]"

@@ -29,10 +29,10 @@ def _places_and_rows(
     """Return places in a matrix for indices in a tensor of a shape, their rows, and its shape."""
     check_index_dtype(op, places.spec)
     ignore = ignores(policy, op)
-    for what, tensor in (("Indices", places), ("Updates", updates)):
+    for label, tensor in (("Indices", places), ("Updates", updates)):
         if not tensor.ndim:
             raise InvalidArgumentError(
-                f"{what} shape must have rank at least one. Found:[] [Op:{op}]"
+                f"{label} shape must have rank at least one. Found:[] [Op:{op}]"
             )
     outer, depth = places.shape[:-1], places.shape[-1]
     if updates.shape[: len(outer)] != outer:
@@ -103,8 +103,8 @@ def _scattered(
 ) -> Tensor:
     x, places = adopt(tensor, None), adopt(indices, None)
     check_dtype(op.name, op.dtypes, x.spec)
-    given = is_tensor(updates)
-    values = adopt(updates, None) if given else convert_to_tensor(updates, x.dtype)
+    typed = is_tensor(updates)
+    values = adopt(updates, None) if typed else convert_to_tensor(updates, x.dtype)
     flat, rows, matrix = _places_and_rows(op.name, places, values, x.shape, policy)
     if negated:
         rows = NEG(rows) if rows.dtype in SIGNED else SUB(0, rows)

@@ -91,7 +91,7 @@ def _halve(
     count: Any,
     middle: Any,
     step: Any,
-    found: Any,
+    probes: Any,
     before: Any,
     more: Any,
 ) -> None:
@@ -99,12 +99,12 @@ def _halve(
     xp.right_shift(count, 1, out=step)
     xp.add(first, step, out=middle)
     xp.add(middle, starts, out=middle)
-    xp.take(elements, middle, out=found, mode="clip")
+    xp.take(elements, middle, out=probes, mode="clip")
     if right:
-        xp.less(values, found, out=before)
+        xp.less(values, probes, out=before)
         xp.logical_not(before, out=before)
     else:
-        xp.less(found, values, out=before)
+        xp.less(probes, values, out=before)
     xp.greater(count, 0, out=more)
     xp.logical_and(before, more, out=before)
     is_before = middle
@@ -171,6 +171,6 @@ def searchsorted(
                 f"searchsorted takes tensors of rank 1 or more. Received: a scalar [Op:{op.name}]"
             )
     flat, places = (
-        RESHAPE(each, shape=(math.prod(each.shape[:-1]), each.shape[-1])) for each in (rows, wanted)
+        RESHAPE(x, shape=(math.prod(x.shape[:-1]), x.shape[-1])) for x in (rows, wanted)
     )
     return RESHAPE(op(flat, places, output_type=dtype), shape=wanted.shape)

@@ -36,7 +36,7 @@ from mirrored.ops.tensor import Tensor
 
 
 def _unsorted(op: Op, data: Any, segment_ids: Any, num_segments: Any) -> tuple[Tensor, Tensor, int]:
-    values, ids, count = (adopt(each, None) for each in (data, segment_ids, num_segments))
+    values, ids, count = (adopt(argument, None) for argument in (data, segment_ids, num_segments))
     check_dtype(op.name, NUMBERS, values.spec)
     check_index_dtype(op.name, ids.spec)
     check_index_dtype(op.name, count.spec, "Tnumsegments")
@@ -277,8 +277,8 @@ def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     """
     values, ids, count, sizes = _sorted("SegmentMax", data, segment_ids)
     least = -np.inf if values.dtype in FLOATS else _least(values.dtype)
-    found = UNSORTED_SEGMENT_MAX(values, ids, num_segments=count, initial=least)
-    return SELECT(constant(sizes > 0), found, constant(0, values.dtype))
+    maxima = UNSORTED_SEGMENT_MAX(values, ids, num_segments=count, initial=least)
+    return SELECT(constant(sizes > 0), maxima, constant(0, values.dtype))
 
 
 @explained
@@ -292,5 +292,5 @@ def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     """
     values, ids, count, sizes = _sorted("SegmentMin", data, segment_ids)
     largest = np.inf if values.dtype in FLOATS else _largest(values.dtype)
-    found = UNSORTED_SEGMENT_MIN(values, ids, num_segments=count, initial=largest)
-    return SELECT(constant(sizes > 0), found, constant(0, values.dtype))
+    minima = UNSORTED_SEGMENT_MIN(values, ids, num_segments=count, initial=largest)
+    return SELECT(constant(sizes > 0), minima, constant(0, values.dtype))

@@ -17,12 +17,12 @@ from mirrored.ops.spec import int64
 from mirrored.ops.tensor import Tensor
 
 
-def _check_axis(axis: int, rank: int, what: str) -> None:
+def _check_axis(axis: int, rank: int, label: str) -> None:
     if axis < 0:
-        raise InvalidArgumentError(f"Invalid {what} {axis} [Op:ReverseSequence]")
+        raise InvalidArgumentError(f"Invalid {label} {axis} [Op:ReverseSequence]")
     if axis >= rank:
         raise InvalidArgumentError(
-            f"{what} must be < input rank ({axis} vs. {rank}) [Op:ReverseSequence]"
+            f"{label} must be < input rank ({axis} vs. {rank}) [Op:ReverseSequence]"
         )
 
 

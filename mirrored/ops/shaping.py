@@ -129,8 +129,8 @@ def _resolved(own: Shape, shape: Any) -> Shape:
         )
     if -1 in sizes:
         # Beside a 0 it is what remains of the sizes that are none, as in TensorFlow.
-        known = math.prod(each for each in sizes if each not in (-1, 0))
-        whole = math.prod(each for each in own if each) if 0 in sizes else size
+        known = math.prod(length for length in sizes if length not in (-1, 0))
+        whole = math.prod(length for length in own if length) if 0 in sizes else size
         sizes[sizes.index(-1)] = whole // known
     result = as_shape(sizes)
     if math.prod(result) != size:
@@ -169,13 +169,13 @@ def squeeze(input: Any, axis: int | Sequence[int] | None = None, name: str | Non
     """
     x = adopt(input, None)
     axes = () if axis is None else as_integers(axis, "The axis")
-    gone = {normalize_axis("Squeeze", each, x.ndim) for each in axes}
+    gone = {normalize_axis("Squeeze", number, x.ndim) for number in axes}
     if not axes:
         gone = {i for i, size in enumerate(x.shape) if size == 1}
-    for each in gone:
-        if x.shape[each] != 1:
+    for place in gone:
+        if x.shape[place] != 1:
             raise InvalidArgumentError(
-                f"Can not squeeze dim[{each}], expected a dimension of 1, got {x.shape[each]} "
+                f"Can not squeeze dim[{place}], expected a dimension of 1, got {x.shape[place]} "
                 "[Op:Squeeze]"
             )
     return SQUEEZE(x, shape=tuple(size for i, size in enumerate(x.shape) if i not in gone))

@@ -57,5 +57,5 @@ def capsule(
     else:
         array = np.asarray(tensor.numpy())
     options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
-    given = {name: value for name, value in options.items() if value is not None}
-    return array.__dlpack__(**given)
+    keywords = {name: value for name, value in options.items() if value is not None}
+    return array.__dlpack__(**keywords)

@@ -107,7 +107,7 @@ def strided_slice(
     x, op = adopt(input_, None), "StridedSlice"
     begins, ends = _integers(begin, op), _integers(end, op)
     steps = np.ones_like(begins) if strides is None else _integers(strides, op)
-    shapes = [each.shape for each in (begins, ends, steps)]
+    shapes = [vector.shape for vector in (begins, ends, steps)]
     if begins.ndim != 1 or len(set(shapes)) > 1:
         first, second, third = map(shape_text, shapes)
         raise InvalidArgumentError(

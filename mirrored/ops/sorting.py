@@ -122,7 +122,7 @@ def _sort_wide(
     length, k = places.size, out.shape[-1]
     count_up_into(xp, row_starts)
     xp.multiply(row_starts, length, out=row_starts)
-    keys, orders, halves = (each.reshape(-1, length) for each in (keys, orders, halves))
+    keys, orders, halves = (buffer.reshape(-1, length) for buffer in (keys, orders, halves))
     # Less a half of their range, so that they are in order with a sign too.
     xp.bitwise_and(orders, _LOWER, out=keys)
     xp.subtract(keys, 1 << (_HALF - 1), out=keys)
@@ -317,9 +317,9 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
     """
     x, places, count = convert_to_tensor(predictions, float32), adopt(targets, None), index(k)
     check_index_dtype("InTopKV2", places.spec, "T")
-    for what, tensor, rank in (("predictions", x, 2), ("targets", places, 1)):
+    for label, tensor, rank in (("predictions", x, 2), ("targets", places, 1)):
         if tensor.ndim != rank:
-            raise InvalidArgumentError(f"{what} must be {rank}-dimensional [Op:InTopKV2]")
+            raise InvalidArgumentError(f"{label} must be {rank}-dimensional [Op:InTopKV2]")
     rows, classes = x.shape
     if places.shape != (rows,):
         raise InvalidArgumentError(

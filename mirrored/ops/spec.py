@@ -48,17 +48,17 @@ _GROWING = (
 # To everybody else they are frozen. FLOATS are what gradients flow through, SIGNED what has numbers
 # below 0.
 FLOATS, FLOATS_AND_INDICES, SIGNED, NUMBERS, ALL_DTYPES = (
-    cast(frozenset[DType], each) for each in _GROWING
+    cast(frozenset[DType], dtypes) for dtypes in _GROWING
 )
 
-DTYPE_NAMES = ", ".join(sorted({"bfloat16", *(each.name for each in ALL_DTYPES)}))
+DTYPE_NAMES = ", ".join(sorted({"bfloat16", *(dtype.name for dtype in ALL_DTYPES)}))
 
 # The names that TensorFlow's error texts use.
 TENSORFLOW_NAMES = {
     float32: "float",
     float64: "double",
     float16: "half",
-    **{each: each.name for each in INTEGERS},
+    **{dtype: dtype.name for dtype in INTEGERS},
     bool_: "bool",
 }
 # What Python's own types mean; "float" is 32 bits wide here, as in TensorFlow.
@@ -153,11 +153,11 @@ class TensorSpec(_Spec):
         if not isinstance(other, TensorSpec) or other.dtype != self.dtype:
             return False
         own: Any = self.shape
-        given: Any = other.shape
-        if own is None or given is None:
+        other_shape: Any = other.shape
+        if own is None or other_shape is None:
             return True
-        pairs = zip(own, given, strict=False)
-        return len(own) == len(given) and all(a == b or None in (a, b) for a, b in pairs)
+        pairs = zip(own, other_shape, strict=False)
+        return len(own) == len(other_shape) and all(a == b or None in (a, b) for a, b in pairs)
 
     def is_subtype_of(self, other: Any) -> bool:
         """Return whether each tensor of this spec is one of the other.
@@ -219,11 +219,11 @@ def _open_shape(shape: Any) -> tuple[Any, ...] | None:
             "The shape of a `TensorSpec` is a list or tuple of sizes, which are integers or None. "
             f"Received: shape={shape!r}. Give one for each axis, or None where all shapes will do."
         )
-    found = tuple(None if size is None else as_integers(size, "A size")[0] for size in sizes)
-    for size in found:
+    dimensions = tuple(None if size is None else as_integers(size, "A size")[0] for size in sizes)
+    for size in dimensions:
         if size is not None and size < 0:
             raise ValueError(f"Dimension {size} must be >= 0. Give None for one that is not known.")
-    return found
+    return dimensions
 
 
 def as_dtype(type_value: Any) -> DType:
@@ -319,7 +319,7 @@ def check_dtype(op_name: str, allowed: frozenset[DType], *specs: TensorSpec) -> 
     for spec in specs:
         if spec.dtype not in allowed:
             narrow = {"bfloat16"} if float32 in allowed and not is_bfloat16(spec.dtype) else set()
-            names = ", ".join(sorted({TENSORFLOW_NAMES[each] for each in allowed} | narrow))
+            names = ", ".join(sorted({TENSORFLOW_NAMES[dtype] for dtype in allowed} | narrow))
             raise InvalidArgumentError(
                 f"Value for attr 'T' of {TENSORFLOW_NAMES[spec.dtype]} is not in the list of "
                 f"allowed values: {names} [Op:{op_name}]"

@@ -97,7 +97,7 @@ def assert_rank_in(
         >>> import mirrored as mr
         >>> mr.debugging.assert_rank_in([[1, 2]], (1, 2))
     """
-    among = tuple(_as_rank(each) for each in ranks)
+    among = tuple(_as_rank(rank) for rank in ranks)
     _check_rank(x, convert_to_tensor(x).ndim in among, f"in {among}", message)
 
 
@@ -150,8 +150,8 @@ def _check_sizes(
     wanted, shape = list(sizes), tuple(tensor.shape)
     is_open = bool(wanted) and _is_open(wanted[0])
     wanted = wanted[1:] if is_open else wanted
-    for place, each in enumerate(wanted, start=int(is_open)):
-        if _is_open(each):
+    for place, entry in enumerate(wanted, start=int(is_open)):
+        if _is_open(entry):
             raise ValueError(
                 f"{beginning}T{shown} specified shape index {place}.  Symbol `...` or `*` for a "
                 "variable number of unspecified dimensions is only allowed as the first entry"
@@ -292,12 +292,12 @@ def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = N
         'float32'
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    for each in [tensor for tensor in tensors or () if tensor is not None]:
-        wanted = each.dtype if wanted is None else wanted
-        if each.dtype != wanted:
+    for operand in [tensor for tensor in tensors or () if tensor is not None]:
+        wanted = operand.dtype if wanted is None else wanted
+        if operand.dtype != wanted:
             raise ValueError(
-                f"Tensors of type {wanted.name} are wanted. Received: {each!r:.200}, of type "
-                f"{each.dtype.name}, which must be of the same type."
+                f"Tensors of type {wanted.name} are wanted. Received: {operand!r:.200}, of type "
+                f"{operand.dtype.name}, which must be of the same type."
             )
     wanted = float32 if wanted is None else wanted
     if wanted not in FLOATS:

@@ -85,11 +85,11 @@ def _bytes_of(value: Any) -> NDArray[Any]:
     if isinstance(value, StringTensor):
         return value._array
     parts: NDArray[Any] = np.asarray(value, object)
-    made = np.empty(parts.shape, object)
+    encoded = np.empty(parts.shape, object)
     for place in np.ndindex(parts.shape):
         part: Any = parts.item(place)
-        made[place] = part.encode() if isinstance(part, str) else part
-    return made
+        encoded[place] = part.encode() if isinstance(part, str) else part
+    return encoded
 
 
 def strings_in(value: Any) -> NDArray[Any] | None:
@@ -104,7 +104,7 @@ def strings_in(value: Any) -> NDArray[Any] | None:
 
 def as_strings(values: list[bytes]) -> NDArray[Any]:
     """Return bytes as a read-only array of objects."""
-    made = np.empty(len(values), object)
-    made[:] = values
-    made.flags.writeable = False
-    return made
+    array = np.empty(len(values), object)
+    array[:] = values
+    array.flags.writeable = False
+    return array

@@ -194,7 +194,7 @@ def _parts_of(value: Any) -> _Parts | None:
     if isinstance(value, Mapping):
         return _Parts([value[key] for key in sorted(value)], list(value))
     if hasattr(type(value), "__attrs_attrs__"):
-        return _Parts([getattr(value, each.name) for each in type(value).__attrs_attrs__])
+        return _Parts([getattr(value, attribute.name) for attribute in type(value).__attrs_attrs__])
     if hasattr(type(value), "__tf_flatten__"):
         return _Parts(list(value.__tf_flatten__()[1]))
     return _Parts(list(value))
@@ -221,13 +221,13 @@ def _add_leaves(structure: Any, leaves: list[Any]) -> None:
     if parts is None:
         leaves.append(structure)
     else:
-        for each in parts.values:
-            _add_leaves(each, leaves)
+        for part in parts.values:
+            _add_leaves(part, leaves)
 
 
 def _mapped(func: Callable[..., Any], structures: tuple[Any, ...]) -> Any:
     """Return what a function makes of structures of one form."""
-    all_parts = [_parts_of(each) for each in structures]
+    all_parts = [_parts_of(structure) for structure in structures]
     first = all_parts[0]
     if first is None:
         return func(*structures)
@@ -269,9 +269,9 @@ def _compare_types(first: Any, second: Any, parts: _Parts, others: _Parts) -> No
             )
         return
     kinds = type(first), type(second)
-    views = all(isinstance(each, MappingView) for each in (first, second))
+    views = all(isinstance(structure, MappingView) for structure in (first, second))
     lists = isinstance(first, list) and isinstance(second, list)
-    named = [(each.__name__, getattr(each, "_fields", None)) for each in kinds]
+    named = [(kind.__name__, getattr(kind, "_fields", None)) for kind in kinds]
     if kinds[0] is kinds[1] or views or lists or (named[0] == named[1] and named[0][1]):
         return
     _differ(

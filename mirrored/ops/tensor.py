@@ -113,8 +113,8 @@ class Operators:
     def size(self) -> int:
         """The number of elements."""
         size = 1
-        for each in self.shape:
-            size *= each
+        for length in self.shape:
+            size *= length
         return size
 
     __add__, __radd__ = _binary("AddV2")
@@ -443,13 +443,13 @@ def _empty_tensors(pools: Sequence[Pool]) -> None:
 
     They are looked for among all objects: to note each when it is made would cost every op more.
     """
-    for each in gc.get_objects():
-        kind = type(each)
+    for candidate in gc.get_objects():
+        kind = type(candidate)
         if kind is Tensor:
-            if each._storage is not None and each._storage.pool in pools:
-                each._array = each._storage = None
-        elif kind is Storage and each.pool in pools:
-            each.array = None
+            if candidate._storage is not None and candidate._storage.pool in pools:
+                candidate._array = candidate._storage = None
+        elif kind is Storage and candidate.pool in pools:
+            candidate.array = None
 
 
 empty_with(_empty_tensors)

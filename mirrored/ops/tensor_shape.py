@@ -66,8 +66,8 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
     def __getitem__(self, key: slice) -> "TensorShape": ...
 
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        return _made(found) if isinstance(key, slice) else found
+        result = tuple.__getitem__(self, key)
+        return _shape_of(result) if isinstance(key, slice) else result
 
     def __add__(self, other: Any) -> "TensorShape":
         return self.concatenate(other)
@@ -164,7 +164,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {other} are not compatible")
         pairs: Iterable[tuple[int | None, ...]] = zip(self, other, strict=True)
-        return _made(its if own is None else own for own, its in pairs)
+        return _shape_of(its if own is None else own for own, its in pairs)
 
     def concatenate(self, other: Any) -> "TensorShape":
         """Return the sizes of both shapes, one after the other.
@@ -179,7 +179,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         other = TensorShape(other)
         if None in (self.rank, other.rank):
             return TensorShape(None)
-        return _made((*self, *other))
+        return _shape_of((*self, *other))
 
     def with_rank(self, rank: int) -> "TensorShape":
         """Return the shape where it has `rank` axes; where that is unknown, a shape of so many.
@@ -278,7 +278,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
             return TensorShape(None)
         self.assert_same_rank(other)
         pairs = zip(self, other, strict=True)
-        return _made(own if own == its else None for own, its in pairs)
+        return _shape_of(own if own == its else None for own, its in pairs)
 
 
 class _UnknownShape(TensorShape):
@@ -314,7 +314,7 @@ class _UnknownShape(TensorShape):
             raise ValueError(f"A slice of {self!r} has no step. Received: a step of {key.step}.")
         if stop is None or start < 0 or stop < 0:
             return self
-        return _made([None] * (stop - start))
+        return _shape_of([None] * (stop - start))
 
     def __eq__(self, other: object) -> bool:
         return other is None or isinstance(other, _UnknownShape)
@@ -345,7 +345,7 @@ for _name in ("count", "index"):
     setattr(_UnknownShape, _name, _without_rank)
 
 
-def _made(sizes: Iterable[Any]) -> TensorShape:
+def _shape_of(sizes: Iterable[Any]) -> TensorShape:
     """Return a shape of sizes that are known to be some."""
     return tuple.__new__(TensorShape, sizes)
 
@@ -357,10 +357,10 @@ def _sizes(dims: Any) -> tuple[int | None, ...]:
     if hasattr(dims, "__index__") and not getattr(dims, "shape", ()):
         dims = (dims,)
     try:
-        given = tuple(dims)
+        sizes = tuple(dims)
     except TypeError:
         _refuse(dims)
-    return tuple(None if each is None else _size(each) for each in given)
+    return tuple(None if size is None else _size(size) for size in sizes)
 
 
 def _size(value: Any) -> int:

@@ -39,8 +39,8 @@ def _as_words(value: Any) -> Tensor:
     if is_tensor(value):
         return CAST(adopt(value, None), dtype=int64)
     array = np.array(value, object)
-    if all(as_integer(each) is not None for each in array.flat):
-        words = [int(each) % _WORD for each in array.flat]
+    if all(as_integer(number) is not None for number in array.flat):
+        words = [int(number) % _WORD for number in array.flat]
         return adopt(np.array(words, np.uint64).view(np.int64).reshape(array.shape), None)
     return CAST(adopt(value, None), dtype=int64)
 

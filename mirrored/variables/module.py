@@ -80,22 +80,22 @@ class Module(Watched):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The variables of the module and of modules in it, each once."""
-        return tuple(_found(self, Variable, set()))
+        return tuple(_members(self, Variable, set()))
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
         """Those of `variables` that are trainable."""
-        return tuple(each for each in _found(self, Variable, set()) if each.trainable)
+        return tuple(member for member in _members(self, Variable, set()) if member.trainable)
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
         """Those of `variables` that are not trainable."""
-        return tuple(each for each in _found(self, Variable, set()) if not each.trainable)
+        return tuple(member for member in _members(self, Variable, set()) if not member.trainable)
 
     @property
     def submodules(self) -> "tuple[Module, ...]":
         """The modules in this one, and those in them, each once."""
-        return tuple(_found(self, Module, set()))
+        return tuple(_members(self, Module, set()))
 
     @classmethod
     def with_name_scope(cls, method: _Method) -> _Method:
@@ -143,20 +143,20 @@ def held_by(module: Module) -> Iterator[Any]:
         yield from leaves
 
 
-def _found(module: Module, kind: type[_Kind], seen: set[int]) -> Iterator[_Kind]:
+def _members(module: Module, kind: type[_Kind], seen: set[int]) -> Iterator[_Kind]:
     """Yield what is of a kind in a module, and then in those in it, but for what was seen."""
     seen.add(id(module))
     inner: list[Module] = []
     wanted = (kind, Module)
-    for each in held_by(module):
-        if isinstance(each, wanted) and id(each) not in seen:
-            seen.add(id(each))
-            if isinstance(each, kind):
-                yield each
-            if isinstance(each, Module):
-                inner.append(each)
-    for each in inner:
-        yield from _found(each, kind, seen)
+    for member in held_by(module):
+        if isinstance(member, wanted) and id(member) not in seen:
+            seen.add(id(member))
+            if isinstance(member, kind):
+                yield member
+            if isinstance(member, Module):
+                inner.append(member)
+    for member in inner:
+        yield from _members(member, kind, seen)
 
 
 def _snake_case(name: str) -> str:

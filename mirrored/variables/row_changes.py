@@ -45,8 +45,8 @@ def change_of_rows(method: str, delta: IndexedSlices, old: Tensor) -> Tensor:
             f"{shape_text(delta.indices.shape)}, params.shape {shape_text(old.shape)} [Op:{name}]"
         )
     count, width = old.shape[0], old.size // max(1, old.shape[0])
-    each = RESHAPE(delta.indices, shape=(delta.indices.size, 1))
-    places = flat_indices(each, (count,), op=name)
+    vectors = RESHAPE(delta.indices, shape=(delta.indices.size, 1))
+    places = flat_indices(vectors, (count,), op=name)
     rows = RESHAPE(values, shape=(places.size, width))
     matrix = RESHAPE(old, shape=(count, width))
     if method in ("scatter_mul", "scatter_div"):

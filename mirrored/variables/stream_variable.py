@@ -101,7 +101,7 @@ class StreamVariable(Variable):
         """Let the stream go on from a state that `prepare` returned."""
         del method
         array = value if isinstance(value, np.ndarray) else value.numpy()
-        self._stream.restore([int(each) % _WORD for each in array])
+        self._stream.restore([int(number) % _WORD for number in array])
 
     def _check_context(self) -> None:
         if active_recorder() is not None:

@@ -77,13 +77,13 @@ def mode_of(kind: type[_Mode], value: Any) -> _Mode:
         >>> mode_of(VariableAggregation, "mean")
         <VariableAggregation.MEAN: 2>
     """
-    names = {each.name.lower(): each for each in kind}
+    names = {member.name.lower(): member for member in kind}
     mode = names.get("none" if value is None else value) if not isinstance(value, kind) else value
     if mode is None:
-        what = kind.__name__.removeprefix("Variable").lower()
+        argument = kind.__name__.removeprefix("Variable").lower()
         raise ValueError(
-            f"Invalid value for argument `{what}`. Expected one of None, "
-            f"{', '.join(map(repr, names))}, or a `{kind.__name__}`. Received: {what}={value!r}"
+            f"Invalid value for argument `{argument}`. Expected one of None, "
+            f"{', '.join(map(repr, names))}, or a `{kind.__name__}`. Received: {argument}={value!r}"
         )
     return mode
 
@@ -102,14 +102,14 @@ def check_modes(
     Raises:
         ValueError: One of the two is something else.
     """
-    for what, value, kind in (
+    for label, value, kind in (
         ("synchronization", synchronization, VariableSynchronization),
         ("aggregation", aggregation, VariableAggregation),
     ):
         if not isinstance(value, kind):
             raise ValueError(
-                f"Invalid variable {what} mode: {value} for variable: {name}. Give one of "
-                f"{[str(each) for each in kind]}."
+                f"Invalid variable {label} mode: {value} for variable: {name}. Give one of "
+                f"{[str(member) for member in kind]}."
             )
     on_read = synchronization is VariableSynchronization.ON_READ
     return not on_read if trainable is None else bool(trainable)
@@ -188,7 +188,7 @@ def _create(
             f"constraint={constraint!r}. Names of constraints are for layers."
         )
     variable_creation.ask(scoped(name or "Variable"))
-    make: Callable[..., Variable] = _made
+    make: Callable[..., Variable] = _create_plain
     for creator in _creators.get():
         make = _bound(creator, make)
     with recorded_by(None):  # It is made once, not whenever a recorded function runs.
@@ -203,7 +203,7 @@ def _create(
         )
 
 
-def _made(*, name: str | None, **kwargs: Any) -> "Variable":
+def _create_plain(*, name: str | None, **kwargs: Any) -> "Variable":
     """Make a variable where no creator does otherwise, with the name that its scope gives it."""
     return Variable._plain(name=scoped(name or "Variable"), **kwargs)
 
@@ -444,8 +444,8 @@ class Variable(Scatters, metaclass=_VariableType):
 
     def _write(self, method: str, value: Any) -> Any:
         with variable_writes:
-            for copy, each in self.prepare(method, value):
-                copy.commit(each, method)
+            for copy, prepared in self.prepare(method, value):
+                copy.commit(prepared, method)
         return self
 
     def _change(self, method: str, change: Change) -> Any:
