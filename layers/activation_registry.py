@@ -36,8 +36,8 @@ def get(identifier: object) -> Activation:
     if identifier is None:
         return linear
     if isinstance(identifier, dict):
-        found = deserialized(identifier, None)
-        identifier = found if callable(found) else str(identifier)
+        function = deserialized(identifier, None)
+        identifier = function if callable(function) else str(identifier)
     activation: Activation = resolve("activation function", identifier, _NAMES)
     return activation
 

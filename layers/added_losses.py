@@ -53,7 +53,7 @@ def held_by(layers: Iterable[object]) -> list[Tensor]:
     if not held:
         return []
     replica = _replica()
-    return [loss for each in layers for loss in held.get(ref(each), {}).get(replica, ())]
+    return [loss for layer in layers for loss in held.get(ref(layer), {}).get(replica, ())]
 
 
 def forget(layers: Iterable[object], *, of_all: bool = False) -> None:
@@ -66,11 +66,11 @@ def forget(layers: Iterable[object], *, of_all: bool = False) -> None:
     if not held:
         return
     replica = _replica()
-    for each in layers:
-        mine = held.get(ref(each), {})
+    for layer in layers:
+        mine = held.get(ref(layer), {})
         mine.pop(replica, None)
         if of_all or not mine:
-            held.pop(ref(each), None)
+            held.pop(ref(layer), None)
 
 
 def _replica() -> int | None:

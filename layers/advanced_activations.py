@@ -220,7 +220,7 @@ class Softmax(SameShape):
 
 def _check_broadcasts(mask: Tensor, inputs: Tensor) -> None:
     pairs = zip(mask.shape[::-1], inputs.shape[::-1], strict=False)
-    if mask.ndim > inputs.ndim or any(one not in (1, other) for one, other in pairs):
+    if mask.ndim > inputs.ndim or any(size not in (1, other) for size, other in pairs):
         raise ValueError(
             "The `mask` must be broadcastable to `inputs`: each of its sizes 1 or that of the "
             f"inputs, and no more axes. Received: inputs.shape={inputs.shape}, "

@@ -219,7 +219,7 @@ class AttentionHeads(Layer):
 
 def bare(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return tensors without the masks that they carry, which the projections need not hear of."""
-    return tuple(each if each._keras_mask is None else masked(each, None) for each in tensors)
+    return tuple(value if value._keras_mask is None else masked(value, None) for value in tensors)
 
 
 def _as_window(value: Any) -> int | None:
@@ -236,7 +236,7 @@ def _bools(mask: Any) -> Tensor:
 
 
 def _places(lengths: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    rows, columns = (ops.range(each) for each in lengths)
+    rows, columns = (ops.range(length) for length in lengths)
     return ops.reshape(rows, (1, -1, 1)), ops.reshape(columns, (1, 1, -1))
 
 

@@ -197,7 +197,7 @@ class BatchNormalization(ScaledAndMoved):
             correction = ()
         if len(shape) > 1:
             mean, variance = ops.reshape(mean, shape), ops.reshape(variance, shape)
-            correction = tuple(ops.reshape(each, shape) for each in correction)
+            correction = tuple(ops.reshape(factor, shape) for factor in correction)
         return self._normalized(values, mean, variance, shape, correction)
 
     def _moved_on(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, ...]:
@@ -257,8 +257,8 @@ class BatchNormalization(ScaledAndMoved):
         counts = ops.broadcast_to(ops.expand_dims(ops.cast(mask, ops.bool_), -1), shape)
         nothing = ops.zeros((), values.dtype)
         sums = [
-            ops.reduce_sum(each, axes)
-            for each in (ops.where(counts, values, nothing), ops.cast(counts, values.dtype))
+            ops.reduce_sum(summand, axes)
+            for summand in (ops.where(counts, values, nothing), ops.cast(counts, values.dtype))
         ]
         total, count = sums if context is None else context.all_reduce("sum", sums)
         count = count + _EPSILON
@@ -294,13 +294,13 @@ def _as_part(name: str, value: Any) -> float:
     return part
 
 
-def _checked_bounds(given: Any) -> dict[str, float]:
+def _checked_bounds(clipping: Any) -> dict[str, float]:
     """Return the bounds of the correction: none of others, and none beyond another."""
-    bounds = dict(given or {})
+    bounds = dict(clipping or {})
     known = ["rmax", "rmin", "dmax"]
     if not set(bounds).issubset(known):
         raise ValueError(
-            f"Received invalid keys for `renorm_clipping` argument: {given}. Supported values: "
+            f"Received invalid keys for `renorm_clipping` argument: {clipping}. Supported values: "
             f"{known}."
         )
     low, high, far = (bounds.get(name) for name in ("rmin", "rmax", "dmax"))

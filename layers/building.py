@@ -25,11 +25,11 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
     """Return ``build`` made to run once a layer, and to leave nothing behind when it fails."""
     signature = inspect.signature(build)
     names = list(signature.parameters)[1:]
-    others = {each for each in names[1:] if not each.endswith(("shape", "shapes"))}
-    others -= {each.name for each in signature.parameters.values() if each.kind in _ANY_NUMBER}
+    others = {name for name in names[1:] if not name.endswith(("shape", "shapes"))}
+    others -= {param.name for param in signature.parameters.values() if param.kind in _ANY_NUMBER}
 
-    def converted(name: str | None, given: Any) -> Any:
-        return given if name in others else as_shapes(given)
+    def converted(name: str | None, value: Any) -> Any:
+        return value if name in others else as_shapes(value)
 
     @functools.wraps(build)
     def run(self: Any, *input_shapes: Any, **named: Any) -> None:
@@ -37,9 +37,9 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
             if self.built:
                 return
             placed = zip_longest(names[: len(input_shapes)], input_shapes)
-            shapes = [converted(name, each) for name, each in placed]
-            by_name = {name: converted(name, each) for name, each in named.items()}
-            said = (each for name, each in by_name.items() if name not in others)
+            shapes = [converted(name, value) for name, value in placed]
+            by_name = {name: converted(name, value) for name, value in named.items()}
+            said = (value for name, value in by_name.items() if name not in others)
             first = next(iter((*shapes, *said)), None)
             self.check_input_shape(first)
             context = get_replica_context()
@@ -54,8 +54,8 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
             with undone_on_failure(self._walk()), scope, self._within_path():
                 build(self, *shapes, **by_name)
             self._input_shape = first
-            given = signature.bind(self, *shapes, **by_name).arguments
-            self._built_for = dict(list(given.items())[1:])
+            arguments = signature.bind(self, *shapes, **by_name).arguments
+            self._built_for = dict(list(arguments.items())[1:])
             self.built = True
         except Exception as error:
             shorten(error)
@@ -74,7 +74,7 @@ def unbuilt(layer: WeightOwner) -> list[WeightOwner]:
         return [layer]
     if layer._has_run:
         return []
-    return [each for inner in layer._sublayers for each in unbuilt(inner)]
+    return [descendant for inner in layer._sublayers for descendant in unbuilt(inner)]
 
 
 def _check_shared(layer: Any) -> None:

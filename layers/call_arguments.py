@@ -27,18 +27,18 @@ class CallArguments(NamedTuple):
         values: The arguments by name, those with a default included.
         tensors: Those that are tensors or structures of such.
         shapes: The shapes of these, as `inputs_shape`, masks apart.
-        given: The arguments as they were given.
+        binding: The arguments as they were given.
     """
 
     values: dict[str, Any]
     tensors: dict[str, Any]
     shapes: dict[str, Shapes]
-    given: inspect.BoundArguments
+    binding: inspect.BoundArguments
 
     def mapped(self, function: Callable[[Any], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments, by position and by name, with what a function makes of leaves."""
-        arguments = dict(list(self.given.arguments.items())[1:])
-        kinds = {name: each.kind for name, each in self.given.signature.parameters.items()}
+        arguments = dict(list(self.binding.arguments.items())[1:])
+        kinds = {name: param.kind for name, param in self.binding.signature.parameters.items()}
         listed = any(kinds[name] is _Parameter.VAR_POSITIONAL for name in arguments)
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
@@ -87,7 +87,7 @@ class CallArguments(NamedTuple):
 def _parameters_of(method: Callable[..., Any]) -> list[str]:
     """Return the names of a method's parameters, but for the object and for catch-alls."""
     parameters = list(inspect.signature(method).parameters.items())[1:]
-    return [name for name, each in parameters if each.kind not in _CATCH_ALL]
+    return [name for name, parameter in parameters if parameter.kind not in _CATCH_ALL]
 
 
 def is_needed(parameter: inspect.Parameter) -> bool:
@@ -110,11 +110,11 @@ def bound(
         ValueError: An argument has tensors beside what is none.
     """
     # The mode, whose argument may have no default, comes with the call itself.
-    given = signature.bind_partial(None, *args, **kwargs)
-    whole = inspect.BoundArguments(given.signature, given.arguments.copy())
+    binding = signature.bind_partial(None, *args, **kwargs)
+    whole = inspect.BoundArguments(binding.signature, binding.arguments.copy())
     whole.apply_defaults()
-    for name, each in signature.parameters.items():
-        if is_needed(each) and name not in given.arguments and name != "training":
+    for name, parameter in signature.parameters.items():
+        if is_needed(parameter) and name not in binding.arguments and name != "training":
             raise TypeError(f"missing a required argument: {name!r}")
     values, tensors, shapes = {}, {}, {}
     for position, (name, value) in enumerate(whole.arguments.items()):
@@ -126,16 +126,16 @@ def bound(
         tensors[name] = value
         if name != "mask" and signature.parameters[name].kind not in _CATCH_ALL:
             shapes[f"{name}_shape"] = shapes_of(value)
-    return CallArguments(values, tensors, shapes, given)
+    return CallArguments(values, tensors, shapes, binding)
 
 
 def _is_of_tensors(name: str, value: Any) -> bool:
     """Whether an argument is a tensor, or a structure of tensors and None."""
     leaves = _nest.flatten(value)
-    found = [is_tensor(each) for each in leaves]
-    if not any(found):
+    flags = [is_tensor(leaf) for leaf in leaves]
+    if not any(flags):
         return False
-    if not all(is_one or each is None for is_one, each in zip(found, leaves, strict=True)):
+    if not all(is_one or leaf is None for is_one, leaf in zip(flags, leaves, strict=True)):
         raise ValueError(
             "In a nested call() argument, you cannot mix tensors and non-tensors. Received "
             f"invalid mixed argument: {name}={value!r:.300}"

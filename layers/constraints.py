@@ -188,8 +188,8 @@ def get(identifier: object) -> Projection | None:
     """
     if identifier is None:
         return None
-    found: Projection = resolve("constraint", identifier, _NAMES)
-    return found
+    projection: Projection = resolve("constraint", identifier, _NAMES)
+    return projection
 
 
 def serialize(constraint: Any) -> Any:

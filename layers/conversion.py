@@ -57,7 +57,7 @@ def is_structure(inputs: Any) -> bool:
         return True
     if not isinstance(inputs, list | tuple):
         return False
-    return any(_is_array(each) or is_structure(each) for each in inputs)
+    return any(_is_array(value) or is_structure(value) for value in inputs)
 
 
 def _is_array(value: Any) -> bool:

@@ -154,8 +154,8 @@ class Discretization(Layer):
                 f"Expected sorted boundaries. Received: bin_boundaries={bounds} [Op:Bucketize]"
             )
         values = ops.reshape(ops.cast(inputs, ops.float32), (inputs.size,))
-        found = ops.searchsorted(ops.constant(edges), values, side="right")
-        bins = ops.reshape(found, inputs.shape)
+        indices = ops.searchsorted(ops.constant(edges), values, side="right")
+        bins = ops.reshape(indices, inputs.shape)
         if self.output_mode == "int":
             return bins
         return encoded(bins, self.output_mode, len(edges) + 1, self.compute_dtype)
@@ -178,8 +178,8 @@ class Discretization(Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, and the boundaries that it learned."""
-        given = arguments_of(self, without=("name", "dtype"))
-        return {**given, "name": self.name, "dtype": self.dtype_policy.name}
+        config = arguments_of(self, without=("name", "dtype"))
+        return {**config, "name": self.name, "dtype": self.dtype_policy.name}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -188,11 +188,11 @@ class Discretization(Layer):
         Args:
             config: What `get_config` returned.
         """
-        given = dict(config)
-        learned = given.pop("bin_boundaries", None)
-        if given.get("num_bins") is None:
-            return cls(learned, **given)
-        layer = cls(**given)
+        arguments = dict(config)
+        learned = arguments.pop("bin_boundaries", None)
+        if arguments.get("num_bins") is None:
+            return cls(learned, **arguments)
+        layer = cls(**arguments)
         layer.bin_boundaries = learned
         return layer
 

@@ -71,12 +71,12 @@ def as_noise_shape(value: Any) -> tuple[int | None, ...] | None:
             "Invalid value received for argument `noise_shape`. Expected a tuple or list of "
             f"integers. Received: noise_shape={value}"
         )
-    sizes = tuple(each if each is None else as_integer(each) for each in value)
-    for index, (size, each) in enumerate(zip(sizes, value, strict=True)):
-        if each is not None and (size is None or size < 1):
+    sizes = tuple(number if number is None else as_integer(number) for number in value)
+    for index, (size, entry) in enumerate(zip(sizes, value, strict=True)):
+        if entry is not None and (size is None or size < 1):
             raise ValueError(
                 "Invalid value received for argument `noise_shape`. Expected all dimensions to be "
-                f"positive integers or None. Received {each!r} at index {index}"
+                f"positive integers or None. Received {entry!r} at index {index}"
             )
     return sizes
 

@@ -183,7 +183,7 @@ def _plan(equation: str, bias_axes: str | None, shape: Shape, partial: Shape) ->
             f"shape {shape}"
         )
     first = more if terms.left else 0  # Where the letters begin.
-    given = dict(zip(terms.inputs, shape[first:], strict=False))
+    input_sizes = dict(zip(terms.inputs, shape[first:], strict=False))
     # The batch's axis is the first of "..." or the first letter's; `partial` has those behind it.
     spread = shape[1:more] if terms.left else ()
     rest = () if terms.left else shape[len(shape) - more :]
@@ -195,8 +195,8 @@ def _plan(equation: str, bias_axes: str | None, shape: Shape, partial: Shape) ->
             f"batch's. Received: output_shape={partial}"
         )
     wanted = dict(zip(terms.outputs, named, strict=True))
-    _check_shared(given, wanted)
-    kernel = _kernel_shape(terms, given, wanted)
+    _check_shared(input_sizes, wanted)
+    kernel = _kernel_shape(terms, input_sizes, wanted)
     units = [i for i, letter in enumerate(terms.kernel) if letter in wanted]
     inputs = [i for i, letter in enumerate(terms.kernel) if letter not in wanted]
     bias = None if bias_axes is None else _bias_shape(bias_axes, terms, wanted, len(rest))
@@ -204,9 +204,9 @@ def _plan(equation: str, bias_axes: str | None, shape: Shape, partial: Shape) ->
 
 
 def _parsed(equation: str) -> _Terms:
-    found = _FORMS.fullmatch(equation)
-    if found is not None:
-        left, inputs, right, kernel, out_left, outputs, out_right = found.groups()
+    match = _FORMS.fullmatch(equation)
+    if match is not None:
+        left, inputs, right, kernel, out_left, outputs, out_right = match.groups()
         if (left, right) == (out_left, out_right) and not (left and right):
             return _Terms(inputs, kernel, outputs, bool(left), bool(right))
     raise ValueError(
@@ -215,8 +215,8 @@ def _parsed(equation: str) -> _Terms:
     )
 
 
-def _check_shared(given: dict[str, int | None], wanted: dict[str, int | None]) -> None:
-    for letter, size in given.items():
+def _check_shared(input_sizes: dict[str, int | None], wanted: dict[str, int | None]) -> None:
+    for letter, size in input_sizes.items():
         if wanted.get(letter) is not None and wanted[letter] != size:
             raise ValueError(
                 f"Input shape and output shape do not match at shared dimension '{letter}'. Input "
@@ -225,7 +225,7 @@ def _check_shared(given: dict[str, int | None], wanted: dict[str, int | None]) -
 
 
 def _kernel_shape(
-    terms: _Terms, given: dict[str, int | None], wanted: dict[str, int | None]
+    terms: _Terms, input_sizes: dict[str, int | None], wanted: dict[str, int | None]
 ) -> Shape:
     for letter in terms.outputs:
         if letter not in terms.inputs and letter not in terms.kernel:
@@ -234,7 +234,7 @@ def _kernel_shape(
                 f"corresponding dim in the input spec '{terms.inputs}' or weight spec "
                 f"'{terms.kernel}'"
             )
-    sizes = {**given, **wanted}
+    sizes = {**input_sizes, **wanted}
     for letter in terms.kernel:
         if letter not in sizes:
             raise ValueError(

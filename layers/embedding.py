@@ -78,8 +78,8 @@ class Embedding(Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
-        given = arguments_of(self, without=("weights",))
-        return {"activity_regularizer": None, **self._shared_config(), **given}
+        config = arguments_of(self, without=("weights",))
+        return {"activity_regularizer": None, **self._shared_config(), **config}
 
     def build(self, input_shape: Shape) -> None:
         """Create the table."""

@@ -24,13 +24,13 @@ def resolve(kind: str, identifier: Any, names: Mapping[str, Any]) -> Any:
     Raises:
         ValueError: It is, names and describes none; the names there are follow.
     """
-    found = identifier
+    resolved = identifier
     if isinstance(identifier, dict):
-        found = deserialized(identifier, names)
+        resolved = deserialized(identifier, names)
     elif isinstance(identifier, str) and identifier in names:
-        found = names[identifier]
-    if callable(found):
-        return found() if inspect.isclass(found) else found
+        resolved = names[identifier]
+    if callable(resolved):
+        return resolved() if inspect.isclass(resolved) else resolved
     raise ValueError(
         f"Could not interpret {kind} identifier: {identifier}. Pass a callable or one of these "
         f"names: {', '.join(sorted(names))}."
@@ -43,7 +43,7 @@ def spelt(names: Mapping[str, Iterable[str]]) -> dict[str, str]:
     Args:
         names: The further ones by each class's name.
     """
-    return {each: name for name, more in names.items() for each in (name, snake_case(name), *more)}
+    return {form: name for name, more in names.items() for form in (name, snake_case(name), *more)}
 
 
 def find(

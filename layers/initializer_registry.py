@@ -54,8 +54,8 @@ def get(identifier: object) -> Filling | None:
     if is_tensor(identifier) or isinstance(identifier, np.ndarray | np.generic):
         return _values(identifier)
     if isinstance(identifier, str):  # One of the user's own too, where a scope says so.
-        found = deserialized({"class_name": identifier, "config": {}}, _NAMES)
-        identifier = identifier if isinstance(found, str) else found
+        initializer = deserialized({"class_name": identifier, "config": {}}, _NAMES)
+        identifier = identifier if isinstance(initializer, str) else initializer
     filling: Filling = resolve("initializer", identifier, _NAMES)
     return filling
 

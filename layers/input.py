@@ -172,5 +172,5 @@ def Input(
     layer = InputLayer(
         shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name
     )
-    made: SymbolicTensor = layer.output
-    return made
+    output: SymbolicTensor = layer.output
+    return output

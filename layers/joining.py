@@ -81,7 +81,7 @@ class Concatenate(Merge):
             ValueError: There is one mask, or not one for each input.
         """
         masks = check_masks(inputs, mask)
-        if masks is None or all(each is None for each in masks):
+        if masks is None or all(input_mask is None for input_mask in masks):
             return None
         wide = [mask_of_rank(*pair) for pair in zip(inputs, masks, strict=True)]
         return ops.reduce_any(ops.concat(wide, axis=self.axis), -1)
@@ -160,18 +160,18 @@ class Dot(Merge):
         Raises:
             ValueError: There are not two, or the sizes along the axes differ.
         """
-        one, other = self._two(input_shape)
-        axes = self._axes(len(one), len(other))
-        if one[axes[0]] != other[axes[1]]:
+        first, other = self._two(input_shape)
+        axes = self._axes(len(first), len(other))
+        if first[axes[0]] != other[axes[1]]:
             raise ValueError(
-                f"Incompatible input shapes: axis values {one[axes[0]]} (at axis {axes[0]}) != "
-                f"{other[axes[1]]} (at axis {axes[1]}). Full input shapes: {one}, {other}"
+                f"Incompatible input shapes: axis values {first[axes[0]]} (at axis {axes[0]}) != "
+                f"{other[axes[1]]} (at axis {axes[1]}). Full input shapes: {first}, {other}"
             )
-        for shape in (one, other):
+        for shape in (first, other):
             if len(shape) < 2:
                 raise ValueError(
                     "Cannot do batch_dot on inputs with rank < 2. Received inputs with shapes "
-                    f"{one} and {other}."
+                    f"{first} and {other}."
                 )
         if 0 in axes:
             raise ValueError(
@@ -185,22 +185,22 @@ class Dot(Merge):
         Args:
             inputs: Two tensors, in a list.
         """
-        one, other = self._of_one_dtype(inputs)
-        axes = self._axes(one.ndim, other.ndim)
+        first, other = self._of_one_dtype(inputs)
+        axes = self._axes(first.ndim, other.ndim)
         if self.normalize:
-            one, other = (
-                ops.l2_normalize(each, axis=axis)
-                for each, axis in zip((one, other), axes, strict=True)
+            first, other = (
+                ops.l2_normalize(operand, axis=axis)
+                for operand, axis in zip((first, other), axes, strict=True)
             )
         kept = [
-            [axis for axis in range(1, each.ndim) if axis != summed]
-            for each, summed in zip((one, other), axes, strict=True)
+            [axis for axis in range(1, operand.ndim) if axis != summed]
+            for operand, summed in zip((first, other), axes, strict=True)
         ]
-        batch, size = one.shape[0], one.shape[axes[0]]
+        batch, size = first.shape[0], first.shape[axes[0]]
         sizes = [
-            [each.shape[axis] for axis in of] for each, of in zip((one, other), kept, strict=True)
+            [term.shape[axis] for axis in of] for term, of in zip((first, other), kept, strict=True)
         ]
-        rows = ops.transpose(one, (0, *kept[0], axes[0]))
+        rows = ops.transpose(first, (0, *kept[0], axes[0]))
         columns = ops.transpose(other, (0, axes[1], *kept[1]))
         products = ops.matmul(
             ops.reshape(rows, (batch, math.prod(sizes[0]), size)),
@@ -217,10 +217,10 @@ class Dot(Merge):
         Raises:
             ValueError: There are not two.
         """
-        one, other = ([*shape] for shape in self._two(input_shape))
-        axes = self._axes(len(one), len(other))
-        del one[axes[0]], other[axes[1]]
-        shape = (*one, *other[1:])
+        first, other = ([*shape] for shape in self._two(input_shape))
+        axes = self._axes(len(first), len(other))
+        del first[axes[0]], other[axes[1]]
+        shape = (*first, *other[1:])
         return shape if len(shape) > 1 else (*shape, 1)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:

@@ -64,17 +64,17 @@ def masks_of_call(layer: Masked, arguments: CallArguments, named: dict[str, Any]
     """
     tensors, values = arguments.tensors, arguments.values
     if len(tensors) == 1:
-        pairs = [("mask", each) for each in tensors.values()]
+        pairs = [("mask", tensor) for tensor in tensors.values()]
     else:
-        pairs = [(f"{name}_mask", each) for name, each in tensors.items()]
+        pairs = [(f"{name}_mask", tensor) for name, tensor in tensors.items()]
     implied = {
-        name: masks_of(each)
-        for name, each in pairs
+        name: masks_of(tensor)
+        for name, tensor in pairs
         if name in layer._mask_parameters and values.get(name) is None
     }
     first = next(iter(values.values()), None)
-    given = implied.get("mask", named.get("mask"))
-    return CallMasks(implied, first, masks_of(first) if given is None else given)
+    explicit = implied.get("mask", named.get("mask"))
+    return CallMasks(implied, first, masks_of(first) if explicit is None else explicit)
 
 
 def with_masks(layer: Masked, outputs: Any, masks: CallMasks) -> Any:
@@ -85,7 +85,7 @@ def with_masks(layer: Masked, outputs: Any, masks: CallMasks) -> Any:
         outputs: Tensors, or placeholders of a call that nobody else has yet.
         masks: The masks of the call.
     """
-    had = any(each is not None for each in _nest.flatten(masks.previous))
+    had = any(mask is not None for mask in _nest.flatten(masks.previous))
     if not layer.supports_masking:
         if had:
             warnings.warn(
@@ -96,7 +96,7 @@ def with_masks(layer: Masked, outputs: Any, masks: CallMasks) -> Any:
             )
         return outputs
     own = _nest.flatten(masks_of(outputs))
-    if not (had or layer._makes_masks) or all(each is not None for each in own):
+    if not (had or layer._makes_masks) or all(mask is not None for mask in own):
         return outputs
     computed = _nest.flatten(layer.compute_mask(masks.first, masks.previous))
     pairs = zip(own, computed, strict=False)

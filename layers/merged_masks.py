@@ -25,7 +25,7 @@ def check_masks(inputs: Any, masks: Any) -> Any:
             "The lists `inputs` and `mask` should have the same length. Received: inputs of length "
             f"{len(inputs)}, and mask of length {len(masks)}"
         )
-    return None if masks is None else [_as_booleans(each) for each in masks]
+    return None if masks is None else [_as_booleans(mask) for mask in masks]
 
 
 def masks_as_wide(inputs: list[Tensor]) -> list[Tensor | None]:
@@ -34,10 +34,10 @@ def masks_as_wide(inputs: list[Tensor]) -> list[Tensor | None]:
     Args:
         inputs: The inputs, each with one axis more than its mask.
     """
-    masks = [(each, _as_booleans(each._keras_mask)) for each in inputs]
+    masks = [(tensor, _as_booleans(tensor._keras_mask)) for tensor in inputs]
     return [
-        None if mask is None else ops.broadcast_to(ops.expand_dims(mask, -1), each.shape)
-        for each, mask in masks
+        None if mask is None else ops.broadcast_to(ops.expand_dims(mask, -1), tensor.shape)
+        for tensor, mask in masks
     ]
 
 

@@ -78,10 +78,10 @@ class Merge(Layer):
                 "A merge layer should be called on a list of inputs. Received: "
                 f"inputs={inputs} (not a list of tensors)"
             )
-        rank = max(each.ndim for each in inputs)
-        tensors = [_with_rank(each, rank) for each in self._of_one_dtype(inputs)]
-        for each in tensors if self._sees_masks else ():
-            if each._keras_mask is not None:
+        rank = max(value.ndim for value in inputs)
+        tensors = [_with_rank(value, rank) for value in self._of_one_dtype(inputs)]
+        for tensor in tensors if self._sees_masks else ():
+            if tensor._keras_mask is not None:
                 return self._merged_by_masks(tensors)
         return self._merged(tensors)
 
@@ -96,7 +96,7 @@ class Merge(Layer):
             ValueError: There is one mask, or not one for each input.
         """
         masks = check_masks(inputs, mask)
-        if masks is None or any(each is None for each in masks):
+        if masks is None or any(input_mask is None for input_mask in masks):
             return None
         return reduce(ops.logical_or, masks)
 
@@ -108,12 +108,12 @@ class Merge(Layer):
 
     def _of_one_dtype(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return tensors of the dtype that all of them promote to."""
-        dtypes = {each.dtype for each in inputs}
+        dtypes = {tensor.dtype for tensor in inputs}
         if len(dtypes) == 1:
             return list(inputs)
         floats = any(dtype in FLOATS for dtype in dtypes)
         dtype = self._compute_dtype if floats else np.result_type(*dtypes)
-        return [masked(ops.cast(each, dtype), each._keras_mask) for each in inputs]
+        return [masked(ops.cast(tensor, dtype), tensor._keras_mask) for tensor in inputs]
 
 
 def _with_rank(x: Tensor, rank: int) -> Tensor:
@@ -122,13 +122,13 @@ def _with_rank(x: Tensor, rank: int) -> Tensor:
     return ops.reshape(x, (*x.shape[:1], *[1] * (rank - x.ndim), *x.shape[1:]))
 
 
-def _broadcast(one: Shape, other: Shape) -> Shape:
+def _broadcast(left: Shape, other: Shape) -> Shape:
     """Return the shape that two shapes without the batch axis broadcast to."""
-    if len(one) < len(other):
-        one, other = other, one
-    shared = len(one) - len(other)
-    sizes = list(one[:shared])
-    for size, its in zip(one[shared:], other, strict=True):
+    if len(left) < len(other):
+        left, other = other, left
+    shared = len(left) - len(other)
+    sizes = list(left[:shared])
+    for size, its in zip(left[shared:], other, strict=True):
         if size is None or its is None:
             sizes.append(None)
         elif 1 in (size, its):
@@ -136,7 +136,7 @@ def _broadcast(one: Shape, other: Shape) -> Shape:
         elif size == its:
             sizes.append(size)
         else:
-            raise ValueError(f"Inputs have incompatible shapes. Received shapes {one} and {other}")
+            raise ValueError(f"Inputs have incompatible shapes. Received shapes {left} and {other}")
     return tuple(sizes)
 
 
@@ -201,8 +201,8 @@ class Multiply(Merge):
         one, zero = (ops.constant(number, inputs[0].dtype) for number in (1, 0))
         product = self._merged(
             [
-                each if mask is None else ops.where(mask, each, one)
-                for each, mask in zip(inputs, masks, strict=True)
+                tensor if mask is None else ops.where(mask, tensor, one)
+                for tensor, mask in zip(inputs, masks, strict=True)
             ]
         )
         if any(mask is None for mask in masks):
@@ -239,9 +239,9 @@ class Extreme(Merge):
     def _merged_by_masks(self, inputs: list[Tensor]) -> Tensor:
         (output, *others), (counts, *masks) = inputs, masks_as_wide(inputs)
         for other, mask in zip(others, masks, strict=True):
-            one = other if mask is None else ops.where(mask, other, output)
+            candidate = other if mask is None else ops.where(mask, other, output)
             output = type(self)._pair(
-                output if counts is None else ops.where(counts, output, one), one
+                output if counts is None else ops.where(counts, output, candidate), candidate
             )
             both = counts is not None and mask is not None
             counts = ops.logical_or(counts, mask) if both else None

@@ -179,26 +179,26 @@ class MultiHeadAttention(AttentionHeads):
         self._attention_axes = axes
         self._build_weighing(tuple(range(-len(axes), 0)))
         sizes = self._output_sizes or (query_shape[-1],)
-        equation, made = _projection_equation(rank - 1, 2, len(sizes))
+        equation, added = _projection_equation(rank - 1, 2, len(sizes))
         between = (*query_shape[:-1], self._num_heads, self._value_dim)
         known = (*[None] * (rank - 2), *sizes)
-        self._output_dense = self._projection("attention_output", equation, known, made, between)
+        self._output_dense = self._projection("attention_output", equation, known, added, between)
 
     def _to_heads(self, name: str, shape: Shape, size: int, activation: str | None = None) -> Any:
-        equation, made = _projection_equation(len(shape) - 1, 1, 2)
+        equation, added = _projection_equation(len(shape) - 1, 1, 2)
         known = (*[None] * (len(shape) - 2), self._num_heads, size)
-        return self._projection(name, equation, known, made, shape, activation)
+        return self._projection(name, equation, known, added, shape, activation)
 
     def _checked_axes(self, rank: int) -> tuple[int, ...]:
         """Return the axes to attend over, of those between the batch's and the features'."""
-        given = self._attention_axes
-        if given is None:
+        attention_axes = self._attention_axes
+        if attention_axes is None:
             return tuple(range(1, rank - 1))
-        axes = tuple(axis if axis >= 0 else rank + axis for axis in given)
+        axes = tuple(axis if axis >= 0 else rank + axis for axis in attention_axes)
         if not axes or any(not 0 < axis < rank - 1 for axis in axes):
             raise ValueError(
                 f"`attention_axes` are axes between that of the batch and that of the features. "
-                f"Received: attention_axes={given} for a value of {rank} axes"
+                f"Received: attention_axes={attention_axes} for a value of {rank} axes"
             )
         return axes
 
@@ -300,15 +300,15 @@ def _as_axes(axes: Any) -> tuple[int, ...] | None:
     return tuple(axes)
 
 
-def _projection_equation(free: int, bound: int, made: int) -> tuple[str, str]:
+def _projection_equation(free: int, bound: int, added: int) -> tuple[str, str]:
     """Return an equation of so many axes that stay, are summed over, and are new; and the last."""
-    if free + bound + made > len(string.ascii_lowercase):
+    if free + bound + added > len(string.ascii_lowercase):
         raise ValueError(
             f"A projection has at most {len(string.ascii_lowercase)} axes. Received: {free} that "
-            f"stay, {bound} that are summed over, {made} new ones. Give a shorter `output_shape`."
+            f"stay, {bound} that are summed over, {added} new ones. Give a shorter `output_shape`."
         )
     letters = iter(string.ascii_lowercase)
-    stay, lost, new = ("".join(next(letters) for _ in range(n)) for n in (free, bound, made))
+    stay, lost, new = ("".join(next(letters) for _ in range(n)) for n in (free, bound, added))
     return f"{stay}{lost},{lost}{new}->{stay}{new}", new
 
 

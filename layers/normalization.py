@@ -185,11 +185,11 @@ class Normalization(SameShape):
         """What the inputs are divided by the root of; likewise."""
         return self._statistic(self.input_variance, "adapt_variance")
 
-    def _statistic(self, given: Any, weight: str) -> Tensor | None:
+    def _statistic(self, statistic: Any, weight: str) -> Tensor | None:
         if self._broadcasting is None:
             return None
-        if given is not None:
-            value = ops.constant(_spread(given, self._kept, self._broadcasting))
+        if statistic is not None:
+            value = ops.constant(_spread(statistic, self._kept, self._broadcasting))
         else:
             value = ops.reshape(getattr(self, weight).read_value(), self._broadcasting)
         return ops.cast(value, self.compute_dtype)
@@ -270,9 +270,9 @@ def _check_given(mean: Any, variance: Any, axes: tuple[int, ...]) -> None:
         )
 
 
-def _spread(given: Any, kept: tuple[int, ...], shape: tuple[int, ...]) -> NDArray[Any]:
+def _spread(numbers: Any, kept: tuple[int, ...], shape: tuple[int, ...]) -> NDArray[Any]:
     """Return given values, which stand along the last kept axes, in a shape that broadcasts."""
-    values = np.asarray(given, np.float32 if np.asarray(given).dtype.kind in "iub" else None)
+    values = np.asarray(numbers, np.float32 if np.asarray(numbers).dtype.kind in "iub" else None)
     sizes = [1] * len(shape)
     for axis, size in zip(reversed(kept), reversed(values.shape), strict=False):
         sizes[axis] = size

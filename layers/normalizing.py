@@ -118,8 +118,8 @@ class ScaledAndMoved(Normalizing):
                 before gamma and beta, if anything.
         """
         gamma, beta = (
-            each if each is None or each.shape == tuple(shape) else ops.reshape(each, shape)
-            for each in (self.gamma, self.beta)
+            weight if weight is None or weight.shape == tuple(shape) else ops.reshape(weight, shape)
+            for weight in (self.gamma, self.beta)
         )
         factor = ops.rsqrt(variance + self.epsilon)
         if correction:
@@ -141,9 +141,9 @@ def as_axes(axis: Any) -> int | list[int]:
         TypeError: It is neither an integer nor a list or tuple of these.
     """
     several = isinstance(axis, list | tuple)
-    found = [as_integer(each) for each in (axis if several else [axis])]
-    axes = [each for each in found if each is not None]
-    if len(axes) != len(found) or not axes:
+    entries = [as_integer(entry) for entry in (axis if several else [axis])]
+    axes = [entry for entry in entries if entry is not None]
+    if len(axes) != len(entries) or not axes:
         raise TypeError(
             "Expected an int or a list/tuple of ints for the argument 'axis', but received: "
             f"{axis!r}"
@@ -188,7 +188,7 @@ def positions(axis: int | list[int], rank: int) -> list[int]:
         axis: One or several.
         rank: How many axes there are.
     """
-    return sorted(each % rank for each in _as_list(axis))
+    return sorted(position % rank for position in _as_list(axis))
 
 
 def _as_list(axis: int | list[int]) -> list[int]:

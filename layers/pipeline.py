@@ -70,4 +70,4 @@ class Pipeline(Layer):
                 "`Pipeline` config must contain a `layers` key mapping to a list of serialized "
                 f"layers. Received config with layers={layers}."
             )
-        return cls(**{**config, "layers": [deserialized(each, None) for each in layers]})
+        return cls(**{**config, "layers": [deserialized(layer, None) for layer in layers]})

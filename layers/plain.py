@@ -57,7 +57,7 @@ class Rescaling(SameShape):
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the scaled inputs, floats of the shape of ``inputs``."""
-        scale, offset = (ops.cast(each, self.compute_dtype) for each in (self.scale, self.offset))
+        scale, offset = (ops.cast(value, self.compute_dtype) for value in (self.scale, self.offset))
         outputs: Tensor = ops.cast(inputs, self.compute_dtype) * scale + offset
         return outputs
 
@@ -136,7 +136,7 @@ class Lambda(Layer):
             if name in taken:
                 taken[name] = deserialized(taken[name], None)
         shape = taken.get("output_shape")
-        if isinstance(shape, list) and all(isinstance(each, int | None) for each in shape):
+        if isinstance(shape, list) and all(isinstance(size, int | None) for size in shape):
             taken["output_shape"] = tuple(shape)
         return super().from_config(taken)
 
@@ -148,9 +148,9 @@ class Lambda(Layer):
             mask: What the function is given, if it has such a parameter.
             training: What it is given, likewise.
         """
-        given = {"mask": mask, "training": training}
+        options = {"mask": mask, "training": training}
         return self.function(
-            inputs, **self.arguments, **{name: given[name] for name in self._passes}
+            inputs, **self.arguments, **{name: options[name] for name in self._passes}
         )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

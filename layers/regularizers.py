@@ -249,8 +249,8 @@ def get(identifier: object) -> Penalty | None:
     """
     if identifier is None:
         return None
-    found: Penalty = resolve("regularizer", identifier, _NAMES)
-    return found
+    penalty: Penalty = resolve("regularizer", identifier, _NAMES)
+    return penalty
 
 
 def serialize(regularizer: Any) -> Any:

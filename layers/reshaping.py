@@ -37,8 +37,8 @@ class Reshape(Layer):
 
     def __init__(self, target_shape: Sequence[int], **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
-        sizes = [as_integer(each) for each in target_shape]
-        known = tuple([each for each in sizes if each is not None and each >= -1])
+        sizes = [as_integer(size) for size in target_shape]
+        known = tuple([size for size in sizes if size is not None and size >= -1])
         if len(known) != len(sizes) or known.count(-1) > 1:
             raise ValueError(
                 "`target_shape` is a shape of integers, of which one may be -1. Received: "
@@ -60,7 +60,7 @@ class Reshape(Layer):
         """Return the batch's size and ``target_shape``, what is left in place of -1."""
         known = [size for size in input_shape[1:] if size is not None]
         if len(known) < len(input_shape) - 1:
-            return (input_shape[0], *(None if each == -1 else each for each in self.target_shape))
+            return (input_shape[0], *(None if size == -1 else size for size in self.target_shape))
         elements, wanted = math.prod(known), math.prod(s for s in self.target_shape if s != -1)
         rest = elements // wanted if wanted and -1 in self.target_shape else 1
         if rest * wanted != elements:
@@ -68,7 +68,7 @@ class Reshape(Layer):
                 "The total size of the tensor must be unchanged. Received: input_shape="
                 f"{input_shape[1:]}, target_shape={self.target_shape}"
             )
-        return (input_shape[0], *(rest if each == -1 else each for each in self.target_shape))
+        return (input_shape[0], *(rest if size == -1 else size for size in self.target_shape))
 
 
 @explained

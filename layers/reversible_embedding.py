@@ -105,7 +105,7 @@ class ReversibleEmbedding(Embedding):
         own = self.embeddings if self.tie_weights else self.reverse_embeddings
         values, table = inputs, ops.cast(own, self.compute_dtype)
         if self.reverse_dtype is not None:
-            values, table = (ops.cast(each, self.reverse_dtype) for each in (values, table))
+            values, table = (ops.cast(value, self.reverse_dtype) for value in (values, table))
         scores = ops.matmul(values, table, transpose_b=self.tie_weights)
         if self.logit_soft_cap is None:
             return scores

@@ -25,8 +25,8 @@ def as_shape(shape: object) -> Shape:
         raise ValueError(
             f"Cannot convert '{shape}' to a shape. Pass a tuple of integers, as in `(64,)`."
         )
-    given = tuple(shape)
-    return tuple(_as_dimension(size, given) for size in given)
+    sizes = tuple(shape)
+    return tuple(_as_dimension(size, sizes) for size in sizes)
 
 
 def _as_dimension(size: object, shape: tuple[object, ...]) -> int | None:
@@ -71,7 +71,7 @@ def is_shape(value: object) -> bool:
         return True  # Whoever makes a shape of it says that it is none.
     if _SIZES.issuperset(map(type, value)):
         return True  # The usual case, a few times for each batch of a generator.
-    return not any(isinstance(each, list | tuple | dict) for each in value)
+    return not any(isinstance(item, list | tuple | dict) for item in value)
 
 
 def map_shapes(function: Callable[..., Any], shapes: Shapes, *others: Any) -> Any:
@@ -93,7 +93,7 @@ def map_shapes(function: Callable[..., Any], shapes: Shapes, *others: Any) -> An
         return function(shapes, *others)
     if isinstance(shapes, dict):
         mapped = {
-            key: map_shapes(function, shape, *(each[key] for each in others))
+            key: map_shapes(function, shape, *(other[key] for other in others))
             for key, shape in shapes.items()
         }
         return _nest.rebuild_dict(shapes, mapped)

@@ -25,25 +25,25 @@ def _values(layer: Any, store: Any) -> Iterator[tuple[Any, Any]]:
         yield variable, value.astype(variable.dtype, copy=False)
 
 
-def check_count(layer: Any, found: int) -> None:
+def check_count(layer: Any, count: int) -> None:
     """Raise ValueError where a file has more or fewer variables of a layer than it has itself.
 
     Args:
         layer: The layer.
-        found: How many the file has.
+        count: How many the file has.
     """
     own = layer._own_weights()
-    if found == len(own):
+    if count == len(own):
         return
     if not own and not layer.built:
         raise ValueError(
             f"Layer '{layer.name}' was never built and thus it doesn't have any variables. However "
-            f"the weights file lists {found} variables for this layer. A layer's `build` must make "
+            f"the weights file lists {count} variables for this layer. A layer's `build` must make "
             "the weights of all layers inside it: call the model on data, or `build` them there."
         )
     raise ValueError(
-        f"Layer '{layer.name}' expected {len(own)} variables, but received {found} variables "
-        f"during loading. Expected: {[each.name for each in own]}"
+        f"Layer '{layer.name}' expected {len(own)} variables, but received {count} variables "
+        f"during loading. Expected: {[variable.name for variable in own]}"
     )
 
 

@@ -73,8 +73,8 @@ class TimeDistributed(Wrapper):
             masks = _turned(mask)
         outputs = []
         for number, step in enumerate(_steps(inputs)):
-            given = options if masks is None else {**options, "mask": masks[number]}
-            outputs.append(self.layer.call(step, **given))
+            arguments = options if masks is None else {**options, "mask": masks[number]}
+            outputs.append(self.layer.call(step, **arguments))
         return _turned(ops.stack(outputs))
 
     def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:

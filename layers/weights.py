@@ -265,10 +265,10 @@ class WeightOwner(Tracking, Subclassable):
         seen.add(id(self))
         # Looked through once for both.
         held: list[Any] = find(vars(self).values(), (WeightOwner, kind), self)
-        yield self, [each for each in held if isinstance(each, kind)]
-        for each in held:
-            if isinstance(each, WeightOwner):
-                yield from each._walk_with(kind, seen)
+        yield self, [weight for weight in held if isinstance(weight, kind)]
+        for value in held:
+            if isinstance(value, WeightOwner):
+                yield from value._walk_with(kind, seen)
 
     def _trained(self) -> list[tuple["WeightOwner", list[Variable]]]:
         """Return the layers whose own weights training changes, with these: none where frozen.
@@ -303,7 +303,7 @@ class WeightOwner(Tracking, Subclassable):
     def trainable_weights(self) -> list[Variable]:
         """Those of ``weights`` that training changes."""
         owned = find([_in_order(own) for _, own in self._trained()], Variable)
-        return [each for each in owned if each.trainable]
+        return [variable for variable in owned if variable.trainable]
 
     @property
     def trainable_variables(self) -> list[Variable]:
@@ -313,14 +313,14 @@ class WeightOwner(Tracking, Subclassable):
     @property
     def non_trainable_weights(self) -> list[Variable]:
         """Those of ``weights`` that training leaves alone."""
-        trained = {id(each) for each in self.trainable_weights}
-        return [each for each in self.weights if id(each) not in trained]
+        trained = {id(weight) for weight in self.trainable_weights}
+        return [weight for weight in self.weights if id(weight) not in trained]
 
     @property
     def non_trainable_variables(self) -> list[Variable]:
         """Those of ``variables`` that training leaves alone."""
-        trained = {id(each) for each in self.trainable_weights}
-        return [each for each in self.variables if id(each) not in trained]
+        trained = {id(weight) for weight in self.trainable_weights}
+        return [variable for variable in self.variables if id(variable) not in trained]
 
     @property
     def regularized_weights(self) -> list[tuple[Variable, Penalty]]:
@@ -383,14 +383,14 @@ class WeightOwner(Tracking, Subclassable):
             ValueError: There are more or fewer than weights, or a shape differs.
             TypeError: A value is not numbers.
         """
-        own, given = self.weights, list(weights)
-        if len(given) != len(own):
+        own, values = self.weights, list(weights)
+        if len(values) != len(own):
             raise ValueError(
                 f"You called `set_weights(weights)` on layer '{self._name}' with a weight list "
-                f"of length {len(given)}, but the layer was expecting {len(own)} weights."
+                f"of length {len(values)}, but the layer was expecting {len(own)} weights."
             )
         arrays = []
-        for weight, value in zip(own, given, strict=True):
+        for weight, value in zip(own, values, strict=True):
             array = np.asarray(value)
             if not holds_numbers(array.dtype):
                 raise TypeError(
@@ -434,12 +434,12 @@ class WeightOwner(Tracking, Subclassable):
 
 def _with_states(owner: str, parts: list[Any]) -> list[Variable]:
     """Return what an object holds as variables: its own in order, and the states of its streams."""
-    own = _in_order([each for each in parts if isinstance(each, Variable)])
-    for each in parts:
-        if isinstance(each, Seeds):
-            own.append(each.state)
-        elif isinstance(each, SeedGenerator):
-            own.append(state_variable(owner, each))
+    own = _in_order([variable for variable in parts if isinstance(variable, Variable)])
+    for part in parts:
+        if isinstance(part, Seeds):
+            own.append(part.state)
+        elif isinstance(part, SeedGenerator):
+            own.append(state_variable(owner, part))
     return own
 
 
@@ -452,14 +452,14 @@ def state_variable(owner: str, stream: SeedGenerator) -> Variable:
     """
     from mirrored.variables.stream_variable import StreamVariable  # Few programs look at it.
 
-    made: Variable = vars(stream).setdefault(
+    state: Variable = vars(stream).setdefault(
         "state_variable", StreamVariable(stream, f"{owner}/seed_generator_state")
     )
-    return made
+    return state
 
 
 def _in_order(variables: list[Variable]) -> list[Variable]:
-    return sorted(variables, key=lambda each: not each.trainable)
+    return sorted(variables, key=lambda variable: not variable.trainable)
 
 
 def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.Filling:
@@ -494,9 +494,9 @@ def find(
         >>> find([1j, "a", [2j, {"x": (3j, 1)}]], complex)
         [1j, 2j, 3j]
     """
-    found: dict[int, _Found] = {}
-    _find(values, kind, found, set())
-    instances = list(found.values())
+    by_id: dict[int, _Found] = {}
+    _find(values, kind, by_id, set())
+    instances = list(by_id.values())
     if owner is not None and len(instances) > 1:
         return owner._tracker.in_order(instances)
     return instances
@@ -505,7 +505,7 @@ def find(
 def _find(
     values: Iterable[object],
     kind: type[_Found] | tuple[Any, ...],
-    found: dict[int, _Found],
+    by_id: dict[int, _Found],
     open_containers: set[int],
 ) -> None:
     # A model's attributes are looked through several times in each call of `fit`.
@@ -513,16 +513,16 @@ def _find(
         if type(value) in _LEAVES:
             continue
         if isinstance(value, kind):
-            found.setdefault(id(value), value)
+            by_id.setdefault(id(value), value)
         elif isinstance(value, _CONTAINERS):
             if value and id(value) not in open_containers:
                 open_containers.add(id(value))  # A container may hold itself.
                 inner = value.values() if isinstance(value, dict) else value
-                _find(inner, kind, found, open_containers)
+                _find(inner, kind, by_id, open_containers)
         elif isinstance(value, Module):
             if id(value) not in open_containers:
                 open_containers.add(id(value))
-                _find(held_by(value), kind, found, open_containers)
+                _find(held_by(value), kind, by_id, open_containers)
         elif isinstance(value, _SETS):
             for item in value:
                 if isinstance(item, kind):

@@ -65,8 +65,8 @@ def explained(target: _Target) -> _Target:
             continue
         # Users know the methods of a class that is in several files as those of the whole.
         function.__qualname__ = f"{getattr(target, '_part_of', target.__qualname__)}.{name}"
-        made = _explaining(function)
-        setattr(target, name, made if function is member else type(member)(made))
+        wrapped = _explaining(function)
+        setattr(target, name, wrapped if function is member else type(member)(wrapped))
     return target
 
 
@@ -206,9 +206,9 @@ def _explanation(
     if not unknown:
         return None
     name = unknown[0]
-    free = [each for each in names if each not in kwargs]
-    longer = [each for each in free if each.startswith(name)]
-    older = [each for each in _OLDER.get(name, ()) if each in free]
+    free = [argument for argument in names if argument not in kwargs]
+    longer = [argument for argument in free if argument.startswith(name)]
+    older = [argument for argument in _OLDER.get(name, ()) if argument in free]
     meant = next(iter(older), longer[0] if len(longer) == 1 else nearest(name, free))
     advice = f"Did you mean {meant!r}?" if meant else f"Its arguments are: {', '.join(names)}."
     return f"{whose}() got an unexpected keyword argument {name!r}. {advice}"
@@ -226,16 +226,16 @@ def _called(function: Any, args: tuple[Any, ...]) -> tuple[str, list[str]]:
     """Return what the caller called, and the names of the arguments that it has."""
     if function.__name__ not in ("__init__", "__new__"):
         return function.__qualname__, _names_of(function)
-    made = type(args[0]) if function.__name__ == "__init__" else args[0]
+    owner = type(args[0]) if function.__name__ == "__init__" else args[0]
     names: dict[str, None] = {}
-    for each in made.__mro__:
-        constructor: Any = vars(each).get(function.__name__)
+    for base in owner.__mro__:
+        constructor: Any = vars(base).get(function.__name__)
         inner = inspect.unwrap(getattr(constructor, "__func__", constructor))
         if inspect.isfunction(inner):
             names.update(dict.fromkeys(_names_of(inner)))
             if not _takes_any(inner):  # Else it passes them to that of the class above.
                 break
-    return made.__name__, list(names)
+    return owner.__name__, list(names)
 
 
 def _names_of(function: Any) -> list[str]:
@@ -243,7 +243,7 @@ def _names_of(function: Any) -> list[str]:
     code = function.__code__
     end = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[code.co_posonlyargcount : end]
-    return [each for each in names if each not in ("self", "cls", "_cls")]
+    return [name for name in names if name not in ("self", "cls", "_cls")]
 
 
 def _takes_any(function: Any) -> bool:

@@ -49,8 +49,8 @@ def joined(parts: Sequence[Rows]) -> Rows:
     """Return rows and then others."""
     if len(parts) < 2:
         return parts[0] if parts else slice(0, 0)
-    each = [np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows for rows in parts]
-    return np.concatenate(each)
+    runs = [np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows for rows in parts]
+    return np.concatenate(runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +93,19 @@ class Arrays:
 
         Taking rows out of anything else makes NumPy copy all of it, each time.
         """
-        return self._each(np.ascontiguousarray)
+        return self._mapped(np.ascontiguousarray)
 
     def copied(self) -> "Arrays":
         """Return a copy, which nothing but its holder writes to."""
-        return self._each(np.copy)
+        return self._mapped(np.copy)
 
-    def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> "Arrays":
+    def _mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "Arrays":
         columns = tuple([function(column) for column in self.columns])
         return Arrays(columns, self.layout, len(columns[0]))
 
     def rows(self, which: Rows) -> "Arrays":
         """Return some of the examples: views where they are a slice, else copies."""
-        return self._each(lambda array: take(array, which))
+        return self._mapped(lambda array: take(array, which))
 
 
 # From arrays as they were given to those that steps are to have; it may raise ValueError.
@@ -203,7 +203,7 @@ def adapt_batch(
     shapes: list[tuple[int, ...]] = []
     for part in parts:
         leaves = [part] if type(part) is np.ndarray else leaves_in(part)
-        shapes += [np.shape(each) for each in leaves if not isinstance(each, list | tuple)]
+        shapes += [np.shape(leaf) for leaf in leaves if not isinstance(leaf, list | tuple)]
     if () in shapes or len({shape[0] for shape in shapes}) > 1:
         raise ValueError(unbatched(for_what, shapes))
     arrays = adapt(*parts, for_what=for_what)
@@ -281,12 +281,12 @@ def _is_nested(structure: Any) -> bool:
     return isinstance(structure, list | tuple | dict)
 
 
-def _filled(arrays: Any, what: str, name: str, given: Any) -> Any:
+def _filled(arrays: Any, what: str, name: str, value: Any) -> Any:
     """Return a structure that was given, which has to have arrays where it is not None."""
     if arrays is None or type(arrays) is np.ndarray:
         return arrays
-    if all(each is None for each in _nest.flatten(arrays)):
-        raise ValueError(f"{what}. Received: {name}={given!r:.80}, which holds no array.")
+    if all(leaf is None for leaf in _nest.flatten(arrays)):
+        raise ValueError(f"{what}. Received: {name}={value!r:.80}, which holds no array.")
     return arrays
 
 
@@ -296,12 +296,12 @@ def check_cardinality(parts: Mapping[str, Any]) -> None:
     if len(plain) == sum([part is not None for part in parts.values()]) and len({*plain}) == 1:
         return  # The usual case, of each batch.
     sizes = {
-        name: [each.shape[0] for each in _nest.flatten(part) if each is not None]
+        name: [leaf.shape[0] for leaf in _nest.flatten(part) if leaf is not None]
         for name, part in parts.items()
     }
-    if len({size for each in sizes.values() for size in each}) > 1:
+    if len({size for rows in sizes.values() for size in rows}) > 1:
         received = ", ".join(
-            f"'{name}' sizes: {', '.join(map(str, each))}" for name, each in sizes.items() if each
+            f"'{name}' sizes: {', '.join(map(str, rows))}" for name, rows in sizes.items() if rows
         )
         raise ValueError(
             "Data cardinality is ambiguous. Make sure all arrays contain the same number of "
@@ -341,7 +341,7 @@ def _weights_like(targets: Any, weights: Any) -> Any:
             f"sample_weight with shape {weights.shape}. If you want to use non-scalar sample "
             "weights, pass a `sample_weight` argument with one array per model output."
         )
-    return _nest.map_structure(lambda each: None if each is None else weights, targets)
+    return _nest.map_structure(lambda leaf: None if leaf is None else weights, targets)
 
 
 def _class_weights(targets: np.ndarray | None, class_weight: Any) -> np.ndarray:

@@ -84,7 +84,7 @@ class Layout:
             return None
         if type(part) is int:
             return values[part]
-        return _nest.map_structure(lambda each: None if each is None else values[each], part)
+        return _nest.map_structure(lambda index: None if index is None else values[index], part)
 
     def pack(self, values: Sequence[Any]) -> tuple[Any, Any, Any]:
         """Return the three structures, with values in the places of the columns."""
@@ -115,27 +115,27 @@ def taken_apart(x: Any, y: Any, sample_weight: Any) -> tuple[Columns, Layout]:
 
     An array that is the weights of several targets is one column.
     """
-    given = [each for each in (x, y, sample_weight) if each is not None]
-    if all([isinstance(each, np.ndarray) for each in given]):
-        return tuple(given), _PLAIN[y is not None, sample_weight is not None]
-    found: list[NDArray[Any]] = []
+    arrays = [array for array in (x, y, sample_weight) if array is not None]
+    if all([isinstance(array, np.ndarray) for array in arrays]):
+        return tuple(arrays), _PLAIN[y is not None, sample_weight is not None]
+    columns: list[NDArray[Any]] = []
     weights: dict[int, int] = {}
 
     def number(array: NDArray[Any] | None) -> int | None:
         if array is None:
             return None
-        found.append(array)
-        return len(found) - 1
+        columns.append(array)
+        return len(columns) - 1
 
     def number_of_weight(array: NDArray[Any] | None) -> int | None:
         if id(array) not in weights and array is not None:
-            weights[id(array)] = len(found)
-            found.append(array)
+            weights[id(array)] = len(columns)
+            columns.append(array)
         return weights.get(id(array))
 
     parts = _nest.map_structure(number, x), _nest.map_structure(number, y)
     layout = Layout((*parts, _nest.map_structure(number_of_weight, sample_weight)))
-    return tuple(found), layout
+    return tuple(columns), layout
 
 
 # ---------------------------------------------------------------------------- from users
@@ -260,7 +260,7 @@ def _check_mask(value: Any, name: str) -> None:
 
 
 def _dtype_advice(array: NDArray[Any]) -> str:
-    strings = array.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in array.flat)
+    strings = array.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in array.flat)
     if array.dtype.kind in "SU" or strings:
         return "Map the strings to numbers first."
     if array.dtype.kind == "c":

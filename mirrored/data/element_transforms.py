@@ -43,13 +43,13 @@ class Mapped(Following):
 
     def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
-        what, check = "What `map_func` returned", FormCheck()
+        label, check = "What `map_func` returned", FormCheck()
 
         def step(_: int, element: Element) -> Iterable[Element]:
             value = call_with(self._function, element)
             # A list is a tuple of results, as in TensorFlow.
             value = tuple(value) if isinstance(value, list) else value
-            return (check(to_element(value, what), what),)
+            return (check(to_element(value, label), label),)
 
         return results_of(elements, step, "map", self.rng.call_draws(iteration))
 

@@ -42,15 +42,15 @@ def _messages() -> dict[str, Any]:
             entry.field.add(name=title, number=number, label=label, type=kind, type_name=of)
         return entry
 
-    one, many, part = field.LABEL_OPTIONAL, field.LABEL_REPEATED, field.TYPE_MESSAGE
+    single, many, part = field.LABEL_OPTIONAL, field.LABEL_REPEATED, field.TYPE_MESSAGE
     message("BytesList", ("value", 1, many, field.TYPE_BYTES, None))
     message("FloatList", ("value", 1, many, field.TYPE_FLOAT, None))
     message("Int64List", ("value", 1, many, field.TYPE_INT64, None))
     feature = message(
         "Feature",
-        ("bytes_list", 1, one, part, f"{scope}BytesList"),
-        ("float_list", 2, one, part, f"{scope}FloatList"),
-        ("int64_list", 3, one, part, f"{scope}Int64List"),
+        ("bytes_list", 1, single, part, f"{scope}BytesList"),
+        ("float_list", 2, single, part, f"{scope}FloatList"),
+        ("int64_list", 3, single, part, f"{scope}Int64List"),
     )
     feature.oneof_decl.add(name="kind")
     for kind in feature.field:
@@ -58,9 +58,9 @@ def _messages() -> dict[str, Any]:
     features = message("Features", ("feature", 1, many, part, f"{scope}Features.FeatureEntry"))
     entry = features.nested_type.add(name="FeatureEntry")
     entry.options.map_entry = True
-    entry.field.add(name="key", number=1, label=one, type=field.TYPE_STRING)
-    entry.field.add(name="value", number=2, label=one, type=part, type_name=f"{scope}Feature")
-    message("Example", ("features", 1, one, part, f"{scope}Features"))
+    entry.field.add(name="key", number=1, label=single, type=field.TYPE_STRING)
+    entry.field.add(name="value", number=2, label=single, type=part, type_name=f"{scope}Feature")
+    message("Example", ("features", 1, single, part, f"{scope}Features"))
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {

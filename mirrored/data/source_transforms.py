@@ -115,8 +115,8 @@ class Generated(Transform):
                     return _OVER
                 if self._signature is not None:
                     return conform(value, self._signature)
-                what = "What the generator yielded"
-                return check(to_element(value, what), what)
+                label = "What the generator yielded"
+                return check(to_element(value, label), label)
 
         try:
             for index in itertools.count():

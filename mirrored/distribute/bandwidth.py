@@ -93,7 +93,7 @@ class Measurement:
         """Return a line of a table below `HEADING`."""
         sizes = (self.collective, self.nbytes, self.count, self.dtype)
         bandwidths = (self.algorithm_bandwidth, self.bus_bandwidth)
-        rates = (f"{self.seconds * 1e6:.1f}", *(f"{each:.2f}" for each in bandwidths))
+        rates = (f"{self.seconds * 1e6:.1f}", *(f"{bandwidth:.2f}" for bandwidth in bandwidths))
         return _LINE.format(*sizes, *rates, self.wrong)
 
 
@@ -126,7 +126,7 @@ class _Recorded:
             device.backend.synchronize()
 
     def results(self) -> Iterator[NDArray[Any]]:
-        return (each.numpy() for each in self._sums)
+        return (total.numpy() for total in self._sums)
 
 
 class _Queued:
@@ -136,8 +136,8 @@ class _Queued:
         on = leaders(devices)
         self.ranks = len(on)
         self._backends = streamed(on)
-        self._sends = [each.allocate((count,), _FLOAT32) for each in on]
-        self._receives = [each.allocate((count,), _FLOAT32) for each in on]
+        self._sends = [device.allocate((count,), _FLOAT32) for device in on]
+        self._receives = [device.allocate((count,), _FLOAT32) for device in on]
         self._connection = connection(on)
         for number, (backend, storage) in enumerate(zip(self._backends, self._sends, strict=True)):
             backend.copy_from_host(storage, known_values(number, count, _FLOAT32))
@@ -145,7 +145,7 @@ class _Queued:
             stream.wait(backend.record())
 
     def ask(self, times: int) -> None:
-        sends, receives = ([s.array for s in each] for each in (self._sends, self._receives))
+        sends, receives = ([s.array for s in group] for group in (self._sends, self._receives))
         for _ in range(times):
             self._connection.all_reduce(sends, receives, what="bandwidth")
 
@@ -170,8 +170,8 @@ def collectives(devices: Sequence[Device]) -> list[CrossDeviceOps]:
         >>> [type(each).__name__ for each in collectives(devices.logical_devices("GPU"))]
         ['ReductionToOneDevice', 'HierarchicalCopyAllReduce']
     """
-    found: list[CrossDeviceOps] = [ReductionToOneDevice(), HierarchicalCopyAllReduce()]
-    return found if why_no_nccl(devices) else [*found, NcclAllReduce()]
+    algorithms: list[CrossDeviceOps] = [ReductionToOneDevice(), HierarchicalCopyAllReduce()]
+    return algorithms if why_no_nccl(devices) else [*algorithms, NcclAllReduce()]
 
 
 def why_no_nccl(devices: Sequence[Device]) -> str | None:
@@ -194,11 +194,11 @@ def sizes(smallest: int = 1 << 10, largest: int = 1 << 30, factor: int = 8) -> l
         >>> sizes(1024, 70_000, 8)
         [1024, 8192, 65536]
     """
-    found = []
+    byte_counts = []
     while smallest <= largest:
-        found.append(smallest)
+        byte_counts.append(smallest)
         smallest *= factor
-    return found
+    return byte_counts
 
 
 def largest_size(devices: Sequence[Device]) -> int | None:
@@ -277,7 +277,7 @@ def _measured(
     waited = any(is_streamed(device.backend) for device in devices)
     seconds = _seconds(measured, turns, _WAITED_TURN if waited else _TURN, after_timing)
     expected = known_sum(measured.ranks, count, _FLOAT32)
-    wrong = sum(int(np.count_nonzero(each != expected)) for each in measured.results())
+    wrong = sum(int(np.count_nonzero(result != expected)) for result in measured.results())
     return Measurement(
         collective=type(collective).__name__,
         ranks=measured.ranks,

@@ -219,7 +219,7 @@ class ReplicaContext:
             array([2., 4.], dtype=float32)
         """
         op = ReduceOp.of(reduce_op)
-        local = [adopt(each, None) for each in _nest.flatten(value)]
+        local = [adopt(leaf, None) for leaf in _nest.flatten(value)]
         batch = global_batch()
         if batch is not None:
             batch.check_no_gradients(local)
@@ -255,7 +255,7 @@ class ReplicaContext:
         del options
         known = as_integer(axis)
         axis = axis if known is None else known
-        local = [adopt(each, None) for each in _nest.flatten(value)]
+        local = [adopt(leaf, None) for leaf in _nest.flatten(value)]
         with only():
             gathered, starts = self.merge_call(_batch_all_gather, (axis, local))
         for tensor, result, start in zip(local, gathered, starts, strict=True):
@@ -275,7 +275,7 @@ def _batch_all_reduce(
 def _batch_all_gather(strategy: ReplicaStrategy, axis: Any, values: list[Any]) -> tuple[Any, Any]:
     # The replicas' numbers, which are equal objects but for small ones: one, where they agree.
     axes = getattr(axis, "values", (axis,))
-    if all(each == axes[0] for each in axes):
+    if all(other == axes[0] for other in axes):
         axis = axes[0]
     gathered = [strategy.batch_all_gather(value, axis) for value in values]
     return [tensors for tensors, _ in gathered], [starts for _, starts in gathered]

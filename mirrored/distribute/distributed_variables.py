@@ -284,8 +284,8 @@ class MirroredVariable(DistributedVariable):
             if part is first or (batch is not None and batch.is_empty(number)):
                 continue
 
-            def text(_: Any, one: Any, other: Any, number: int = number) -> str:
-                shown = f"{few(one, None)} in the first replica and {few(other, None)}"
+            def text(_: Any, reference: Any, other: Any, number: int = number) -> str:
+                shown = f"{few(reference, None)} in the first replica and {few(other, None)}"
                 return self.differing(method, f"{shown} in replica {number}")
 
             if part.shape != first.shape or part.dtype != first.dtype:
@@ -316,8 +316,8 @@ class MirroredVariable(DistributedVariable):
             return super()._scatter(method, sparse_delta)
         if not isinstance(sparse_delta, IndexedSlices):
             return super()._scatter(method, sparse_delta)  # Which says that it is none.
-        for each in (sparse_delta.values, sparse_delta.indices):
-            self._check_dependence(context, method, each)
+        for tensor in (sparse_delta.values, sparse_delta.indices):
+            self._check_dependence(context, method, tensor)
         context.merge_call(self._scatter_all, (method, sparse_delta))
         return self.read_value()
 

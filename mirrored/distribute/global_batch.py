@@ -167,7 +167,7 @@ class GlobalBatch:
         Args:
             gradients: The gradients; None where there is none.
         """
-        self._gradients.update(each._id for each in gradients if each is not None)
+        self._gradients.update(gradient._id for gradient in gradients if gradient is not None)
 
     def used(self, replica: int, are_used: Sequence[bool]) -> Sequence[bool]:
         """Return which variables have gradients: without examples, those that the first has.
@@ -186,7 +186,7 @@ class GlobalBatch:
         Args:
             values: The values, of which tensors are remembered.
         """
-        self._totals.update(each._id for each in values if isinstance(each, Tensor))
+        self._totals.update(value._id for value in values if isinstance(value, Tensor))
 
     def is_an_example_each(self, value: Tensor, replica: int) -> bool:
         """Return whether what a replica of several has is as long as its shard, and no total.
@@ -207,7 +207,7 @@ class GlobalBatch:
         Raises:
             RuntimeError: It is. The optimizer would count what is summed before once more.
         """
-        if any(each._id in self._gradients for each in values):
+        if any(value._id in self._gradients for value in values):
             raise RuntimeError(
                 "A step that `fit` runs leaves it to the optimizer to put gradients together: it "
                 "weighs each replica's by its part of the examples. Received: `all_reduce` of a "

@@ -153,13 +153,13 @@ def _is_sum(node: Node) -> bool:
 
 def _sums_by_name(graph: Graph) -> defaultdict[str, set[int]]:
     """Return the ids of the nodes of sums over workers, by what errors call these."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
+    sums: defaultdict[str, set[int]] = defaultdict(set)
     for node in graph.nodes:
         if node.op.ordered:
-            found[node.attrs.get("what", "")].add(id(node))
+            sums[node.attrs.get("what", "")].add(id(node))
     for collective in graph.collectives:
-        found[collective.what].update(map(id, collective.nodes))
-    return found
+        sums[collective.what].update(map(id, collective.nodes))
+    return sums
 
 
 def _joins(graph: Graph) -> set[int]:
@@ -179,25 +179,25 @@ def _depending(graph: Graph, begins: Callable[[Node], bool]) -> set[int]:
 
     What was summed over workers depends on none of them any more.
     """
-    found: set[int] = set()
+    depending: set[int] = set()
     for node in graph.nodes:
-        inherits = not _is_sum(node) and any(id(value.node) in found for value in node.inputs)
+        inherits = not _is_sum(node) and any(id(value.node) in depending for value in node.inputs)
         if inherits or begins(node):
-            found.add(id(node))
-    return found
+            depending.add(id(node))
+    return depending
 
 
 def _makers(nodes: Iterable[Node], is_end: Callable[[Node], bool]) -> set[int]:
     """Return the ids of nodes, and of all that they are made of, up to where that ends."""
-    found: set[int] = set()
+    makers: set[int] = set()
     stack = list(nodes)
     while stack:
         node = stack.pop()
-        if id(node) not in found:
-            found.add(id(node))
+        if id(node) not in makers:
+            makers.add(id(node))
             if not is_end(node):
                 stack += [value.node for value in node.inputs if value.node is not None]
-    return found
+    return makers
 
 
 def _plain(value: Any) -> str | None:

@@ -131,8 +131,8 @@ class DistributedDataset:
         """Yield what all replicas together get in each step, as structures of arrays."""
         count = self._strategy.num_replicas_in_sync
         with closing(self._steps((count, 0, count), _concatenated)) as steps:
-            for each in steps:
-                yield from map(succeeded, each)
+            for batches in steps:
+                yield from map(succeeded, batches)
 
     def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
         """Yield, in lists, what the next steps are given, of values that `join` makes."""
@@ -149,10 +149,10 @@ class DistributedDataset:
         with closing(host_elements(dataset)) as elements:
             looked_at = self._looked_at(elements)
             while True:
-                made = attempt(self._take, looked_at, sharing, join)
-                if type(made) is Failure and type(made.error) is StopIteration:
+                outcome = attempt(self._take, looked_at, sharing, join)
+                if type(outcome) is Failure and type(outcome.error) is StopIteration:
                     return
-                yield [made]
+                yield [outcome]
 
     def _looked_at(self, elements: Iterator[Any]) -> Iterator[Any]:
         """Return the elements, of which the first one is looked at."""
@@ -302,5 +302,5 @@ def _shapes(spec: Any) -> Iterator[Any]:
     if hasattr(spec, "shape"):
         yield spec.shape
     elif isinstance(spec, tuple | dict):
-        for each in spec.values() if isinstance(spec, dict) else spec:
-            yield from _shapes(each)
+        for part in spec.values() if isinstance(spec, dict) else spec:
+            yield from _shapes(part)

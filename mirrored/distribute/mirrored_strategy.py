@@ -208,14 +208,14 @@ def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
     if not names:
         return devices.logical_devices("GPU") or devices.logical_devices("CPU")[:1]
     try:
-        found = tuple(devices.get_device(name) for name in names)
+        resolved = tuple(devices.get_device(name) for name in names)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{error} [MirroredStrategy(devices={list(names)!r})]") from None
-    if len(set(found)) < len(found):
+    if len(set(resolved)) < len(resolved):
         raise ValueError(
-            f"No duplicates allowed in `devices` argument: {tuple(d.full_name for d in found)}"
+            f"No duplicates allowed in `devices` argument: {tuple(d.full_name for d in resolved)}"
         )
-    return found
+    return resolved
 
 
 def _check_options(

@@ -187,11 +187,11 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if context is not None and context.strategy is self:
             return
         new, self._unsent = self._unsent, []
-        copies: list[Any] = [copy for each in new for copy in each.copies[:1]]  # type: ignore[attr-defined]
-        specs = [f"{each.name} {tuple(each.shape)} {each.dtype.name}" for each in copies]
+        copies: list[Any] = [copy for created in new for copy in created.copies[:1]]  # type: ignore[attr-defined]
+        specs = [f"{part.name} {tuple(part.shape)} {part.dtype.name}" for part in copies]
         self.check_alike({"variables": specs}, "the variables of a scope")
-        arrays = [np.array(each.numpy(), order="C") for each in copies]
-        sent = [each.reshape(-1).view(np.uint8) for each in arrays]  # MPI knows no float16.
+        arrays = [np.array(part.numpy(), order="C") for part in copies]
+        sent = [block.reshape(-1).view(np.uint8) for block in arrays]  # MPI knows no float16.
         self._workers.broadcast(sent, "the variables of a scope")
         if not self._workers.is_chief:
             for variable, array in zip(new, arrays, strict=True):
@@ -216,9 +216,9 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         Of its own a worker cuts each batch into a part for each replica of all workers, and each
         of its replicas gets one in every step.
         """
-        made = super()._distributed(dataset)
+        distributed = super()._distributed(dataset)
         if self._workers.count == 1:
-            return made
+            return distributed
         if not is_own(dataset):
             return SharedDataset(self, dataset, self.check_alike)
         return WorkerDataset(self, dataset, self.any_worker, self._replicas)
@@ -242,10 +242,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         del options
         workers = self._workers
         context = InputContext(workers.count, workers.rank, self._replicas)
-        made = distributed_from_function(self, dataset_fn, context)
+        distributed = distributed_from_function(self, dataset_fn, context)
         if workers.count == 1:
-            return made
-        return WorkerDataset(self, made.source, self.any_worker)
+            return distributed
+        return WorkerDataset(self, distributed.source, self.any_worker)
 
     def any_worker(self, has: bool) -> bool:
         """Return whether any worker has something, given whether this one has.
@@ -267,15 +267,15 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if self._workers.count == 1:
             return super().sum_step(variables, gradients, statistics)
         own = {i: gradients[i] for i in packing_order(variables) if gradients[i] is not None}
-        specs = [select(0, each).spec for each in own.values()]
+        specs = [select(0, gradient).spec for gradient in own.values()]
         across = self._cross_device_ops
         first = isinstance(across, AcrossWorkers) and across.sums_meanwhile(specs)
         # In one vector the statistics are last, so that gradients begin where cache lines do.
-        given = [statistics, *own.values()] if first else [*own.values(), statistics]
-        replicas = by_replica(self._all_reduced(ReduceOp.SUM, given), self.local_replicas)
+        summands = [statistics, *own.values()] if first else [*own.values(), statistics]
+        replicas = by_replica(self._all_reduced(ReduceOp.SUM, summands), self.local_replicas)
         numbers = {i: place + first for place, i in enumerate(own)}
-        sums = [each.renumbered(numbers) for each in replicas]
-        return Mirrored(sums), Mirrored([each[0 if first else len(own)] for each in replicas])
+        sums = [replica.renumbered(numbers) for replica in replicas]
+        return Mirrored(sums), Mirrored([replica[0 if first else len(own)] for replica in replicas])
 
     def _reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
         copied = isinstance(value, Variable) and self.owns(value)
@@ -356,7 +356,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         for part in parts:
             starts.append(start)
             start += part.shape[axis]
-        return Mirrored([gathered.copy_to(each) for each in self.devices]), PerReplica(starts)
+        return Mirrored([gathered.copy_to(device) for device in self.devices]), PerReplica(starts)
 
     def _joined(self, parts: list[Tensor], axis: int) -> tuple[Tensor, int]:
         """Return the tensors of all workers' replicas joined, and where this worker's begin."""
@@ -383,21 +383,21 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         batch = global_batch()
         if batch is not None and axis == 0:
             first, here = self.first_replica, self.local_replicas
-            if [each.shape[0] for each in parts] == [*batch.sizes[first : first + here]]:
+            if [part.shape[0] for part in parts] == [*batch.sizes[first : first + here]]:
                 sizes = iter(batch.sizes)
-                return [sum(next(sizes) for _ in range(each)) for each in self._replica_counts]
+                return [sum(next(sizes) for _ in range(count)) for count in self._replica_counts]
         if active_recorder() is not None:
             raise OperatorNotAllowedInGraphError(
                 "What several workers gather has the sizes that each of them has in that step, "
                 "which a recorded function does not know. Received: a gather of tensors of shapes "
-                f"{[each.shape for each in parts]} in one. Gather outside of mr.function, or in a "
+                f"{[part.shape for part in parts]} in one. Gather outside of mr.function, or in a "
                 "step that `fit` runs, along the examples."
             )
         kind = own.dtype.name, own.shape[:axis], own.shape[axis + 1 :]
-        found = self._workers.gather((own.shape[axis], kind), "the sizes of gathered values")
-        if any(other != kind for _, other in found):
+        by_worker = self._workers.gather((own.shape[axis], kind), "the sizes of gathered values")
+        if any(other != kind for _, other in by_worker):
             raise InvalidArgumentError(
                 "Workers gather tensors of one dtype that differ in size along one axis alone. "
-                f"Received: along axis {axis}, by worker, {found}."
+                f"Received: along axis {axis}, by worker, {by_worker}."
             )
-        return [size for size, _ in found]
+        return [size for size, _ in by_worker]

@@ -81,7 +81,7 @@ class SyncOnReadVariable(DistributedVariable):
             return states[0]
         if self._strategy.num_replicas_in_sync > len(states):
             return states[0]._replace(value=self.read_value().numpy())
-        total = np.sum([each.value for each in states], axis=0, dtype=self.dtype)
+        total = np.sum([state.value for state in states], axis=0, dtype=self.dtype)
         if self.aggregation is VariableAggregation.MEAN:
             total = (total / len(states)).astype(self.dtype)
         return states[0]._replace(value=np.asarray(total))
@@ -100,15 +100,15 @@ class SyncOnReadVariable(DistributedVariable):
         known = dict(_totals.get())
         if context is not None and context.num_replicas_in_sync > 1:
             own = [
-                each
-                for each in variables
-                if isinstance(each, SyncOnReadVariable)
-                and each.aggregation in REDUCED
-                and id(each) not in known  # As where a metric's result is made of others'.
+                variable
+                for variable in variables
+                if isinstance(variable, SyncOnReadVariable)
+                and variable.aggregation in REDUCED
+                and id(variable) not in known  # As where a metric's result is made of others'.
             ]
-        for op in dict.fromkeys(each.aggregation for each in own):  # All workers in one order.
-            alike = [each for each in own if each.aggregation is op]
-            sums = context.all_reduce(ReduceOp[op.name], [each.read_value() for each in alike])
+        for op in dict.fromkeys(state.aggregation for state in own):  # All workers in one order.
+            alike = [variable for variable in own if variable.aggregation is op]
+            sums = context.all_reduce(ReduceOp[op.name], [state.read_value() for state in alike])
             known.update(zip(map(id, alike), sums, strict=True))
         return Within(_totals, known)
 

@@ -90,5 +90,5 @@ def _holds_tensors(value: Any) -> bool:
     if isinstance(value, list | dict) and not value:
         return True
     leaves = _nest.flatten(value)
-    found = any(isinstance(leaf, Tensor) for leaf in leaves)
-    return found and not any(isinstance(leaf, Part) for leaf in leaves)
+    has_tensor = any(isinstance(leaf, Tensor) for leaf in leaves)
+    return has_tensor and not any(isinstance(leaf, Part) for leaf in leaves)

@@ -29,19 +29,19 @@ class ReplicaVariables:
         Raises:
             RuntimeError: The first replica made none of that name, or fewer.
         """
-        made = self._made[name]
+        variables = self._made[name]
         if replica == 0:
-            made.append(make())
+            variables.append(make())
         place = self._taken[replica, name]
         self._taken[replica, name] += 1
-        if place >= len(made):
+        if place >= len(variables):
             raise RuntimeError(
                 f"Tried to create variable {name} with mismatching name on device {replica}. "
                 f"Received: the variable {name!r}, which replica {replica} makes and the first "
                 "replica does not. A variable is made by all replicas: make it whatever a "
                 "replica's number is."
             )
-        return made[place]
+        return variables[place]
 
 
 _current: ContextVar[ReplicaVariables] = ContextVar("mirrored_replica_variables")

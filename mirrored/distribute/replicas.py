@@ -55,8 +55,8 @@ def run_replicas(
     tensors = ReplicaTensors(arguments)
     with variables:  # The replicas' contexts are copies of this one.
         replicas = [
-            _Replica(strategy, fn, each, position, tensors)
-            for each, position in zip(arguments, positions, strict=True)
+            _Replica(strategy, fn, args, position, tensors)
+            for args, position in zip(arguments, positions, strict=True)
         ]
     relay = _Relay(strategy, replicas)
     try:

@@ -160,7 +160,7 @@ def cut(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:
     size = examples_of(batch)
     sharding = sharding_of(size, *sharing)
     return _nest.map_structure(
-        lambda leaf: _one(join, sharding.cut(leaf), sharding.starts, size), batch
+        lambda leaf: _joined(join, sharding.cut(leaf), sharding.starts, size), batch
     )
 
 
@@ -234,11 +234,11 @@ def give_out(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:
     starts = tuple(itertools.accumulate(sizes[:-1], initial=before))
     total = before + sum(sizes) + (replicas - first - here) * sizes[0]
     return _nest.map_structure(
-        lambda *leaves: _one(join, leaves, starts, total), *parts, label="replica"
+        lambda *leaves: _joined(join, leaves, starts, total), *parts, label="replica"
     )
 
 
-def _one(join: Join, arrays: Sequence[Any], starts: tuple[int, ...], examples: int) -> Any:
+def _joined(join: Join, arrays: Sequence[Any], starts: tuple[int, ...], examples: int) -> Any:
     """Return what one step is given of the replicas' arrays."""
     return join([[array] for array in arrays], [starts], [examples])[0]
 

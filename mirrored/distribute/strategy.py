@@ -107,8 +107,8 @@ class Strategy(StrategyBase, _overrides.Subclassable):
 
     def __dir__(self) -> list[str]:
         """Return what TensorFlow's strategies have too, and what a subclass adds."""
-        classes = [each for each in type(self).__mro__ if each.__module__.startswith("mirrored.")]
-        own = {name for each in classes for name in vars(each)} - _SHOWN
+        classes = [base for base in type(self).__mro__ if base.__module__.startswith("mirrored.")]
+        own = {name for base in classes for name in vars(base)} - _SHOWN
         return [name for name in super().__dir__() if name.startswith("_") or name not in own]
 
     def __copy__(self) -> "Strategy":
@@ -412,7 +412,7 @@ def _restored(kind: type[Strategy], arguments: dict[str, Any], token: str) -> St
 
     What was of one strategy before is of one strategy afterwards, though it comes by several ways.
     """
-    candidates = [each for each, known in _tokens.items() if known == token]
+    candidates = [candidate for candidate, known in _tokens.items() if known == token]
     in_force = get_strategy()
     if type(in_force) is kind and in_force.arguments() == arguments:
         candidates.insert(0, in_force)

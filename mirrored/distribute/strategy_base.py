@@ -236,7 +236,7 @@ class StrategyBase:
         sums = self._all_reduced(ReduceOp.SUM, [gradients[i] for i in order])
         numbers = {i: place for place, i in enumerate(order)}
         replicas = by_replica(sums, self.local_replicas)
-        return Mirrored([each.renumbered(numbers) for each in replicas])
+        return Mirrored([replica.renumbered(numbers) for replica in replicas])
 
     def sum_step(
         self, variables: Sequence[Variable], gradients: Sequence[Any], statistics: Any

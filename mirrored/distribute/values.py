@@ -32,10 +32,10 @@ class DistributedValues:
         return self._values
 
     def __str__(self) -> str:
-        return listed(type(self).__name__, [str(each) for each in self._values])
+        return listed(type(self).__name__, [str(value) for value in self._values])
 
     def __repr__(self) -> str:
-        return listed(type(self).__name__, [repr(each) for each in self._values])
+        return listed(type(self).__name__, [repr(value) for value in self._values])
 
 
 class PerReplica(DistributedValues):

@@ -32,8 +32,8 @@ def check_alike(workers: Workers, facts: Facts, what: str) -> None:
         WorkerError: Two of them differ, on all of them; the text has the first line that does.
     """
     own = {name: _hashed(lines) for name, lines in facts.items()}
-    found = workers.gather(own, what)
-    differing = _differing(found)
+    by_worker = workers.gather(own, what)
+    differing = _differing(by_worker)
     if differing is None:
         return
     name, first, other = differing
@@ -57,10 +57,10 @@ def _hashed(lines: Sequence[str]) -> str:
     return sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _differing(found: Sequence[Mapping[str, str]]) -> tuple[str, int, int] | None:
+def _differing(by_worker: Sequence[Mapping[str, str]]) -> tuple[str, int, int] | None:
     """Return what differs first, and on which two workers; None: nothing does."""
     known: dict[str, tuple[str, int]] = {}
-    for rank, facts in enumerate(found):
+    for rank, facts in enumerate(by_worker):
         for name, text in facts.items():
             first = known.setdefault(name, (text, rank))
             if first[0] != text:
@@ -87,7 +87,7 @@ def check_function(workers: Workers, graph: Graph, name: str) -> None:
         WorkerError: As `check_alike` raises it.
     """
     if any(map(is_over_workers, graph.nodes)):
-        shapes = [tuple(each.spec.shape) for each in graph.inputs if each.replica <= 0]
+        shapes = [tuple(value.spec.shape) for value in graph.inputs if value.replica <= 0]
         inputs = None if graph.asks_number else f"inputs of shapes {shapes}"
         check_alike(workers, facts_of_graph(graph, inputs, arrays=False), f"the function {name!r}")
 

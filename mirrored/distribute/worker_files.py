@@ -28,18 +28,18 @@ class WorkerFiles:
             WorkerError: Something went wrong on another one, and nothing here.
         """
         reason = None if error is None else f"{type(error).__name__}: {error}"
-        found = self._workers.gather(reason, what)
-        failed = [rank for rank, each in enumerate(found) if each is not None]
+        reasons = self._workers.gather(reason, what)
+        failed = [rank for rank, failure in enumerate(reasons) if failure is not None]
         if error is not None or not failed:
             return
         rank, host = failed[0], self._workers.hosts[failed[0]]
         raise WorkerError(
             f"Worker {rank} on host {host} could not do what it does for all of them: {what}. "
-            f"Received: {found[rank]}. What was there before is as it was.",
+            f"Received: {reasons[rank]}. What was there before is as it was.",
             worker=rank,
             host=host,
             what=what,
-            reason=str(found[rank]),
+            reason=str(reasons[rank]),
         )
 
     def of_writer(self, value: Any, what: str) -> Any:

@@ -73,8 +73,8 @@ class SharedDataset(DistributedDataset):
             yield element
 
     def _look_at(self, columns: Sequence[Any], rows: Rows) -> None:
-        told = f"{count_of(rows)} examples (check {check_of(columns, rows):08x})"
-        self._check({"batches": [told]}, "the first batch of a dataset")
+        text = f"{count_of(rows)} examples (check {check_of(columns, rows):08x})"
+        self._check({"batches": [text]}, "the first batch of a dataset")
 
 
 class WorkerDataset(DistributedDataset):
@@ -104,12 +104,12 @@ class WorkerDataset(DistributedDataset):
         """Return a dataset of what this worker's replicas get in each step, until its own ends."""
         from mirrored.data.dataset import Dataset  # What is shared needs none of it.
 
-        made = Dataset.from_generator(self._joined)
+        dataset = Dataset.from_generator(self._joined)
         if cardinality_of(self._dataset) == INFINITE_CARDINALITY:
             from mirrored.data.applied import assert_cardinality
 
-            return made.apply(assert_cardinality(INFINITE_CARDINALITY))
-        return made
+            return dataset.apply(assert_cardinality(INFINITE_CARDINALITY))
+        return dataset
 
     def _joined(self) -> Iterator[Any]:
         """Yield them, but for those without examples."""
@@ -129,10 +129,10 @@ class WorkerDataset(DistributedDataset):
             batches = self._until_all_end(self._cut(elements), sharing[2])
             while True:
                 try:
-                    made = give_out(batches, sharing, join)
+                    outcome = give_out(batches, sharing, join)
                 except StopIteration:
                     return
-                yield [made]
+                yield [outcome]
 
     def _cut(self, elements: Iterator[Any]) -> Iterator[Any]:
         """Yield batches in parts, which may be empty; as they are, where there is one part."""
@@ -211,7 +211,7 @@ def is_own(dataset: Any) -> bool:
 
 
 def among_workers(
-    strategy: Strategy, given: Any, batches: Any, use: str
+    strategy: Strategy, data: Any, batches: Any, use: str
 ) -> tuple[Any, Callable[[Any], PassesOfWorkers] | None]:
     """Return the batches that this worker takes, and what makes of its passes those of all workers.
 
@@ -219,16 +219,16 @@ def among_workers(
 
     Args:
         strategy: The strategy of the workers.
-        given: What `fit` or its like was given.
+        data: What `fit` or its like was given.
         batches: The batches in it.
         use: "fit", "validation", "evaluate" or "predict".
 
     Raises:
         ValueError: They are its own, and for `predict`; or as `check_policy` raises it.
     """
-    own = given
-    if not isinstance(given, DistributedDataset) and is_own(given):
-        own = strategy.experimental_distribute_dataset(given)
+    own = data
+    if not isinstance(data, DistributedDataset) and is_own(data):
+        own = strategy.experimental_distribute_dataset(data)
     if not isinstance(own, WorkerDataset):
         return batches, None
     if use == "predict":

@@ -13,7 +13,7 @@ def own_devices(workers: Workers) -> Sequence[Any] | None:
     """Return this worker's devices; None: all that it sees."""
     alike = [rank for rank, host in enumerate(workers.hosts) if host == workers.hosts[workers.rank]]
     gpus = devices.logical_devices("GPU")
-    if len(alike) == 1 or not gpus or any(each.simulated for each in gpus):
+    if len(alike) == 1 or not gpus or any(gpu.simulated for gpu in gpus):
         return None
     if "CUDA_VISIBLE_DEVICES" in os.environ:  # Somebody has shared them out.
         return None

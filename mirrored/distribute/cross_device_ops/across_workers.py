@@ -136,15 +136,15 @@ class AcrossWorkers(CrossDeviceOps):
         """Begin the sums of all buckets, in order, before the first one is waited for."""
         groups = sums_meanwhile.cut(batch, groups, options)
         sums = sums_meanwhile.SumsMeanwhile(self._workers, self.times)
-        given = [packed([batch[i] for i in members]) for members in groups]
+        buckets = [packed([batch[i] for i in members]) for members in groups]
         begun = []
-        for number, vectors in enumerate(given):
+        for number, vectors in enumerate(buckets):
             first = self._local_sum(vectors, options)
             begun.append(sums.begin(first, described(number, len(groups), first.spec)))
-        totals = [sums.end(each) for each in begun]
+        totals = [sums.end(total) for total in begun]
         results = [
             self._on_each(reduce_op, total, vectors)
-            for total, vectors in zip(totals, given, strict=True)
+            for total, vectors in zip(totals, buckets, strict=True)
         ]
         return taken_apart(batch, groups, results)
 
@@ -171,10 +171,10 @@ class AcrossWorkers(CrossDeviceOps):
     ) -> IndexedSlices:
         """Compute `reduce` of indexed slices: of the rows of all workers' replicas."""
         own = reduce_slices(ReduceOp.SUM, slices, destination)
-        what = "rows of indexed slices"
-        rows = self._workers.gather_arrays(np.asarray(own.indices.numpy()), what)
-        values = self._workers.gather_arrays(np.asarray(own.values.numpy()), what)
-        parts = [IndexedSlices(*each, own.dense_shape) for each in zip(values, rows, strict=True)]
+        label = "rows of indexed slices"
+        rows = self._workers.gather_arrays(np.asarray(own.indices.numpy()), label)
+        values = self._workers.gather_arrays(np.asarray(own.values.numpy()), label)
+        parts = [IndexedSlices(*pair, own.dense_shape) for pair in zip(values, rows, strict=True)]
         total = reduce_slices(ReduceOp.SUM, parts, destination)
         if reduce_op is ReduceOp.SUM:
             return total

@@ -88,8 +88,8 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         groups = self._buckets(batch, options)
 
         def reduced(number: int, values: list[Tensor]) -> list[Tensor]:
-            what = buckets.described(number, len(groups), values[0].spec)
-            return self.all_reduce_implementation(reduce_op, values, options, number, what)
+            label = buckets.described(number, len(groups), values[0].spec)
+            return self.all_reduce_implementation(reduce_op, values, options, number, label)
 
         return buckets.reduced_as_vectors(batch, groups, reduced)
 

@@ -41,7 +41,7 @@ class Buckets(Mapping[int, Tensor]):
     """
 
     def __init__(self, tensors: Iterable[Tensor] = ()) -> None:
-        self._places = {i: _Place(each, 0, each.spec) for i, each in enumerate(tensors)}
+        self._places = {i: _Place(tensor, 0, tensor.spec) for i, tensor in enumerate(tensors)}
 
     def __getitem__(self, number: int) -> Tensor:
         vector, start, spec = self._places[number]
@@ -58,7 +58,7 @@ class Buckets(Mapping[int, Tensor]):
 
     def vectors(self) -> list[Tensor]:
         """Return the vectors that the tensors lie in, each once."""
-        return list({id(each.vector): each.vector for each in self._places.values()}.values())
+        return list({id(place.vector): place.vector for place in self._places.values()}.values())
 
     def mapped(self, function: Callable[[Tensor], Tensor]) -> "Buckets":
         """Return what a function of each element makes of the tensors, which lie as they do here.
@@ -66,14 +66,14 @@ class Buckets(Mapping[int, Tensor]):
         Args:
             function: Given a vector; its result has the same shape.
         """
-        made: dict[int, Tensor] = {}
+        vectors: dict[int, Tensor] = {}
         for vector in self.vectors():
             with devices.device(vector._device):
-                made[id(vector)] = function(vector)
+                vectors[id(vector)] = function(vector)
         result = Buckets()
         result._places = {
-            number: _Place(made[id(each.vector)], each.start, each.spec)
-            for number, each in self._places.items()
+            number: _Place(vectors[id(place.vector)], place.start, place.spec)
+            for number, place in self._places.items()
         }
         return result
 
@@ -116,7 +116,7 @@ class Buckets(Mapping[int, Tensor]):
     def updated(self, tensors: Mapping[int, Tensor]) -> "Buckets":
         """Return the same tensors, but for some that are alone in place of theirs, or beside."""
         result = Buckets()
-        alone = {number: _Place(each, 0, each.spec) for number, each in tensors.items()}
+        alone = {number: _Place(tensor, 0, tensor.spec) for number, tensor in tensors.items()}
         result._places = {**self._places, **alone}
         return result
 
@@ -136,7 +136,7 @@ class BucketedBatch(Sequence[list[Any]]):
         if not -len(self) <= place < len(self):
             raise IndexError(f"A batch of {len(self)} values has no value {place}.")
         number = place % len(self)
-        return [each[number] for each in self.replicas if number in each]
+        return [replica[number] for replica in self.replicas if number in replica]
 
 
 def by_replica(batch: Sequence[Sequence[Tensor]], replicas: int) -> list[Buckets]:
@@ -202,7 +202,7 @@ def taken_apart(
 
 def _joined(tensors: Sequence[Tensor]) -> Tensor:
     with devices.device(tensors[0]._device):
-        return ops.concat([ops.reshape(each, (each.size,)) for each in tensors], axis=0)
+        return ops.concat([ops.reshape(tensor, (tensor.size,)) for tensor in tensors], axis=0)
 
 
 def _flat(run: _Place) -> Tensor:

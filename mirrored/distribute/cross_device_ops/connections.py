@@ -90,7 +90,7 @@ def connection(leaders: Sequence[Device], peers: TestedPeers | None = None) -> C
         mine = _known.setdefault(leaders[0], {})
         if (ranks, peers) not in mine:
             names = tuple(device.full_name for device in leaders)
-            mine[ranks, peers] = _made(ranks, names, peers)
+            mine[ranks, peers] = _new_connection(ranks, names, peers)
         return mine[ranks, peers]
 
 
@@ -107,7 +107,7 @@ def streamed(leaders: Sequence[Device]) -> tuple[StreamBackend, ...]:
     return tuple(backends)
 
 
-def _made(
+def _new_connection(
     ranks: tuple[StreamBackend, ...], names: tuple[str, ...], peers: TestedPeers | None
 ) -> Connection:
     tried = False

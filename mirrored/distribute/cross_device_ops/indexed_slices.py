@@ -15,11 +15,11 @@ from mirrored.ops import IndexedSlices
 def check_slices(slices: Sequence[Any]) -> None:
     """Raise InvalidArgumentError where replicas' rows are not those of one tensor."""
     first = slices[0]
-    for i, each in enumerate(slices):
-        if not isinstance(each, IndexedSlices) or _kind(each) != _kind(first):
+    for i, part in enumerate(slices):
+        if not isinstance(part, IndexedSlices) or _kind(part) != _kind(first):
             raise InvalidArgumentError(
                 "Replicas reduce IndexedSlices of one dtype, row shape and dense shape. Received: "
-                f"{first!r} from replica 0 and {each!r} from replica {i}."
+                f"{first!r} from replica 0 and {part!r} from replica {i}."
             )
 
 
@@ -28,8 +28,8 @@ def reduce_slices(
 ) -> IndexedSlices:
     """Return the reduction of the replicas' rows: each index once, in rising order."""
     with devices.device("CPU:0"):
-        values = ops.concat([each.values for each in slices], axis=0)
-        indices = ops.concat([each.indices for each in slices], axis=0)
+        values = ops.concat([part.values for part in slices], axis=0)
+        indices = ops.concat([part.indices for part in slices], axis=0)
         rows, places = np.unique(np.asarray(indices.numpy()), return_inverse=True)
         sums = ops.unsorted_segment_sum(values, places, len(rows))
         if reduce_op is ReduceOp.MEAN and len(slices) > 1:

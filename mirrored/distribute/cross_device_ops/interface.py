@@ -198,7 +198,7 @@ class CrossDeviceOps(_overrides.Subclassable):
                 "A broadcast goes to a list of at least one device. Received: "
                 f"destinations={destinations!r}."
             )
-        where = [devices.get_device(each) for each in destinations]
+        where = [devices.get_device(destination) for destination in destinations]
         with only():
             return self.broadcast_implementation(tensor, where)
 
@@ -284,13 +284,13 @@ class CrossDeviceOps(_overrides.Subclassable):
         self, reduce_op: ReduceOp, slices: Sequence[IndexedSlices]
     ) -> list[IndexedSlices]:
         first = self.reduce_slices_implementation(reduce_op, slices, slices[0].values._device)
-        return [first.copy_to(each.values._device) for each in slices]
+        return [first.copy_to(part.values._device) for part in slices]
 
     def _check(self, values: Sequence[Any]) -> None:
         """Raise where values do not go together, or where their devices will not do."""
         if isinstance(values, list | tuple) and values and isinstance(values[0], IndexedSlices):
             check_slices(values)
-            self.check_devices([each.values._device for each in values])
+            self.check_devices([tensor.values._device for tensor in values])
             return
         _check_tensors(values)
         for i, value in enumerate(values):

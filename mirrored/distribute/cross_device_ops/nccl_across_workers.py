@@ -89,8 +89,8 @@ class NcclAcrossWorkers(AcrossWorkers):
         """Compute `reduce`; its arguments are checked."""
         if active_recorder() is None or not self._sums(values):
             return super().reduce_implementation(reduce_op, values, destination, options)
-        what = described(0, 1, values[0].spec)
-        reduced = self._nccl.all_reduce_implementation(reduce_op, values, options, 0, what)
+        label = described(0, 1, values[0].spec)
+        reduced = self._nccl.all_reduce_implementation(reduce_op, values, options, 0, label)
         return reduced[0].copy_to(destination)
 
     def batch_all_reduce_implementation(
@@ -108,7 +108,7 @@ class NcclAcrossWorkers(AcrossWorkers):
 
     def _sums(self, values: Sequence[Tensor]) -> bool:
         """Whether NCCL sums these: numbers, one on each of this worker's devices."""
-        return tuple(each._device for each in values) == self._where and self._nccl.sums(values)
+        return tuple(value._device for value in values) == self._where and self._nccl.sums(values)
 
 
 class _BetweenCards(NcclAllReduce):

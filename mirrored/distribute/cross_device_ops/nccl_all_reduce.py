@@ -100,8 +100,8 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
 
         What else uses the same devices connects them again too.
         """
-        for each in list(self._used):
-            each.close()
+        for communicator in list(self._used):
+            communicator.close()
 
     def batch_all_reduce_implementation(
         self,
@@ -165,9 +165,9 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         leaders = [where[rank.leader] for rank in _ranks(where)]
         if len(leaders) == 1 and self._peers is None:
             return None
-        found = self._between(leaders)
-        self._used.add(found)
-        return found
+        communicator = self._between(leaders)
+        self._used.add(communicator)
+        return communicator
 
     @property
     def _peers(self) -> TestedPeers | None:
@@ -189,7 +189,7 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
 
     def _tell(self, where: Sequence[Device], device: Device, reason: str) -> None:
         """Log, once for each set of devices, why NCCL does not sum between them."""
-        names = tuple(each.full_name for each in where)
+        names = tuple(member.full_name for member in where)
         if names in self._told:
             return
         self._told.add(names)
@@ -226,24 +226,24 @@ def _all_reduce(
     sums: Sequence[Tensor], between: Connection, *, what: str, timeout: float
 ) -> list[Tensor]:
     """Return the sum of one tensor a rank, on each; the host waits, and raises what went wrong."""
-    storages = [each._device.allocate(each.shape, each.dtype) for each in sums]
-    sends = [each._array for each in sums]
+    storages = [value._device.allocate(value.shape, value.dtype) for value in sums]
+    sends = [value._array for value in sums]
     begun = perf_counter_ns() if observers else 0
     # What computes the tensors comes before, and so does what used the results' memory last.
     for stream, rank in zip(between.streams, between.ranks, strict=True):
         stream.wait(rank.record())
     events = between.all_reduce(
-        sends, [each.array for each in storages], what=what, timeout=timeout
+        sends, [output.array for output in storages], what=what, timeout=timeout
     )
     # What uses the memory next comes after, also where the host's wait is interrupted.
     for event, rank in zip(events, between.ranks, strict=True):
         rank.wait(event)
     between.finish()
     results = []
-    for each, storage in zip(sums, storages, strict=True):
-        device, size = each._device, storage.nbytes
+    for tensor, storage in zip(sums, storages, strict=True):
+        device, size = tensor._device, storage.nbytes
         devices.log_placement(_NAME, device)
         if begun:
             tell(Work("AllReduce", "collective", _NAME, short_name(device), size, size), begun)
-        results.append(Tensor(storage.array, storage, device, each.spec))
+        results.append(Tensor(storage.array, storage, device, tensor.spec))
     return results

@@ -131,5 +131,5 @@ def _implementation(value: object) -> CommunicationImplementation:
         raise ValueError(
             "Argument `implementation` must be instance of "
             "`mr.distribute.experimental.CommunicationImplementation`. Received: "
-            f"{value!r}. Give one of {[each.name for each in CommunicationImplementation]}."
+            f"{value!r}. Give one of {[kind.name for kind in CommunicationImplementation]}."
         ) from None

@@ -114,7 +114,7 @@ def _log(lines: FirstLines, device: Device, destinations: Sequence[Device]) -> N
     lines.log(
         "Reduce to %s then broadcast to %s.",
         device.full_name,
-        tuple(each.full_name for each in destinations),
+        tuple(target.full_name for target in destinations),
     )
 
 
@@ -140,7 +140,7 @@ def _recorded_all_reduce(
 
 def _sum(recorder: Recorder, tensors: Sequence[Tensor], device: Device) -> Tensor:
     """Return the sum on a device, which takes what it can read where it is."""
-    if {each._device.backend.memory for each in tensors} == {device.backend.memory}:
+    if {tensor._device.backend.memory for tensor in tensors} == {device.backend.memory}:
         return recorder.sum_over_devices(tensors, device)
     with devices.device(device):
         return ops.add_n(list(tensors))

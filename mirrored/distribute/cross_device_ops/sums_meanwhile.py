@@ -55,17 +55,17 @@ def cut(
         options: Hints for this call.
     """
     least = options.bytes_per_pack or BUCKET_BYTES
-    found: list[list[int]] = []
+    cuts: list[list[int]] = []
     for members in groups:
         sizes = [buckets.nbytes(batch[i][0].spec) for i in members]
         first = 1 if sizes[0] <= _FIRST and len(sizes) > 1 else 0
         ranges = buckets.bucket_ranges(sizes[first:], least)
-        parts = [[members[first + place] for place in each] for each in ranges]
+        parts = [[members[first + place] for place in places] for places in ranges]
         if len(parts) > 1 and sum(sizes[first + place] for place in ranges[-1]) < least:
             rest = parts.pop()  # Where nothing is left to compute each sum more is time.
             parts[-1] += rest
-        found += [members[:first], *parts] if first else parts
-    return found
+        cuts += [members[:first], *parts] if first else parts
+    return cuts
 
 
 class SumsMeanwhile:
@@ -113,12 +113,12 @@ class SumsMeanwhile:
             return
         self._times.stop()
         try:
-            for each in self._pending:
-                each.wait()
+            for pending in self._pending:
+                pending.wait()
         except BaseException as error:
             self._workers.failed(error)  # So that the others end too, and write nothing later.
-            for each in self._pending:
-                each.settle()
+            for pending in self._pending:
+                pending.settle()
             raise
         finally:
             self._pending.clear()

@@ -69,11 +69,11 @@ def cards_of(devices: Sequence[Device], options: CommunicationOptions | None) ->
     )
 
 
-def why_no_nccl(found: Sequence[Cards], hosts: Sequence[str]) -> str | None:
+def why_no_nccl(by_rank: Sequence[Cards], hosts: Sequence[str]) -> str | None:
     """Return why NCCL does not sum between workers, None where it does: the same on all of them.
 
     Args:
-        found: What each worker says, by rank.
+        by_rank: What each worker says, by rank.
         hosts: The host of each.
 
     Example:
@@ -81,14 +81,14 @@ def why_no_nccl(found: Sequence[Cards], hosts: Sequence[str]) -> str | None:
         >>> why_no_nccl([Cards(None, 1, ("card A",)), Cards("CPU:0 is not a GPU")], ["a", "b"])
         'on worker 1 (b) CPU:0 is not a GPU'
     """
-    for rank, (each, host) in enumerate(zip(found, hosts, strict=True)):
-        if each.why_no_nccl is not None:
-            return f"on worker {rank} ({host}) {each.why_no_nccl.rstrip('.')}"
-    if all(each.shared for each in found):
+    for rank, (worker, host) in enumerate(zip(by_rank, hosts, strict=True)):
+        if worker.why_no_nccl is not None:
+            return f"on worker {rank} ({host}) {worker.why_no_nccl.rstrip('.')}"
+    if all(entry.shared for entry in by_rank):
         return None
     owners: dict[tuple[str, str], int] = {}
-    for rank, (each, host) in enumerate(zip(found, hosts, strict=True)):
-        for card in each.cards:
+    for rank, (worker, host) in enumerate(zip(by_rank, hosts, strict=True)):
+        for card in worker.cards:
             other = owners.setdefault((host, card), rank)
             if other != rank:
                 return (
@@ -98,16 +98,16 @@ def why_no_nccl(found: Sequence[Cards], hosts: Sequence[str]) -> str | None:
     return None
 
 
-def agreed(workers: Workers, found: Sequence[Cards], replicas: int) -> WorkerCards | None:
+def agreed(workers: Workers, by_rank: Sequence[Cards], replicas: int) -> WorkerCards | None:
     """Return how the workers' cards are connected, and log it; None: they sum on the host.
 
     Args:
         workers: The workers.
-        found: What each of them says, by rank.
+        by_rank: What each of them says, by rank.
         replicas: How many replicas all of them have.
     """
-    why = why_no_nccl(found, workers.hosts)
-    counts = [each.ranks for each in found]
+    why = why_no_nccl(by_rank, workers.hosts)
+    counts = [worker.ranks for worker in by_rank]
     if why is None:
         logger.debug(
             "All %d replicas are on %d cards: values of recorded steps, and gradients, are summed "
@@ -137,8 +137,8 @@ class WorkerCards:
         """Return where this worker's ranks are, with a key that the first worker makes."""
         from mirrored.backends.stream_backend import Place
 
-        made = self.agree(new_key if self.workers.is_chief else bytes)
-        return Place(self.first, self.count, self.workers.gather(made, _WHAT)[0])
+        key = self.agree(new_key if self.workers.is_chief else bytes)
+        return Place(self.first, self.count, self.workers.gather(key, _WHAT)[0])
 
     def look(self) -> None:
         """Raise where another worker has told that it goes no further."""
@@ -155,19 +155,19 @@ class WorkerCards:
             CollectiveError: That of another worker has failed.
             Exception: This one's has.
         """
-        failure, made = None, None
+        failure, result = None, None
         try:
-            made = test()
+            result = test()
         except Exception as error:
             failure = error
         said = None if failure is None else f"{type(failure).__name__}: {failure}"
-        told = self.workers.gather(said, f"whether {_WHAT} can be connected")
+        answers = self.workers.gather(said, f"whether {_WHAT} can be connected")
         if failure is not None:
             raise failure
-        for rank, text in enumerate(told):
+        for rank, text in enumerate(answers):
             if text is not None:
                 raise CollectiveError(
                     f"Worker {rank} on host {self.workers.hosts[rank]} cannot connect its cards "
                     f"with those of the others. Received there: {text}"
                 )
-        return made  # type: ignore[return-value]
+        return result  # type: ignore[return-value]

@@ -53,17 +53,17 @@ class WorkerTimes:
 
     def _look(self) -> None:
         seconds, self._recent, self._sums = self._recent, 0.0, 0
-        found = self._workers.gather(seconds, "how long steps took")
-        for rank in slow_ones(found):
+        times = self._workers.gather(seconds, "how long steps took")
+        for rank in slow_ones(times):
             if rank in self._told or not self._workers.is_chief:
                 continue
             self._told.add(rank)
-            others = median([*found[:rank], *found[rank + 1 :]])
+            others = median([*times[:rank], *times[rank + 1 :]])
             logger.warning(
                 "Worker %d on host %s is slow, and all others wait for it: its part of the last "
                 "%d sums took %.2f seconds, and that of the others %.2f. Look what else runs "
                 "there, or give it fewer replicas.",
-                *(rank, self._workers.hosts[rank], _SUMS, found[rank], others),
+                *(rank, self._workers.hosts[rank], _SUMS, times[rank], others),
             )
 
 
@@ -77,9 +77,9 @@ def slow_ones(seconds: Sequence[float]) -> list[int]:
         >>> slow_ones([1.0, 1.25, 3.0, 1.0]), slow_ones([1.0, 1.5]), slow_ones([0.001, 0.005])
         ([2], [], [])
     """
-    found = []
+    slow = []
     for rank, own in enumerate(seconds):
         others = [*seconds[:rank], *seconds[rank + 1 :]]
         if others and own >= _TIMES * median(others) and own >= median(others) + _SECONDS:
-            found.append(rank)
-    return found
+            slow.append(rank)
+    return slow
