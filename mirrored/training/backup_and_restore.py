@@ -95,8 +95,8 @@ class BackupAndRestore(Callback):
         with devices.device("CPU:0"):  # It is the program's, not a strategy's.
             self._epochs = DeviceVariable(0, False, "epochs", int64)
         self._checkpoint = Checkpoint(model=self.model, epochs=self._epochs)
-        found = [each for each in self._paths if os.path.exists(each)]
-        there = of_writer(found, "backups")
+        backups = [path for path in self._paths if os.path.exists(path)]
+        there = of_writer(backups, "backups")
         self._writes = writes_to(self.backup_dir)
         try:
             self._checkpoint.restore(there[-1] if there else None)

@@ -102,7 +102,7 @@ class BuiltOnZeros(Layer):
         self.check_input_shape(input_shape)
         with self._given_dtypes(input_dtype), self._build_scope():
             outputs = self._output_on_zeros(input_shape)
-        return _nest.map_structure(lambda each: without_batch(each.shape), outputs)
+        return _nest.map_structure(lambda output: without_batch(output.shape), outputs)
 
     @contextmanager
     def _given_dtypes(self, dtypes: Any) -> Iterator[None]:

@@ -89,22 +89,22 @@ def clone_model(
 
 def _of_class(model: Model) -> Model:
     """Return a model of a subclass, made with the same arguments and built for the same shapes."""
-    made: Model = made_again(model)
+    clone: Model = made_again(model)
     shapes = model.get_build_config()
-    if shapes is not None and not made.built:
-        made.build_from_config(shapes)
-    return _compiled_as(model, made)
+    if shapes is not None and not clone.built:
+        clone.build_from_config(shapes)
+    return _compiled_as(model, clone)
 
 
-def _compiled_as(model: Model, made: Model) -> Model:
+def _compiled_as(model: Model, clone: Model) -> Model:
     """Return a model, compiled as another one is."""
     if model.compiled:
         classes: dict[str, type] = {}
         with kept_in_memory(classes):
             config = model.get_compile_config()
             with CustomObjectScope(classes):
-                made.compile_from_config(config)
-    return made
+                clone.compile_from_config(config)
+    return clone
 
 
 class _Again:
@@ -127,10 +127,10 @@ class _Again:
         if not isinstance(layer, Layer):
             return layer.function  # An operation, of which there is one a call.
         if id(layer) not in self._cache:
-            self._cache[id(layer)] = self._made(layer)
+            self._cache[id(layer)] = self._clone(layer)
         return self._cache[id(layer)]
 
-    def _made(self, layer: Layer) -> Any:
+    def _clone(self, layer: Layer) -> Any:
         # A functional model is its layers, which no arguments tell.
         whole = self._recursive or self._function is made_again
         is_graph = isinstance(layer, Sequential) or getattr(layer, "_part", None) is not None
@@ -150,7 +150,7 @@ def _functional(
 ) -> Model:
     if tensors is None:
         tensors = _nest.map_structure(
-            lambda each: Input(batch_shape=each._shape, dtype=each._dtype, name=each.name),
+            lambda tensor: Input(batch_shape=tensor._shape, dtype=tensor._dtype, name=tensor.name),
             model.input,
         )
     elif _form(tensors) != _form(model.input):
@@ -161,32 +161,32 @@ def _functional(
     part = model._part
 
     def call(callee: Any, *args: Any, **kwargs: Any) -> Any:
-        made = again(callee)
+        twin = again(callee)
         return (
-            made(*args, **kwargs) if call_function is None else call_function(made, *args, **kwargs)
+            twin(*args, **kwargs) if call_function is None else call_function(twin, *args, **kwargs)
         )
 
     outputs = [] if part is None else part.map(_nest.flatten(tensors), call)
-    made = Model(tensors, _nest.pack_like(model.output, outputs), name=model.name)
-    made.trainable = made.trainable and model.trainable
-    return made
+    clone = Model(tensors, _nest.pack_like(model.output, outputs), name=model.name)
+    clone.trainable = clone.trainable and model.trainable
+    return clone
 
 
 def _form(structure: Any) -> Any:
     """Return what two structures of placeholders have in common."""
-    return _nest.map_structure(lambda each: isinstance(each, SymbolicTensor), structure)
+    return _nest.map_structure(lambda leaf: isinstance(leaf, SymbolicTensor), structure)
 
 
 def _sequential(model: Sequential, tensors: Any, again: _Again) -> Sequential:
-    layers = [again(each) for each in model.layers]
+    layers = [again(layer) for layer in model.layers]
     if tensors is not None:
-        found = _nest.flatten(tensors)
-        if len(found) != 1 or not isinstance(found[0], SymbolicTensor):
+        leaves = _nest.flatten(tensors)
+        if len(leaves) != 1 or not isinstance(leaves[0], SymbolicTensor):
             raise ValueError(
                 "Argument `input_tensors` must be one symbolic tensor. Received invalid value: "
                 f"input_tensors={tensors}"
             )
-        layers = [InputLayer(input_tensor=found[0]), *layers]
+        layers = [InputLayer(input_tensor=leaves[0]), *layers]
     elif model._begin is not None:
         begin = model._begin.node.callee
         layers = [Input(batch_shape=begin.batch_shape, dtype=begin.dtype, name=begin.name), *layers]

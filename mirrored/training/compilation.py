@@ -61,7 +61,7 @@ class Compilation:
     @cached_property
     def has_loss(self) -> bool:
         """Whether a loss was given."""
-        return any(each is not None for each in _nest.flatten(self.given[0]))
+        return any(loss is not None for loss in _nest.flatten(self.given[0]))
 
     @property
     def has_metrics(self) -> bool:
@@ -84,10 +84,10 @@ class Compilation:
 
     def updated_metrics(self) -> list[Metric]:
         """Return the mean of the loss, all metrics as one, and the means of outputs' losses."""
-        found: list[Metric] = [self.loss_tracker]
+        metrics: list[Metric] = [self.loss_tracker]
         if self.has_metrics:
-            found.append(self.compiled_metrics)
-        return found if self.outputs is None else [*found, *self.outputs.trackers]
+            metrics.append(self.compiled_metrics)
+        return metrics if self.outputs is None else [*metrics, *self.outputs.trackers]
 
     @cached_property
     def compiled_metrics(self) -> "CompiledMetrics":
@@ -251,14 +251,14 @@ class CompiledNetwork(Network):
         return self._compilation
 
 
-def compile_model(model: CompiledNetwork, optimizer: Any, *given: Any) -> Compilation:
+def compile_model(model: CompiledNetwork, optimizer: Any, *arguments: Any) -> Compilation:
     """Return what `Model.compile` keeps; its arguments are those of that method.
 
     Args:
         model: The model.
         optimizer: The optimizer, or None.
-        *given: The loss, its weights, the metrics and the weighted metrics. Without a loss that of
-            an earlier call stays, and so do metrics.
+        *arguments: The loss, its weights, the metrics and the weighted metrics. Without a loss that
+            of an earlier call stays, and so do metrics.
 
     Raises:
         ValueError: A name is unknown, a loss has no mean or sum to minimise, something is for an
@@ -266,28 +266,28 @@ def compile_model(model: CompiledNetwork, optimizer: Any, *given: Any) -> Compil
     """
     strategy = get_strategy() if has_strategy() else model.distribute_strategy
     _check_variables(model, strategy)
-    given = _with_earlier(model, given)
-    loss, _, *metrics = given
+    arguments = _with_earlier(model, arguments)
+    loss, _, *metrics = arguments
     all_metrics = _nest.flatten(metrics)
     _check_scopes(strategy, optimizer, all_metrics)
     for part in (*model._walk(), optimizer, *_nest.flatten(loss), *all_metrics):
         if isinstance(part, Subclassable):  # Its class may have changed since it was defined.
             check_overrides(type(part))
     with strategy.scope():
-        found = get_optimizer(optimizer)
-        compilation = Compilation(found, given, Mean(name="loss"))
+        instance = get_optimizer(optimizer)
+        compilation = Compilation(instance, arguments, Mean(name="loss"))
         if model.built:
             compilation.resolve(model.output_shapes, output_names(model))
         else:
-            check_names(*given)
+            check_names(*arguments)
     return compilation
 
 
-def _with_earlier(model: CompiledNetwork, given: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_earlier(model: CompiledNetwork, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what is given, and where nothing is what an earlier `compile` was, as in Keras."""
     if model._compilation is None:
-        return given
-    (loss, metrics), earlier = (given[:2], given[2:]), model._compilation.given
+        return arguments
+    (loss, metrics), earlier = (arguments[:2], arguments[2:]), model._compilation.given
     if loss[0] is None:
         loss = earlier[:2]
     return (*loss, *(earlier[2:] if metrics == (None, None) else metrics))
@@ -325,15 +325,15 @@ def _check_variables(model: Network, strategy: Strategy) -> None:
 def _check_scopes(strategy: Strategy, optimizer: Any, metrics: list[Any]) -> None:
     parts: list[tuple[str, Any, type[Any]]] = [("an optimizer", optimizer, Optimizer)]
     parts += [("a metric", metric, Metric) for metric in metrics]
-    for one, part, base in parts:
+    for label, part, base in parts:
         if isinstance(part, base) and part._strategy is not strategy:
-            kind = one.split()[-1]
+            kind = label.split()[-1]
             raise ValueError(
                 f"{kind.capitalize()} ({part}) passed to `model.compile` was created inside a "
                 f"different distribution strategy scope than the model. All {kind}s must be "
                 "created in the same distribution strategy scope as the model (in this case "
-                f"{strategy}). If you pass in a string identifier for {one} to compile, the {kind} "
-                "will automatically be created in the correct distribution strategy scope."
+                f"{strategy}). If you pass in a string identifier for {label} to compile, the "
+                f"{kind} will automatically be created in the correct distribution strategy scope."
             )
 
 
@@ -356,7 +356,7 @@ def running(model: Any, method: str) -> Iterator[None]:
 
 def what_runs(model: Any) -> str | None:
     """Return the name of the method that a model runs, the outermost one; None: it is at rest."""
-    return next((method for each, method in _running if each is model), None)
+    return next((method for owner, method in _running if owner is model), None)
 
 
 refuse_reset_where(lambda: f"a running `{_running[0][1]}`" if _running else None)

@@ -54,8 +54,8 @@ class CompiledMetrics(Metric):
         parts = [] if outputs is None else outputs.parts(y_true, y_pred, sample_weight)
         calls = (call for call in metrics_of(parts) if not _is_left_out(call[0]))
         of_batch, of_shard = gathered_batch.parted(calls)
-        for metric, given in of_shard.values():
-            _update(metric, *given)
+        for metric, arguments in of_shard.values():
+            _update(metric, *arguments)
         if of_batch:
             gathered_batch.call_once(of_batch.values(), _update)
 
@@ -82,5 +82,5 @@ def _is_left_out(metric: Metric) -> bool:
 
 
 def _update(metric: Metric, y_true: Any, y_pred: Any, sample_weight: Any) -> None:
-    given = {} if sample_weight is None else {"sample_weight": sample_weight}
-    metric.update_state(y_true, y_pred, **given)
+    options = {} if sample_weight is None else {"sample_weight": sample_weight}
+    metric.update_state(y_true, y_pred, **options)

@@ -74,63 +74,63 @@ class CompiledOutputs:
     @property
     def with_losses(self) -> list[CompiledOutput]:
         """The outputs that have a loss."""
-        return [each for each in self.outputs if each.loss is not None]
+        return [output for output in self.outputs if output.loss is not None]
 
     @property
     def trackers(self) -> list[Mean]:
         """The means of the outputs' losses, where several outputs have one."""
-        return [each.tracker for each in self.outputs if each.tracker is not None]
+        return [output.tracker for output in self.outputs if output.tracker is not None]
 
-    def flat(self, argument: str, given: Any) -> list[Any]:
+    def flat(self, argument: str, value: Any) -> list[Any]:
         """Return what was given for each output, such as its target; None for what has none.
 
         Args:
             argument: What it is, for errors: "y" or "sample_weight".
-            given: One value, for the only output or for all; or a structure like the model's
+            value: One value, for the only output or for all; or a structure like the model's
                 outputs, which may leave out those without a loss; or a dict by outputs' names.
 
         Raises:
             ValueError: Its structure is another.
         """
-        if len(self.outputs) == 1 and not isinstance(given, dict | list | tuple):
-            return [given]
-        found = self._named(given) if isinstance(given, dict) else self._in_order(argument, given)
-        if found is not None:
-            return found
-        what = "y_true" if argument == "y" else argument
+        if len(self.outputs) == 1 and not isinstance(value, dict | list | tuple):
+            return [value]
+        leaves = self._named(value) if isinstance(value, dict) else self._in_order(argument, value)
+        if leaves is not None:
+            return leaves
+        label = "y_true" if argument == "y" else argument
         raise ValueError(
-            f"{what} and y_pred have different structures.\n{what}: {_outlined(given)}\n"
+            f"{label} and y_pred have different structures.\n{label}: {_outlined(value)}\n"
             f"y_pred: {_outlined(self._structure)}\nGive `{argument}` in the structure of the "
             "model's outputs, or in a dict by their names."
         )
 
-    def _in_order(self, argument: str, given: Any) -> list[Any] | None:
+    def _in_order(self, argument: str, value: Any) -> list[Any] | None:
         count = len(self.outputs)
-        leaves = _nest.flatten(given)
-        if len(leaves) == 1 and (count == 1 or (argument != "y" and leaves[0] is given)):
+        leaves = _nest.flatten(value)
+        if len(leaves) == 1 and (count == 1 or (argument != "y" and leaves[0] is value)):
             return leaves * count
         if len(leaves) == count:
-            return leaves if _names_agree(given, self._structure) else None
-        used = [i for i, each in enumerate(self.outputs) if each.loss is not None]
+            return leaves if _names_agree(value, self._structure) else None
+        used = [i for i, output in enumerate(self.outputs) if output.loss is not None]
         if len(leaves) != len(used):
             return None
-        found: list[Any] = [None] * count
+        values: list[Any] = [None] * count
         for i, leaf in zip(used, leaves, strict=True):
-            found[i] = leaf
-        return found
+            values[i] = leaf
+        return values
 
-    def _named(self, given: dict[str, Any]) -> list[Any] | None:
+    def _named(self, value: dict[str, Any]) -> list[Any] | None:
         """Return what a dict has for each output; None where it has others, or lacks some."""
         structure = self._structure
         if not isinstance(structure, dict):
-            named: dict[Any, Any] = given
+            named: dict[Any, Any] = value
             known = named.keys() <= set(self._names)
-            return [named.get(each) for each in self._names] if known else None
+            return [named.get(name) for name in self._names] if known else None
         compared = {k for k, v in structure.items() if self._has_loss(v)}
-        if not compared <= given.keys() <= structure.keys():
+        if not compared <= value.keys() <= structure.keys():
             return None
         filled = {
-            key: _none_for(v) if given.get(key) is None else given[key]
+            key: _none_for(v) if value.get(key) is None else value[key]
             for key, v in structure.items()
         }
         leaves = _nest.flatten(filled)
@@ -180,9 +180,9 @@ def numbered(shapes: Any) -> Any:
         if is_shape(part):
             return next(count)
         if isinstance(part, dict):
-            found = {key: number(part[key]) for key in _nest.sorted_keys(part)}
-            return {key: found[key] for key in part}
-        return _nest.rebuild(part, [number(each) for each in part])
+            numbers = {key: number(part[key]) for key in _nest.sorted_keys(part)}
+            return {key: numbers[key] for key in part}
+        return _nest.rebuild(part, [number(item) for item in part])
 
     return number(shapes)
 
@@ -192,7 +192,7 @@ def _by_log_name(outputs: Sequence[CompiledOutput]) -> Iterator[tuple[str, Metri
     taken = {"loss"}
     for weighted in (False, True):
         for output in outputs:
-            for metric in (each for each, weighs in output.metrics if weighs is weighted):
+            for metric in (candidate for candidate, weighs in output.metrics if weighs is weighted):
                 prefix = "" if output.name is None else f"{output.name}_"
                 plain = f"{prefix}{metric.name}"
                 if weighted and plain in taken:
@@ -205,13 +205,13 @@ def _by_log_name(outputs: Sequence[CompiledOutput]) -> Iterator[tuple[str, Metri
                 yield name, metric
 
 
-def _names_agree(given: Any, structure: Any) -> bool:
+def _names_agree(value: Any, structure: Any) -> bool:
     """Return whether dicts have the names that stand in their places."""
-    if isinstance(given, dict):
-        alike = isinstance(structure, dict) and given.keys() == structure.keys()
-        return alike and all(_names_agree(given[key], structure[key]) for key in given)
-    if isinstance(given, list | tuple) and isinstance(structure, list | tuple):
-        return all(_names_agree(*pair) for pair in zip(given, structure, strict=False))
+    if isinstance(value, dict):
+        alike = isinstance(structure, dict) and value.keys() == structure.keys()
+        return alike and all(_names_agree(value[key], structure[key]) for key in value)
+    if isinstance(value, list | tuple) and isinstance(structure, list | tuple):
+        return all(_names_agree(*pair) for pair in zip(value, structure, strict=False))
     return True
 
 

@@ -142,7 +142,7 @@ class ConfiguredModel(SteppedOnBatches):
         """
         from mirrored.serialization.public_names import name_of_class  # Few programs need it.
 
-        owner = next(each for each in type(self).__mro__ if "compile" in vars(each))
+        owner = next(base for base in type(self).__mro__ if "compile" in vars(base))
         if name_of_class(owner) != ("keras", "Model"):
             warnings.warn(
                 "`compile()` was not called as part of model loading because the model's "
@@ -280,11 +280,11 @@ def _is_functional(cls: type) -> bool:
 def _takes_inputs(cls: type) -> bool:
     """Whether a class's constructor takes the inputs and outputs of a graph."""
     parameters = list(inspect.signature(cls).parameters.values())
-    kinds = {each.kind for each in parameters}
+    kinds = {parameter.kind for parameter in parameters}
     if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds:
         return True
     by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return [each.name for each in parameters if each.kind is by_place] == [
+    return [parameter.name for parameter in parameters if parameter.kind is by_place] == [
         "inputs",
         "outputs",
         "name",
@@ -297,5 +297,5 @@ def listed(model: Any) -> list[Any]:
     Args:
         model: The model.
     """
-    begin = [each.node.callee for each in model._begins]
-    return [*(each for each in begin if isinstance(each, InputLayer)), *model.layers]
+    begin = [tensor.node.callee for tensor in model._begins]
+    return [*(layer for layer in begin if isinstance(layer, InputLayer)), *model.layers]

@@ -158,7 +158,7 @@ def model_to_dot(
         Traceback (most recent call last):
         ValueError: This model has not yet been built. Build the model first by calling ...
     """
-    found = _diagram(
+    diagram = _diagram(
         model,
         expand_nested,
         show_shapes=show_shapes,
@@ -180,14 +180,14 @@ def model_to_dot(
         dot = pydot.Dot(rankdir=rankdir, concentrate=True, dpi=dpi, splines=splines)
         dot.set_node_defaults(shape="record")
     clusters = {}
-    for name, layers in found.groups:
+    for name, layers in diagram.groups:
         cluster = pydot.Cluster(graph_name=name, label=name, style="dashed", labeljust="l")
         dot.add_subgraph(cluster)
         clusters.update(dict.fromkeys(layers, cluster))
-    for layer, lines in found.boxes.items():
+    for layer, lines in diagram.boxes.items():
         label = "{" + "|".join(map(_escaped, lines)) + "}"
         clusters.get(layer, dot).add_node(pydot.Node(str(id(layer)), label=label))
-    for source, target in found.edges:
+    for source, target in diagram.edges:
         dot.add_edge(pydot.Edge(str(id(source)), str(id(target))))
     return dot
 
@@ -214,26 +214,26 @@ def _diagram(model: Network, expand: bool, **shown: bool) -> Diagram:
             "This model has not yet been built. Build the model first by calling `build()` or by "
             "calling the model on a batch of data."
         )
-    found = Diagram()
-    _add(found, model, expand, shown)
-    return found
+    diagram = Diagram()
+    _add(diagram, model, expand, shown)
+    return diagram
 
 
-def _add(found: Diagram, model: Network, expand: bool, shown: dict[str, bool]) -> list[Any]:
+def _add(diagram: Diagram, model: Network, expand: bool, shown: dict[str, bool]) -> list[Any]:
     """Add a model's boxes and edges, and return its layers."""
     inner: list[Any] = []
     callees = _callees(model)
     for callee in callees:
         if expand and isinstance(callee, Network) and _callees(callee) != [callee]:
-            layers = _add(found, callee, expand, shown)
-            found.groups.append((callee.name, layers))
+            layers = _add(diagram, callee, expand, shown)
+            diagram.groups.append((callee.name, layers))
             inner += layers
-        elif callee not in found.boxes:
-            found.boxes[callee] = _lines(callee, **shown)
+        elif callee not in diagram.boxes:
+            diagram.boxes[callee] = _lines(callee, **shown)
             inner.append(callee)
     for source, target in _edges(model, callees, expand):
-        if source is not target and (source, target) not in found.edges:
-            found.edges.append((source, target))
+        if source is not target and (source, target) not in diagram.edges:
+            diagram.edges.append((source, target))
     return inner
 
 
@@ -323,16 +323,16 @@ def _dtypes(callee: Any) -> str:
 # ---------------------------------------------------------------------------- SVG
 
 
-def _svg(found: Diagram, rankdir: str) -> str:
+def _svg(diagram: Diagram, rankdir: str) -> str:
     """Return an SVG, in which each layer is one row, or column, behind those that it needs."""
     if rankdir not in ("TB", "LR"):
         raise ValueError(f'`rankdir` of an SVG is "TB" or "LR". Received: rankdir={rankdir!r}')
     across = rankdir == "LR"
     sizes: dict[Any, tuple[float, float]] = {
         layer: (max(map(len, lines)) * _LETTER + 2 * _MARGIN, len(lines) * _LINE + _MARGIN)
-        for layer, lines in found.boxes.items()
+        for layer, lines in diagram.boxes.items()
     }
-    places, width, height = _places(found, sizes, across)
+    places, width, height = _places(diagram, sizes, across)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         'font-family="Helvetica, Arial, sans-serif" font-size="13">',
@@ -340,7 +340,7 @@ def _svg(found: Diagram, rankdir: str) -> str:
         'orient="auto"><path d="M0,0 L8,4 L0,8 z"/></marker></defs>',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
-    for name, layers in found.groups:
+    for name, layers in diagram.groups:
         left = min(places[layer][0] for layer in layers) - _MARGIN
         top = min(places[layer][1] for layer in layers) - _LINE
         right = max(places[layer][0] + sizes[layer][0] for layer in layers) + _MARGIN
@@ -350,7 +350,7 @@ def _svg(found: Diagram, rankdir: str) -> str:
             f'height="{bottom - top:.1f}" fill="none" stroke="gray" stroke-dasharray="4"/>'
             f'<text x="{left + 4:.1f}" y="{top + 14:.1f}" fill="gray">{escape(name)}</text>'
         )
-    for source, target in found.edges:
+    for source, target in diagram.edges:
         (x, y), (w, h), (p, q), (v, z) = (
             places[source],
             sizes[source],
@@ -369,7 +369,7 @@ def _svg(found: Diagram, rankdir: str) -> str:
             f'<line x1="{begin[0]:.1f}" y1="{begin[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
             'stroke="black" marker-end="url(#end)"/>'
         )
-    for layer, lines in found.boxes.items():
+    for layer, lines in diagram.boxes.items():
         (x, y), (w, h) = places[layer], sizes[layer]
         parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="white" '
@@ -385,14 +385,14 @@ def _svg(found: Diagram, rankdir: str) -> str:
 
 
 def _places(
-    found: Diagram, sizes: dict[Any, tuple[float, float]], across: bool
+    diagram: Diagram, sizes: dict[Any, tuple[float, float]], across: bool
 ) -> tuple[dict[Any, tuple[float, float]], float, float]:
     """Return where boxes are, and the size of the whole."""
     along, beside = (0, 1) if across else (1, 0)
-    depths = dict.fromkeys(found.boxes, 0)
-    for _ in found.boxes:  # Longest paths: as often as there may be boxes on one.
+    depths = dict.fromkeys(diagram.boxes, 0)
+    for _ in diagram.boxes:  # Longest paths: as often as there may be boxes on one.
         deeper = [
-            (source, target) for source, target in found.edges if depths[target] <= depths[source]
+            (source, target) for source, target in diagram.edges if depths[target] <= depths[source]
         ]
         if not deeper:
             break

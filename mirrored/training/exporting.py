@@ -49,14 +49,14 @@ def export_model(
             + (f", without the weights of {missing}." if missing else ".")
         )
     arguments = _arguments(model, input_signature)
-    inputs = _given(model, arguments)
+    inputs = _named_inputs(model, arguments)
     structures: list[Any] = []
 
     def call(tensors: list[Tensor]) -> list[Tensor]:
         with added_losses.ignoring_losses():
             outputs = model(*_nest.pack_like(arguments, tensors), training=False)
         structures.append(outputs)
-        return [convert_to_tensor(each) for each in _nest.flatten(outputs)]
+        return [convert_to_tensor(output) for output in _nest.flatten(outputs)]
 
     export_function(call, inputs, lambda: _output_names(model, structures[0]), path, model.name)
     if verbose is None or verbose:
@@ -88,7 +88,7 @@ def _arguments(model: Network, signature: Any) -> list[Any]:
     """Return what a call is given, in its structure."""
     if signature is not None:
         several = isinstance(signature, list | tuple) and not isinstance(signature, TensorSpec)
-        return [_described(each) for each in (signature if several else [signature])]
+        return [_described(spec) for spec in (signature if several else [signature])]
     if model._begins:
         return [_described(model.input)]
     if model._takes_more:
@@ -115,9 +115,9 @@ def _described(value: Any) -> Any:
         ValueError: One has any number of axes.
     """
     if isinstance(value, dict):
-        return {key: _described(each) for key, each in value.items()}
+        return {key: _described(part) for key, part in value.items()}
     if isinstance(value, list | tuple) and not isinstance(value, TensorSpec):
-        return [_described(each) for each in value]
+        return [_described(part) for part in value]
     if isinstance(value, SymbolicTensor):
         return _Input(tuple(value._shape), value._dtype)
     if is_tensor(value):
@@ -133,7 +133,7 @@ def _described(value: Any) -> Any:
     return _Input(tuple(shape), as_dtype(dtype), getattr(value, "name", None))
 
 
-def _given(model: Network, arguments: list[Any]) -> list[Given]:
+def _named_inputs(model: Network, arguments: list[Any]) -> list[Given]:
     """Return the inputs with a name each, and names for the sizes that are not known."""
     inputs: list[_Input] = _nest.flatten(arguments)
     own = [] if model._given is None else model._given.names
@@ -141,20 +141,20 @@ def _given(model: Network, arguments: list[Any]) -> list[Given]:
     if isinstance(first, dict) and len(first) == len(inputs):
         own = [str(key) for key in _nest.sorted_keys(first)]
     if not own:
-        own = [each.node.callee.name for each in model._begins]
+        own = [tensor.node.callee.name for tensor in model._begins]
     if len(own) != len(inputs):
         own = [f"input_{place}" for place in range(len(inputs))]
-    found: dict[str, Given] = {}
-    for wish, each in zip(own, inputs, strict=True):
-        name = wish = each.name or wish
-        while name in found:
-            name = f"{wish}_{len(found)}"
+    named: dict[str, Given] = {}
+    for wish, spec in zip(own, inputs, strict=True):
+        name = wish = spec.name or wish
+        while name in named:
+            name = f"{wish}_{len(named)}"
         sizes = tuple(
             ("batch" if axis == 0 else f"{name}_axis_{axis}") if size is None else size
-            for axis, size in enumerate(each.shape)
+            for axis, size in enumerate(spec.shape)
         )
-        found[name] = Given(name, sizes, each.dtype)
-    return list(found.values())
+        named[name] = Given(name, sizes, spec.dtype)
+    return list(named.values())
 
 
 def _output_names(model: Network, outputs: Any) -> list[str]:

@@ -29,15 +29,15 @@ class GivenInputs:
     def __init__(self, structure: Any) -> None:
         self.structure = structure
         self.tensors: list[SymbolicTensor] = _nest.flatten(structure)
-        self.names: list[str] = [each.node.callee.name for each in self.tensors]
+        self.names: list[str] = [tensor.node.callee.name for tensor in self.tensors]
         self._by_name = isinstance(structure, dict) and not any(
-            isinstance(each, dict | list | tuple) for each in structure.values()
+            isinstance(part, dict | list | tuple) for part in structure.values()
         )
         if self._by_name:
             self.names = _nest.sorted_keys(structure)
         self._flat = self._by_name or (
             isinstance(structure, list | tuple)
-            and all(isinstance(each, SymbolicTensor) for each in structure)
+            and all(isinstance(part, SymbolicTensor) for part in structure)
         )
 
     @property
@@ -45,37 +45,37 @@ class GivenInputs:
         """Whether it is one input, without a list around it."""
         return isinstance(self.structure, SymbolicTensor)
 
-    def arranged(self, owner: str, given: Any, nested: Callable[[Any], bool]) -> list[Any]:
+    def arranged(self, owner: str, value: Any, nested: Callable[[Any], bool]) -> list[Any]:
         """Return what is given for each input, in their order.
 
         Args:
             owner: The model's name.
-            given: Values or shapes, as a call of the model takes them.
+            value: Values or shapes, as a call of the model takes them.
             nested: Whether something is a structure of these.
 
         Raises:
             ValueError: It has another structure, or an input is missing.
         """
-        if isinstance(given, dict) and (self.is_single or self._flat):
-            return self._filled(self._named(given))
-        if len(self.tensors) == 1 and not nested(given):
-            return [given]
+        if isinstance(value, dict) and (self.is_single or self._flat):
+            return self._filled(self._named(value))
+        if len(self.tensors) == 1 and not nested(value):
+            return [value]
         if self.is_single:
-            if isinstance(given, list | tuple) and len(given) == 1:
-                return [given[0]]
-            raise self._wrong_count(owner, given)
+            if isinstance(value, list | tuple) and len(value) == 1:
+                return [value[0]]
+            raise self._wrong_count(owner, value)
         in_order = self._by_name and list(self.structure) == _nest.sorted_keys(self.structure)
         expected = list(self.structure.values()) if in_order else self.structure
-        if self._flat and (not isinstance(given, list | tuple) or len(given) != len(self.tensors)):
-            raise self._wrong_count(owner, given)
-        found: list[Any] = []
-        if not _collect(expected, given, nested, found):
+        if self._flat and (not isinstance(value, list | tuple) or len(value) != len(self.tensors)):
+            raise self._wrong_count(owner, value)
+        leaves: list[Any] = []
+        if not _collect(expected, value, nested, leaves):
             raise ValueError(
                 "The structure of `inputs` doesn't match the expected structure.\nExpected: "
-                f"{_nest.map_structure(lambda each: each.name, self.structure)}\nReceived: "
-                f"inputs={_nest.map_structure(_described, given)}"
+                f"{_nest.map_structure(lambda tensor: tensor.name, self.structure)}\nReceived: "
+                f"inputs={_nest.map_structure(_described, value)}"
             )
-        return self._filled(found)
+        return self._filled(leaves)
 
     def fitted(self, owner: str, shapes: Shapes) -> Shapes:
         """Return shapes, as they were given, with a last axis of 1 added or left out.
@@ -92,14 +92,14 @@ class GivenInputs:
             box.shape = fitted_rank(box.shape, tensor._shape)
         return _nest.map_structure(lambda box: box and box.shape, boxes)
 
-    def _filled(self, found: list[Any]) -> list[Any]:
-        for name, value in zip(self.names, found, strict=True):
+    def _filled(self, leaves: list[Any]) -> list[Any]:
+        for name, value in zip(self.names, leaves, strict=True):
             if value is None:
                 raise ValueError(
                     f"The input '{name}' is not optional, but None was passed. Please provide a "
                     "valid tensor."
                 )
-        return found
+        return leaves
 
     def fed(self, owner: str, dtypes: Any) -> Any:
         """Return the dtypes in which data of some dtypes are fed, in their structure.
@@ -111,7 +111,7 @@ class GivenInputs:
         Raises:
             ValueError: They have another structure than the inputs, or one is missing.
         """
-        boxes = _nest.map_structure(lambda each: each and _Box(each), dtypes)
+        boxes = _nest.map_structure(lambda dtype: dtype and _Box(dtype), dtypes)
         arranged = self.arranged(owner, boxes, _is_container)
         wanted = {
             id(box): fed_as(box.shape, tensor._dtype)
@@ -119,20 +119,20 @@ class GivenInputs:
         }
         return _nest.map_structure(lambda box: wanted.get(id(box)), boxes)
 
-    def _named(self, given: dict[str, Any]) -> list[Any]:
+    def _named(self, value: dict[str, Any]) -> list[Any]:
         for name in self.names:
-            if name not in given:
+            if name not in value:
                 raise ValueError(
                     f'Missing data for input "{name}". You passed a data dictionary with keys '
-                    f"{list(given)}. Expected the following keys: {self.names}"
+                    f"{list(value)}. Expected the following keys: {self.names}"
                 )
-        return [given[name] for name in self.names]
+        return [value[name] for name in self.names]
 
-    def _wrong_count(self, owner: str, given: Any) -> ValueError:
+    def _wrong_count(self, owner: str, value: Any) -> ValueError:
         shown = ", ".join(f"'{name}': ..." for name in self.names)
         return ValueError(
             f'Layer "{owner}" expects {len(self.names)} named input(s) with keys {self.names}, but '
-            f"it received {len(_nest.flatten(given))} input tensors. Pass inputs as a dict, e.g. "
+            f"it received {len(_nest.flatten(value))} input tensors. Pass inputs as a dict, e.g. "
             f"`layer({{{shown}}})`."
         )
 
@@ -144,26 +144,26 @@ class _Box:
         self.shape = shape
 
 
-def _collect(expected: Any, given: Any, nested: Callable[[Any], bool], found: list[Any]) -> bool:
+def _collect(expected: Any, value: Any, nested: Callable[[Any], bool], leaves: list[Any]) -> bool:
     """Put what is given for each placeholder in a list; return whether the structures agree."""
     if isinstance(expected, dict):
         return (
-            isinstance(given, dict)
-            and given.keys() == expected.keys()
+            isinstance(value, dict)
+            and value.keys() == expected.keys()
             and all(
-                _collect(expected[k], given[k], nested, found) for k in _nest.sorted_keys(expected)
+                _collect(expected[k], value[k], nested, leaves) for k in _nest.sorted_keys(expected)
             )
         )
     if isinstance(expected, list | tuple):
         return (
-            isinstance(given, list | tuple)
-            and len(given) == len(expected)
-            and all(_collect(*pair, nested, found) for pair in zip(expected, given, strict=True))
+            isinstance(value, list | tuple)
+            and len(value) == len(expected)
+            and all(_collect(*pair, nested, leaves) for pair in zip(expected, value, strict=True))
         )
-    while isinstance(given, list | tuple) and len(given) == 1 and nested(given):
-        given = given[0]  # As in Keras, a list of one is what is in it.
-    found.append(given)
-    return not nested(given)
+    while isinstance(value, list | tuple) and len(value) == 1 and nested(value):
+        value = value[0]  # As in Keras, a list of one is what is in it.
+    leaves.append(value)
+    return not nested(value)
 
 
 def _described(leaf: Any) -> str:
@@ -211,17 +211,17 @@ def begun_at_inputs(inputs: Any, outputs: Any) -> tuple[Any, Any]:
                     f"value {leaf} of type {type(leaf)}"
                 )
     # Lists of users' own may change.
-    inputs, outputs = (_nest.map_structure(lambda leaf: leaf, each) for each in (inputs, outputs))
-    given = _nest.flatten(inputs)
-    if all(each.node.is_input for each in given):
+    inputs, outputs = (_nest.map_structure(lambda leaf: leaf, side) for side in (inputs, outputs))
+    tensors = _nest.flatten(inputs)
+    if all(item.node.is_input for item in tensors):
         return inputs, outputs
     begun = [
-        each
-        if each.node.is_input
-        else InputLayer(batch_shape=each._shape, dtype=each._dtype, name=f"{each.name}CLONE").output
-        for each in given
+        item
+        if item.node.is_input
+        else InputLayer(batch_shape=item._shape, dtype=item._dtype, name=f"{item.name}CLONE").output
+        for item in tensors
     ]
-    ends = graph.Drawing(given, _nest.flatten(outputs)).drawn(begun, suffix="_clone")[1]
+    ends = graph.Drawing(tensors, _nest.flatten(outputs)).drawn(begun, suffix="_clone")[1]
     return _nest.pack_like(inputs, begun), _nest.pack_like(outputs, ends)
 
 
@@ -258,5 +258,5 @@ def shapes_listed(tensors: list[SymbolicTensor]) -> Shapes:
     Args:
         tensors: The placeholders.
     """
-    shapes = [tuple(each._shape) for each in tensors]
+    shapes = [tuple(tensor._shape) for tensor in tensors]
     return shapes[0] if len(shapes) == 1 else shapes

@@ -32,7 +32,7 @@ class _Numbers:
         self._nodes = {
             id(node): number
             for callee in callees
-            for number, node in enumerate(each for each in callee._inbound_nodes if id(each) in own)
+            for number, node in enumerate(call for call in callee._inbound_nodes if id(call) in own)
         }
 
     def of(self, tensor: SymbolicTensor) -> list[Any]:
@@ -65,7 +65,7 @@ def configuration_of(model: Any) -> dict[str, Any]:
     own = {id(node) for node in order.nodes}
     layers = []
     for callee in order.callees:
-        nodes = [each for each in callee._inbound_nodes if id(each) in own and each.inputs]
+        nodes = [node for node in callee._inbound_nodes if id(node) in own and node.inputs]
         if isinstance(callee, Layer):
             config = serialize_keras_object(callee)
             calls = [(node.args, _as_noted(callee, node)) for node in nodes]
@@ -74,7 +74,7 @@ def configuration_of(model: Any) -> dict[str, Any]:
             calls = [call]
         written = [
             {
-                "args": [_of_arguments(each, numbers) for each in args],
+                "args": [_of_arguments(argument, numbers) for argument in args],
                 "kwargs": _of_arguments(kwargs, numbers),
             }
             for args, kwargs in calls
@@ -96,15 +96,15 @@ def _as_noted(layer: Layer, node: Node) -> dict[str, Any]:
     layer takes them. A mask that the tensor carries is left out, as Keras finds it by itself then:
     one that is said to be None it would not look for.
     """
-    one = node.args[0] if len(node.args) == 1 else None
+    value = node.args[0] if len(node.args) == 1 else None
     of_layers = isinstance(layer, Network) and bool(layer._chain)
-    is_tensor = isinstance(one, SymbolicTensor) and one._dtype == layer._input_dtype
-    if one is None or not (_is_graph(layer) or (is_tensor and not node.kwargs)):
+    is_tensor = isinstance(value, SymbolicTensor) and value._dtype == layer._input_dtype
+    if value is None or not (_is_graph(layer) or (is_tensor and not node.kwargs)):
         return node.kwargs
     takes_mask = of_layers or "mask" in inspect.signature(layer.call).parameters
-    carried = any(getattr(each, "_keras_mask", None) is not None for each in _nest.flatten(one))
+    carried = any(getattr(leaf, "_keras_mask", None) is not None for leaf in _nest.flatten(value))
     says_none = takes_mask and not carried
-    mask = {"mask": _nest.map_structure(lambda _: None, one)} if says_none else {}
+    mask = {"mask": _nest.map_structure(lambda _: None, value)} if says_none else {}
     mode = layer._training_default
     is_quiet = mode is None or type(layer).__name__ in _QUIET
     return {**({} if is_quiet else {"training": mode}), **mask, **node.kwargs}
@@ -127,14 +127,14 @@ def _of_operation(operation: Operation, node: Node) -> tuple[dict[str, Any], Any
     """Return the configuration of an operation's class, and the arguments of its call."""
     if in_memory():
         return {"operation": operation.function}, (node.args, node.kwargs)
-    found = _as_keras(operation, node)
-    if found is None:
+    form = _as_keras(operation, node)
+    if form is None:
         raise NotImplementedError(
             f"The operation {operation.name!r} of a functional model has no configuration: it is "
             "none of `keras.ops` and of Python's operators. Call these, or put it into the `call` "
             "of a layer."
         )
-    name, call, settings = found
+    name, call, settings = form
     module, kind = classes.class_of(name)
     config = {
         "module": module,
@@ -151,7 +151,7 @@ def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any
     name = keras_name(function)
     if name == "get_item":
         index = args[1:] if function is get_item else kwargs["index"]
-        parts = [slice(*each) if isinstance(each, Span) else each for each in index]
+        parts = [slice(*part) if isinstance(part, Span) else part for part in index]
         return name, ([args[0], parts[0] if len(parts) == 1 else parts], {}), {}
     keras = public_operation(name)
     if keras is None or not classes.has_class(name):
@@ -159,27 +159,27 @@ def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any
     parameters = inspect.signature(keras).parameters
     if keras is not function:
         # One of this library's own, which means the same where there is nothing to choose.
-        kwargs = {key: each for key, each in kwargs.items() if each is not False}
-        choice = any(each.default is not each.empty for each in parameters.values())
+        kwargs = {key: value for key, value in kwargs.items() if value is not False}
+        choice = any(parameter.default is not parameter.empty for parameter in parameters.values())
         if kwargs or (choice and name != "transpose") or len(args) != len(parameters):
             return None
     bound = inspect.signature(keras).bind(*args, **kwargs)
     bound.apply_defaults()
     arguments = {
-        key: each
-        for key, each in bound.arguments.items()
-        if parameters[key].kind is not inspect.Parameter.VAR_KEYWORD or each
+        key: value
+        for key, value in bound.arguments.items()
+        if parameters[key].kind is not inspect.Parameter.VAR_KEYWORD or value
     }
     by_position, by_name = classes.of_a_call(name)
     named_ones = {key: arguments.pop(key) for key in by_name}
     if by_position is None:
         by_position = tuple(key for key in arguments if classes.is_of_a_call(key))
-    given: list[Any] = []
+    positional: list[Any] = []
     for key in by_position:
         several = parameters[key].kind is inspect.Parameter.VAR_POSITIONAL
-        given += arguments[key] if several else [arguments[key]]
+        positional += arguments[key] if several else [arguments[key]]
     settings = {key: value for key, value in arguments.items() if key not in by_position}
-    return None if placeholders(settings) else (name, (given, named_ones), settings)
+    return None if placeholders(settings) else (name, (positional, named_ones), settings)
 
 
 class _Called:
@@ -221,7 +221,7 @@ def _operation(config: Mapping[str, Any]) -> _Called | None:
     settings = config.get("config")
     if function is None or not isinstance(settings, dict):
         raise TypeError(f"There is no operation {kind!r} in `keras.ops`. Received: {config!r:.200}")
-    taken = deserialize_keras_object({k: each for k, each in settings.items() if k != "name"})
+    taken = deserialize_keras_object({k: setting for k, setting in settings.items() if k != "name"})
     return _Called(function, config["name"], taken, name)
 
 
@@ -247,11 +247,11 @@ def arguments_of_graph(
     """
     drawing = _Drawing(config["layers"], custom_objects)
     drawing.draw()
-    more = {key: each for key, each in config.items() if not key.endswith("layers")}
+    more = {key: value for key, value in config.items() if not key.endswith("layers")}
     return {
         "inputs": drawing.ends(config["input_layers"]),
         "outputs": drawing.ends(config["output_layers"]),
-        **{key: each for key, each in more.items() if key != "trainable"},
+        **{key: value for key, value in more.items() if key != "trainable"},
         "trainable": bool(config.get("trainable", True)),
     }
 
@@ -277,25 +277,25 @@ class _Drawing:
         self._calls: dict[str, deque[Any]] = {}
         if not isinstance(layers, list | tuple):
             raise TypeError(f"`layers` is a list of configurations. Received: {layers!r:.200}")
-        for each in layers:
-            if not isinstance(each, dict) or not {"name", "inbound_nodes"} <= each.keys():
+        for entry in layers:
+            if not isinstance(entry, dict) or not {"name", "inbound_nodes"} <= entry.keys():
                 raise TypeError(
                     "A layer of a functional model has a `name` and `inbound_nodes`. Received: "
-                    f"{each!r:.200}"
+                    f"{entry!r:.200}"
                 )
-            name = each["name"]
-            if not isinstance(name, str) or not isinstance(each["inbound_nodes"], list | tuple):
-                raise TypeError(f"A layer has a name and a list of calls. Received: {each!r:.200}")
-            layer = _operation(each)
+            name = entry["name"]
+            if not isinstance(name, str) or not isinstance(entry["inbound_nodes"], list | tuple):
+                raise TypeError(f"A layer has a name and a list of calls. Received: {entry!r:.200}")
+            layer = _operation(entry)
             if layer is None:
-                layer = deserialize_keras_object(each, custom_objects=custom_objects)
+                layer = deserialize_keras_object(entry, custom_objects=custom_objects)
             if not isinstance(layer, Layer | _Called):
                 raise ValueError(
                     "Unexpected object from deserialization, expected a layer or operation, got a "
                     f"{type(layer)}"
                 )
             self._layers[name] = layer
-            self._calls[name] = deque(each["inbound_nodes"])
+            self._calls[name] = deque(entry["inbound_nodes"])
 
     def draw(self) -> None:
         """Make all calls, in an order in which their inputs are there."""
@@ -346,14 +346,14 @@ class _Drawing:
     def _filled(self, structure: Any) -> Any:
         """Return arguments with placeholders in the places of what says which they are."""
         if isinstance(structure, list | tuple):
-            return [self._filled(each) for each in structure]
+            return [self._filled(item) for item in structure]
         if not isinstance(structure, dict):
             return structure
         if structure.get("class_name") == _TENSOR and isinstance(structure.get("config"), dict):
             return self._tensor(structure["config"].get("keras_history"))
         if "class_name" in structure and "config" in structure:
             return deserialize_keras_object(structure)
-        return {key: self._filled(each) for key, each in structure.items()}
+        return {key: self._filled(item) for key, item in structure.items()}
 
     def _tensor(self, history: Any, *, at_the_ends: bool = False) -> SymbolicTensor:
         """Return the placeholder that a layer's name and two numbers lead to."""
@@ -383,9 +383,9 @@ class _Drawing:
             except _NotDrawnYet as error:
                 raise ValueError(f"Invalid Functional model configuration. {error}") from None
         if isinstance(structure, dict):
-            return {key: self.ends(each) for key, each in structure.items()}
+            return {key: self.ends(item) for key, item in structure.items()}
         if isinstance(structure, list | tuple):
-            inner: Iterator[Any] = (self.ends(each) for each in structure)
+            inner: Iterator[Any] = (self.ends(item) for item in structure)
             return tuple(inner) if isinstance(structure, tuple) else list(inner)
         raise TypeError(
             "The inputs and outputs of a functional model are layers' names and numbers. Received: "
@@ -397,4 +397,4 @@ def _is_history(value: Any) -> bool:
     """Whether a value is a name, the number of a call, and that of an output."""
     if not isinstance(value, list | tuple) or len(value) != 3 or not isinstance(value[0], str):
         return False
-    return all(isinstance(each, int) and not isinstance(each, bool) for each in value[1:])
+    return all(isinstance(number, int) and not isinstance(number, bool) for number in value[1:])

@@ -110,13 +110,13 @@ class GivenData:
     def of_stream(self, data: Any, strategy: Strategy) -> Epochs:
         """Return the batches that a stream gives, which is all that may be given then."""
         kind = described(data)
-        for name, value, what in (
+        for name, value, noun in (
             ("y", self.y, "the targets"),
             ("sample_weight", self.sample_weight, "the sample weights"),
         ):
             if value is not None:
                 raise ValueError(
-                    f"When providing `x` as {kind}, `{name}` should not be passed. Instead, {what} "
+                    f"When providing `x` as {kind}, `{name}` should not be passed. Instead, {noun} "
                     f"should be included as part of the {type(data).__name__}."
                 )
         among = None

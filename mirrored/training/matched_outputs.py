@@ -42,26 +42,26 @@ def compile_outputs(
     count = len(shapes)
     paths = _paths(structure, names)
     known = [paths[i] for i in range(count)]
-    found = [_loss(each) for each in _for_each("loss", loss, known, structure, shared=True)]
-    weights = _weights(loss_weights, known, structure, found)
+    criteria = [_loss(entry) for entry in _for_each("loss", loss, known, structure, shared=True)]
+    weights = _weights(loss_weights, known, structure, criteria)
     outputs = [
-        CompiledOutput(name if count > 1 else None, shape, one, weight)
-        for name, shape, one, weight in zip(known, shapes, found, weights, strict=True)
+        CompiledOutput(name if count > 1 else None, shape, criterion, weight)
+        for name, shape, criterion, weight in zip(known, shapes, criteria, weights, strict=True)
     ]
-    for argument, given, weighted in (
+    for argument, value, weighted in (
         ("metrics", metrics, False),
         ("weighted_metrics", weighted_metrics, True),
     ):
-        for output, each in zip(
-            outputs, _metrics_for_each(argument, given, known, structure), strict=True
+        for output, own in zip(
+            outputs, _metrics_for_each(argument, value, known, structure), strict=True
         ):
             output.metrics += [
-                (metrics_module.resolve(one, output.loss, output.shape), weighted) for one in each
+                (metrics_module.resolve(item, output.loss, output.shape), weighted) for item in own
             ]
-    several = [(each, each.loss) for each in outputs if each.loss is not None]
+    several = [(item, item.loss) for item in outputs if item.loss is not None]
     taken: set[str] = set()
-    for output, one in several if len(several) > 1 else []:
-        plain = name = output.name or one.name
+    for output, output_loss in several if len(several) > 1 else []:
+        plain = name = output.name or output_loss.name
         while name in taken:  # Outputs without names: Keras shows the last one of these.
             name = f"{plain}_{len(taken)}"
         taken.add(name)
@@ -81,20 +81,20 @@ def check_names(loss: Any, loss_weights: Any, metrics: Any, weighted_metrics: An
     Raises:
         ValueError: A name is unknown.
     """
-    for each in _nest.flatten(loss):
-        _loss(each)
-    for given in (metrics, weighted_metrics):
-        for each in _nest.flatten(given):
-            if each is not None and each not in metrics_module.AUTOMATIC:
-                metrics_module.get(each)
-    for each in _nest.flatten(loss_weights):
-        if each is not None:
-            _weight(each)
+    for identifier in _nest.flatten(loss):
+        _loss(identifier)
+    for value in (metrics, weighted_metrics):
+        for identifier in _nest.flatten(value):
+            if identifier is not None and identifier not in metrics_module.AUTOMATIC:
+                metrics_module.get(identifier)
+    for identifier in _nest.flatten(loss_weights):
+        if identifier is not None:
+            _weight(identifier)
 
 
 def _paths(structure: Any, names: Sequence[str] | None) -> dict[int, str | None]:
     """Return what each output is called, by its number: its keys, or its name in the model."""
-    found: dict[int, str | None] = {}
+    paths: dict[int, str | None] = {}
 
     def look(part: Any, path: tuple[Any, ...]) -> None:
         if isinstance(part, dict):
@@ -104,10 +104,10 @@ def _paths(structure: Any, names: Sequence[str] | None) -> dict[int, str | None]
             for i, value in enumerate(part):
                 look(value, (*path, i))
         else:
-            found[part] = _called(path, None if names is None else names[part])
+            paths[part] = _called(path, None if names is None else names[part])
 
     look(structure, ())
-    return found
+    return paths
 
 
 def _called(path: tuple[Any, ...], name: str | None) -> str | None:
@@ -131,37 +131,37 @@ def _loss(identifier: Any) -> Loss | None:
 
 
 def _for_each(
-    argument: str, given: Any, names: list[str | None], structure: Any, *, shared: bool
+    argument: str, value: Any, names: list[str | None], structure: Any, *, shared: bool
 ) -> list[Any]:
     """Return what an argument says for each output."""
     count = len(names)
-    if given is None:
+    if value is None:
         return [None] * count
-    if not isinstance(given, list | tuple | dict):
-        return [given] * count if shared or count == 1 else _refuse(argument, given, names)
-    if isinstance(given, dict):
+    if not isinstance(value, list | tuple | dict):
+        return [value] * count if shared or count == 1 else _refuse(argument, value, names)
+    if isinstance(value, dict):
         by_name = {name: i for i, name in enumerate(names) if name is not None}
-        if isinstance(structure, dict) and not given.keys() <= by_name.keys():
-            return _like(argument, given, names, structure)
-        unknown = given.keys() - by_name.keys()
-        if unknown or (not isinstance(structure, dict) and shared and len(given) != count):
+        if isinstance(structure, dict) and not value.keys() <= by_name.keys():
+            return _like(argument, value, names, structure)
+        unknown = value.keys() - by_name.keys()
+        if unknown or (not isinstance(structure, dict) and shared and len(value) != count):
             raise ValueError(
                 f"Expected keys {list(by_name)} in {argument} dict, but found "
-                f"{argument}.keys()={list(given)}"
+                f"{argument}.keys()={list(value)}"
             )
-        return [given.get(name) for name in names]
-    flat = list(given)
-    if len(flat) == count and not any(isinstance(each, list | tuple | dict) for each in flat):
+        return [value.get(name) for name in names]
+    flat = list(value)
+    if len(flat) == count and not any(isinstance(item, list | tuple | dict) for item in flat):
         return flat
-    return _like(argument, given, names, structure)
+    return _like(argument, value, names, structure)
 
 
-def _like(argument: str, given: Any, names: list[str | None], structure: Any) -> list[Any]:
+def _like(argument: str, value: Any, names: list[str | None], structure: Any) -> list[Any]:
     """Return the leaves of what was given in the structure of the outputs."""
     try:
-        matched = _nest.map_structure(lambda number, each: (number, each), structure, given)
+        matched = _nest.map_structure(lambda number, leaf: (number, leaf), structure, value)
     except ValueError:
-        return _refuse(argument, given, names)
+        return _refuse(argument, value, names)
     pairs = dict(_pairs(matched, structure))
     return [pairs[i] for i in range(len(names))]
 
@@ -177,26 +177,26 @@ def _pairs(matched: Any, structure: Any) -> Iterator[tuple[int, Any]]:
         yield matched
 
 
-def _refuse(argument: str, given: Any, names: list[str | None]) -> list[Any]:
+def _refuse(argument: str, value: Any, names: list[str | None]) -> list[Any]:
     called = f", {names}" if any(names) else ""
     raise ValueError(
         f"`{argument}` should match the model's {len(names)} "
         f"output{'s' if len(names) > 1 else ''}{called}: give a list with an item for each, a "
-        f"dict by their names, or the structure of the outputs. Received: {argument}={given!r}"
+        f"dict by their names, or the structure of the outputs. Received: {argument}={value!r}"
     )
 
 
 def _weights(
-    given: Any, names: list[str | None], structure: Any, found: list[Loss | None]
+    value: Any, names: list[str | None], structure: Any, criteria: list[Loss | None]
 ) -> list[float | None]:
-    with_loss = [i for i, each in enumerate(found) if each is not None]
-    if isinstance(given, list | tuple) and len(given) == len(with_loss) != len(names):
+    with_loss = [i for i, loss in enumerate(criteria) if loss is not None]
+    if isinstance(value, list | tuple) and len(value) == len(with_loss) != len(names):
         spread: list[Any] = [None] * len(names)
-        for i, each in zip(with_loss, given, strict=True):
-            spread[i] = each
-        given = spread
-    each_one = _for_each("loss_weights", given, names, structure, shared=False)
-    return [None if each is None else _weight(each) for each in each_one]
+        for i, weight in zip(with_loss, value, strict=True):
+            spread[i] = weight
+        value = spread
+    each_one = _for_each("loss_weights", value, names, structure, shared=False)
+    return [None if number is None else _weight(number) for number in each_one]
 
 
 def _weight(value: Any) -> float:
@@ -207,25 +207,25 @@ def _weight(value: Any) -> float:
 
 
 def _metrics_for_each(
-    argument: str, given: Any, names: list[str | None], structure: Any
+    argument: str, value: Any, names: list[str | None], structure: Any
 ) -> list[list[Any]]:
     """Return the metrics of each output."""
     count = len(names)
-    if given is None:
+    if value is None:
         return [[] for _ in names]
     if count == 1:
-        return [[each for each in _nest.flatten(given) if each is not None]]
-    if not isinstance(given, list | tuple | dict):
+        return [[metric for metric in _nest.flatten(value) if metric is not None]]
+    if not isinstance(value, list | tuple | dict):
         raise ValueError(
             f"Expected `{argument}` argument to be a list, tuple, or dict. Received instead: "
-            f"{argument}={given!r} of type {type(given)}"
+            f"{argument}={value!r} of type {type(value)}"
         )
-    if isinstance(given, list | tuple) and len(given) == count:
-        each_one: list[Any] = list(given)
-    elif isinstance(given, dict) and given.keys() <= set(names):
-        each_one = [given.get(name) for name in names]
-    elif not given:
+    if isinstance(value, list | tuple) and len(value) == count:
+        each_one: list[Any] = list(value)
+    elif isinstance(value, dict) and value.keys() <= set(names):
+        each_one = [value.get(name) for name in names]
+    elif not value:
         each_one = [None] * count
     else:
-        each_one = _refuse(argument, given, names)
-    return [[one for one in _nest.flatten(each) if one is not None] for each in each_one]
+        each_one = _refuse(argument, value, names)
+    return [[metric for metric in _nest.flatten(entry) if metric is not None] for entry in each_one]

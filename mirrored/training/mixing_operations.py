@@ -62,22 +62,22 @@ def mixing_operations(model: Model, x: Any) -> list[MixingOperation]:
             f"`mixing_operations` takes a model that is built. Received: {model!r:.200}. Call it "
             "on a batch first, or call `model.build(input_shape)`."
         )
-    (given,), _ = model._as_tensors((x,), {})
-    model.check_input_shape(_nest.map_structure(lambda tensor: without_batch(tensor.shape), given))
-    found: dict[Operation, None] = {}
+    (inputs,), _ = model._as_tensors((x,), {})
+    model.check_input_shape(_nest.map_structure(lambda tensor: without_batch(tensor.shape), inputs))
+    operations: dict[Operation, None] = {}
     for training in (True, False):
         run = partial(model, training=training)
         try:
-            findings = analysed(model, partial(_returned, run), [given], rows=True)
+            findings = analysed(model, partial(_returned, run), [inputs], rows=True)
         except NotAnalysed as error:
             raise ValueError(
                 f"The model {model.name!r} could not be recorded for a batch of another size. "
                 f"Received: {error} Let its `call` compute with the size that its inputs have."
             ) from error
-        found.update(dict.fromkeys(findings.mixing))
+        operations.update(dict.fromkeys(findings.mixing))
     return [
         MixingOperation(operation.owner, operation.name, advice_for(model, operation))
-        for operation in sorted(found)
+        for operation in sorted(operations)
     ]
 
 

@@ -65,31 +65,31 @@ class Network(BuiltOnZeros):
                 f"inputs={inputs!r}, outputs={outputs!r}."
             )
         functional = inputs is not None
-        given, part = None, None
+        layout, part = None, None
         if functional:
             inputs, outputs = begun_at_inputs(inputs, outputs)
-            given = GivenInputs(inputs)
-            part = graph.Part(given.tensors, outputs)
-            first = given.tensors[0]._dtype
+            layout = GivenInputs(inputs)
+            part = graph.Part(layout.tensors, outputs)
+            first = layout.tensors[0]._dtype
             if dtype is None and first in WIDE_FLOATS and dtype_policy().variable_dtype != first:
                 dtype = first
             if name is None and vars(type(self)).get("_functional_name"):
                 name = unique_name(vars(type(self))["_functional_name"])
         super().__init__(name, dtype=dtype, trainable=trainable)
-        self._given: GivenInputs | None = given
+        self._given: GivenInputs | None = layout
         self._part: graph.Part | None = part
         # Where a functional model, or a Sequential one that is built, begins and ends.
         self._begin: Any = inputs
         self._end: Any = None
         self._chain: list[Layer] = []
-        if given is not None and part is not None:
+        if layout is not None and part is not None:
             callees = part.order.callees
             self._chain = [
-                each
-                for each in callees
-                if isinstance(each, Layer) and not isinstance(each, InputLayer)
+                callee
+                for callee in callees
+                if isinstance(callee, Layer) and not isinstance(callee, InputLayer)
             ]
-            self._input_dtype = given.tensors[0]._dtype  # Its layers cast what they are given.
+            self._input_dtype = layout.tensors[0]._dtype  # Its layers cast what they are given.
             self._casts_all = True
             self._finish_at(outputs)
             self.built = True
@@ -110,7 +110,7 @@ class Network(BuiltOnZeros):
 
     def _form(self) -> tuple[Any, Any, bool]:
         """Return the structures of the inputs and outputs, and whether it runs as a graph."""
-        forms = [_nest.map_structure(lambda _: 0, each) for each in (self._begin, self._end)]
+        forms = [_nest.map_structure(lambda _: 0, side) for side in (self._begin, self._end)]
         return None if self._begin is None else forms[0], forms[1], self._part is not None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -201,7 +201,7 @@ class Network(BuiltOnZeros):
     @property
     def output_names(self) -> list[str]:
         """The names of the layers and operations that make a functional model's outputs."""
-        return [each.node.callee.name for each in self._ends]
+        return [tensor.node.callee.name for tensor in self._ends]
 
     @property
     def operations(self) -> list[Any]:
@@ -212,8 +212,8 @@ class Network(BuiltOnZeros):
     def layers(self) -> list[Layer]:
         """The layers, each once, as they are needed in a functional model or were assigned."""
         if self._part is not None:
-            return [each for each in self.operations if isinstance(each, Layer)]
-        return [each for each in self._sublayers if isinstance(each, Layer)]
+            return [operation for operation in self.operations if isinstance(operation, Layer)]
+        return [sublayer for sublayer in self._sublayers if isinstance(sublayer, Layer)]
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """Return a layer by its name or its place in `layers`.
@@ -348,13 +348,13 @@ class Network(BuiltOnZeros):
 
     def _standardized(self, inputs: Any) -> list[Tensor]:
         """Return the inputs in order, each in its dtype, and with its number of axes."""
-        given = self._given
-        if given is None:
+        layout = self._given
+        if layout is None:
             return [inputs]
         tensors = []
-        plain = isinstance(inputs, Tensor) and len(given.tensors) == 1
-        arranged = [inputs] if plain else given.arranged(self.name, inputs, is_structure)
-        for placeholder, value in zip(given.tensors, arranged, strict=True):
+        plain = isinstance(inputs, Tensor) and len(layout.tensors) == 1
+        arranged = [inputs] if plain else layout.arranged(self.name, inputs, is_structure)
+        for placeholder, value in zip(layout.tensors, arranged, strict=True):
             tensor = as_input(value, placeholder._dtype, self.name, casts_all=True)
             shape = fitted_rank(tensor.shape, placeholder._shape)
             tensors.append(tensor if shape == tensor.shape else reshaped(tensor, shape))
@@ -371,13 +371,13 @@ class Network(BuiltOnZeros):
         if self._given is None:
             return super().compute_output_shape(input_shape)
         boxes = self._given.arranged(self.name, *boxed_shapes(as_shapes(input_shape)))
-        given = [
-            SymbolicTensor(box.shape, each._dtype)
-            for box, each in zip(boxes, self._given.tensors, strict=True)
+        tensors = [
+            SymbolicTensor(box.shape, tensor._dtype)
+            for box, tensor in zip(boxes, self._given.tensors, strict=True)
         ]
-        packed = _nest.pack_like(self._begin, given)
+        packed = _nest.pack_like(self._begin, tensors)
         results = self._results((packed,), {}, None)
-        return _nest.map_structure(lambda each: tuple(each._shape), results)
+        return _nest.map_structure(lambda tensor: tuple(tensor._shape), results)
 
     def _announced(
         self,
@@ -417,8 +417,8 @@ class Network(BuiltOnZeros):
         """Make `end` the outputs."""
         self._end = end
         returned = _out_of_one(end)
-        self._output_shape = _nest.map_structure(lambda each: tuple(each._shape), returned)
-        self._output_dtype = _nest.map_structure(lambda each: each._dtype, returned)
+        self._output_shape = _nest.map_structure(lambda tensor: tuple(tensor._shape), returned)
+        self._output_dtype = _nest.map_structure(lambda tensor: tensor._dtype, returned)
 
 
 def _out_of_one(outputs: Any) -> Any:

@@ -156,8 +156,8 @@ def of_a_call(name: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     Returns:
         Names; None for the first ones: those that `is_of_a_call` finds.
     """
-    given = _CALLS.get(name)
-    return None if given is None else tuple(given.split()), _BY_NAME.get(name, ())
+    positional = _CALLS.get(name)
+    return None if positional is None else tuple(positional.split()), _BY_NAME.get(name, ())
 
 
 def is_of_a_call(argument: str) -> bool:

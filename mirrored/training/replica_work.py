@@ -10,7 +10,7 @@ from mirrored.distribute import Strategy
 from mirrored.program import THREADS_FROM, Graph
 from mirrored.program.graph import product_operations
 
-_told: WeakSet[Strategy] = WeakSet()
+_logged: WeakSet[Strategy] = WeakSet()
 
 
 def tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
@@ -23,13 +23,13 @@ def tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
         graph: A step of training.
     """
     replicas = strategy.local_replicas
-    if replicas == 1 or strategy in _told or not strategy.shares_memory:
+    if replicas == 1 or strategy in _logged or not strategy.shares_memory:
         return
     if strategy.executor == "threads":  # The user's choice: they do not run one after another.
         return
     work = sum(product_operations(node) for node in graph.nodes) / replicas
     if work < THREADS_FROM:
-        _told.add(strategy)
+        _logged.add(strategy)
         logger.debug(
             "A step's matrix products take %s operations on each of %d replicas. Below %s replicas "
             "run one after another here, so that one device would be faster.",

@@ -100,7 +100,7 @@ class Sequential(Model):
 
     def _check_name_is_new(self, layer: Layer) -> None:
         begin = None if self._begin is None else self._begin.node.callee.name
-        taken = layer.name in self._names and all(each is not layer for each in self._chain)
+        taken = layer.name in self._names and all(other is not layer for other in self._chain)
         if layer.name == begin or taken:
             raise ValueError(
                 "All layers added to a Sequential model should have unique names. Name "
@@ -117,7 +117,7 @@ class Sequential(Model):
         if not self._chain:
             raise ValueError(f"Sequential model '{self.name}' has no layer to remove.")
         last = self._chain.pop()
-        if all(each is not last for each in self._chain):
+        if all(layer is not last for layer in self._chain):
             self._names.discard(last.name)
         if self._end is not None:
             self._finish_at(self._end.node.inputs[0])
@@ -156,7 +156,7 @@ class Sequential(Model):
         Raises:
             NotImplementedError: A layer does not say what it is made of.
         """
-        config = {**self._shared_config(), "layers": [serialized(each) for each in listed(self)]}
+        config = {**self._shared_config(), "layers": [serialized(layer) for layer in listed(self)]}
         if self._begins:
             config["build_input_shape"] = tuple(self._begins[0]._shape)
         return config
@@ -181,8 +181,8 @@ class Sequential(Model):
                 f"'layers' keys. Received: config={config!r:.200}"
             )
         model = cls(name=config["name"])
-        for each in config["layers"]:
-            model.add(deserialized(each, None, custom_objects))
+        for layer_config in config["layers"]:
+            model.add(deserialized(layer_config, None, custom_objects))
         shape = config.get("build_input_shape")
         if not model.built and isinstance(shape, list | tuple) and shape:
             model.build(shape)

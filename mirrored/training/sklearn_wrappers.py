@@ -55,13 +55,13 @@ class _Wrapper(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
         A model that fits go on with is copied; others can be shared, since each fit clones them.
         """
-        made = copy.copy(self)
+        clone = copy.copy(self)
         for name, value in vars(self).items():
             if name.endswith("_"):  # What a fit has found.
-                delattr(made, name)
+                delattr(clone, name)
             elif name != "model" or self.warm_start:
-                setattr(made, name, copy.deepcopy(value))
-        return made
+                setattr(clone, name, copy.deepcopy(value))
+        return clone
 
     @property
     def epoch_(self) -> int:
@@ -140,8 +140,8 @@ class _Wrapper(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     def _decoded(self, outputs: Any) -> Any:
         """Return outputs as targets were given."""
-        one = self.target_axes_ == 1 and outputs.ndim == 2
-        return np.squeeze(outputs, axis=1) if one else outputs
+        is_column = self.target_axes_ == 1 and outputs.ndim == 2
+        return np.squeeze(outputs, axis=1) if is_column else outputs
 
 
 def _routes() -> bool:

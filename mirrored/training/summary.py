@@ -53,7 +53,7 @@ class Summary:
         rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
         lines = [_lines(row, widths) for row in table]
         shown = [self.title, rule, *lines[0], rule]
-        shown += [line for each in lines[1:] for line in each]
+        shown += [line for row_lines in lines[1:] for line in row_lines]
         return "\n".join([*shown, rule, *self.totals])
 
     def html(self) -> str:
@@ -70,7 +70,7 @@ class Summary:
         return (
             f"<p><b>{escape(self.title)}</b></p>"
             f"<table><thead><tr>{cells(self.head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{'<br>'.join(escape(each) for each in self.totals)}</p>"
+            f"<p>{'<br>'.join(escape(total) for total in self.totals)}</p>"
         )
 
 
@@ -129,13 +129,13 @@ def _totals(model: Network) -> list[str]:
 
 def _sized(variables: Iterable[Variable]) -> str:
     """Return how many numbers variables have, and what memory they take."""
-    found = list(variables)
-    size = float(sum(each.size * each.dtype.itemsize for each in found))
+    all_variables = list(variables)
+    size = float(sum(variable.size * variable.dtype.itemsize for variable in all_variables))
     units = ["B", "KB", "MB", "GB", "TB"]
     while size >= 1024 and len(units) > 1:
         size /= 1024
         del units[0]
-    return f"{sum(each.size for each in found):,} ({size:.2f} {units[0]})"
+    return f"{sum(variable.size for variable in all_variables):,} ({size:.2f} {units[0]})"
 
 
 def _given_widths(
@@ -182,10 +182,10 @@ def _between(callees: list[Any], names: Sequence[str] | None) -> list[Any]:
     """Return those from the first that one pattern fits to the last that another one fits."""
     if names is None:
         return callees
-    if len(names) != 2 or not all(isinstance(each, str) for each in names):
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise ValueError(f"layer_range has two names or patterns. Received: layer_range={names}")
     ends = [
-        [place for place, each in enumerate(callees) if re.match(name, each.name)] for name in names
+        [place for place, item in enumerate(callees) if re.match(name, item.name)] for name in names
     ]
     if not all(ends):
         raise ValueError(
@@ -200,14 +200,14 @@ def _between(callees: list[Any], names: Sequence[str] | None) -> list[Any]:
 
 def _nested(callees: Iterable[Any], expand: bool) -> list[tuple[Any, int]]:
     """Return layers, with those of models among them if asked for, and how deep each is."""
-    found: list[tuple[Any, int]] = []
-    waiting = [(each, 0) for each in callees][::-1]
+    layers: list[tuple[Any, int]] = []
+    waiting = [(item, 0) for item in callees][::-1]
     while waiting:
         callee, depth = waiting.pop()
-        found.append((callee, depth))
+        layers.append((callee, depth))
         if expand and isinstance(callee, Network):
-            waiting += [(each, depth + 1) for each in callee.layers][::-1]
-    return found
+            waiting += [(layer, depth + 1) for layer in callee.layers][::-1]
+    return layers
 
 
 def _branching(model: Network) -> set[Node]:
@@ -224,14 +224,14 @@ def _branching(model: Network) -> set[Node]:
 
 def _connections(callee: Any, nodes: set[Node]) -> str:
     """Return what a layer is called on, with the numbers of the calls and of their results."""
-    found = [
+    sources = [
         f"{one_line(before.callee.name)}[{before.callee._inbound_nodes.index(before)}][{tensor.index}]"
         for node in callee._inbound_nodes
         if node in nodes
         for tensor in node.inputs
         for before in [tensor.node]
     ]
-    return ", ".join(found) or "-"
+    return ", ".join(sources) or "-"
 
 
 def _kind(callee: Any) -> str:
@@ -241,7 +241,7 @@ def _kind(callee: Any) -> str:
 
 def _shape_of(callee: Any) -> str:
     if not isinstance(callee, Layer):
-        return ", ".join(str(each._shape) for each in callee._inbound_nodes[0].outputs)
+        return ", ".join(str(tensor._shape) for tensor in callee._inbound_nodes[0].outputs)
     try:
         return str(callee.output_shape)
     except AttributeError:  # A layer that was built but never called.

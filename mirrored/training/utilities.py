@@ -141,11 +141,11 @@ def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
 
 def _as_labels(x: Any) -> NDArray[np.int64]:
     """Return labels as integers, without a last axis of size 1."""
-    given = np.asarray(x)
-    whole = given.dtype.kind in "iub" or (given.dtype.kind == "f" and _are_whole(given))
+    array = np.asarray(x)
+    whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and _are_whole(array))
     if not whole:
         raise InvalidArgumentError(f"Labels are whole numbers. Received: x={x!r:.200}")
-    labels = given.astype(np.int64)
+    labels = array.astype(np.int64)
     return labels[..., 0] if labels.ndim > 1 and labels.shape[-1] == 1 else labels
 
 

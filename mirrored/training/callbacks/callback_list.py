@@ -63,13 +63,13 @@ class CallbackList(Callback):
     @property
     def look_at_losses(self) -> bool:
         """Whether there is a callback that ends training where a loss is not finite."""
-        return any(each.ends_on_non_finite for each in self.callbacks)
+        return any(callback.ends_on_non_finite for callback in self.callbacks)
 
     def _add_progbar(self) -> None:
         # What draws is imported when something is to be drawn: importing us stays fast.
         from mirrored.training.callbacks.progbar_logger import ProgbarLogger
 
-        if not any(isinstance(each, ProgbarLogger) for each in self.callbacks):
+        if not any(isinstance(callback, ProgbarLogger) for callback in self.callbacks):
             self.callbacks.append(ProgbarLogger())
 
     def append(self, callback: Callback) -> None:
@@ -83,8 +83,8 @@ class CallbackList(Callback):
             kind: "train", "test" or "predict".
             steps: How many steps there are in all.
         """
-        needed = [each.steps_between(kind, steps) for each in self.callbacks]
-        cut = [each for each in needed if each < steps]
+        needed = [callback.steps_between(kind, steps) for callback in self.callbacks]
+        cut = [interval for interval in needed if interval < steps]
         return math.gcd(*cut) if cut else steps
 
     def _first_epoch(self, initial: int) -> int:
@@ -146,9 +146,9 @@ def _on_all(hook: str) -> Callable[..., None]:
 
     # Each callback passes the batches of training on to its hooks of the shorter names.
     called = hook.replace("on_batch", "on_train_batch")
-    made = at_batch if "batch" in hook else once
-    made.__name__, made.__qualname__ = hook, f"CallbackList.{hook}"
-    return made
+    method = at_batch if "batch" in hook else once
+    method.__name__, method.__qualname__ = hook, f"CallbackList.{hook}"
+    return method
 
 
 for _hook in vars(Callback):

@@ -80,7 +80,7 @@ class History(Callback):
         curves = {}
         for name, values in self.history.items():
             with suppress(TypeError, ValueError):  # A callback may log whatever it likes.
-                numbers = [float(each) for each in values]
+                numbers = [float(value) for value in values]
                 places = self._places.get(name, [])
                 if len(places) != len(numbers):  # Somebody put them there.
                     places = list(range(1, len(numbers) + 1))

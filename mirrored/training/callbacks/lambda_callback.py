@@ -46,7 +46,7 @@ class LambdaCallback(Callback):
         **kwargs: Callable[..., Any] | None,
     ) -> None:
         super().__init__()
-        given = {
+        functions = {
             "on_epoch_begin": on_epoch_begin,
             "on_epoch_end": on_epoch_end,
             "on_train_begin": on_train_begin,
@@ -55,7 +55,7 @@ class LambdaCallback(Callback):
             "on_train_batch_end": on_train_batch_end,
             **kwargs,
         }
-        for hook, function in given.items():
+        for hook, function in functions.items():
             if hook not in _HOOKS:
                 raise TypeError(
                     f"LambdaCallback() got an unexpected keyword argument {hook!r}. The hooks "

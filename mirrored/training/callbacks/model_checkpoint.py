@@ -16,7 +16,7 @@ from mirrored.training.callbacks.monitor_callback import MonitorCallback
 from mirrored.training.progress import write_line
 
 _ENDINGS = (".safetensors", ".weights.h5")
-_NAMES = " or ".join(f"`{each}`" for each in _ENDINGS)
+_NAMES = " or ".join(f"`{ending}`" for ending in _ENDINGS)
 
 
 @explained
@@ -165,13 +165,13 @@ class ModelCheckpoint(MonitorCallback):
         before = "None" if self.best is None else f"{self.best:.5f}"
         if self._is_improvement(current, self.best):
             line = f"improved from {before} to {current:.5f}, saving model to {path}"
-            found = current, True
+            result = current, True
         else:
             line = f"did not improve from {before}"
-            found = self.best, False
+            result = self.best, False
         if self.verbose > 0:
             write_line(f"\nEpoch {epoch + 1}: {self.monitor} {line}")
-        return found
+        return result
 
     def _path(self, epoch: int, batch: int | None, logs: Logs) -> str:
         values = {"epoch": epoch + 1, **logs}

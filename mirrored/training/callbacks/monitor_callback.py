@@ -73,9 +73,9 @@ class MonitorCallback(Callback):
         directions: dict[str, str] = {}
         for metric in getattr(self.model, "metrics", ()):
             # Those of `compile` are one metric, which knows what logs call each of them.
-            for known, each in getattr(metric, "named", {metric.name: metric}).items():
-                if getattr(each, "_direction", None) is not None:
-                    directions[known] = each._direction
+            for known, named_metric in getattr(metric, "named", {metric.name: metric}).items():
+                if getattr(named_metric, "_direction", None) is not None:
+                    directions[known] = named_metric._direction
         if name in directions:
             return _HIGHER if directions[name] == "up" else _LOWER
         if name == "loss":

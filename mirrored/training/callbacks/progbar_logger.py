@@ -99,8 +99,8 @@ class ProgbarLogger(Callback):
         """Note how fast the steps of an epoch were; the line at its end says so."""
         rate = examples / max(seconds, 1e-9)
         replicas = self.model.distribute_strategy.num_replicas_in_sync
-        each = f" ({rate / replicas:,.0f} a replica)" if replicas > 1 else ""
-        self._speed = f"{rate:,.0f} examples/s{each}"
+        per_replica = f" ({rate / replicas:,.0f} a replica)" if replicas > 1 else ""
+        self._speed = f"{rate:,.0f} examples/s{per_replica}"
 
     def _let_go(self) -> None:
         """Leave the bar as it stands and go to the next line."""

@@ -132,14 +132,14 @@ class TensorBoard(Callback):
         """Write losses and metrics of the epoch, and the weights where it is time."""
         optimizer = self.model.optimizer
         trained = {k: v for k, v in (logs or {}).items() if not k.startswith("val_")}
-        found = {k[4:]: v for k, v in (logs or {}).items() if k.startswith("val_")}
+        validation = {k[4:]: v for k, v in (logs or {}).items() if k.startswith("val_")}
         if logs:
             trained["learning_rate"] = float(optimizer.learning_rate)
             if self.write_steps_per_second:
                 steps = int(optimizer.iterations) - self._iterations
                 seconds = time.perf_counter() - self._epoch_began
                 trained["steps_per_second"] = steps / max(seconds, 1e-9)
-        for name, values in (("train", trained), ("validation", found)):
+        for name, values in (("train", trained), ("validation", validation)):
             self._write(name, {f"epoch_{key}": value for key, value in values.items()}, epoch)
         if self.histogram_freq and epoch % self.histogram_freq == 0:
             self._write_weights(epoch)

@@ -34,7 +34,7 @@ class Saved(NamedTuple):
 
 def saved_in(directory: PathName, prefix: str | None = None) -> list[Saved]:
     """Return the checkpoints in a folder in the order in which they were saved."""
-    return _found(directory, prefix)[0]
+    return _checkpoints_in(directory, prefix)[0]
 
 
 def latest_in(directory: PathName, prefix: str | None = None) -> str | None:
@@ -43,10 +43,10 @@ def latest_in(directory: PathName, prefix: str | None = None) -> str | None:
     Returns:
         The path; None if there is none.
     """
-    found, errors = _found(directory, prefix)
+    checkpoints, errors = _checkpoints_in(directory, prefix)
     for error in errors:
         logger.warning("A file in a folder of checkpoints is left out. %s", error)
-    return found[-1].path if found else None
+    return checkpoints[-1].path if checkpoints else None
 
 
 @explained
@@ -78,14 +78,14 @@ def is_of_series(name: str, prefix: str | None) -> bool:
     return parts is not None and prefix in (None, parts["prefix"])
 
 
-def _found(directory: PathName, prefix: str | None) -> tuple[list[Saved], list[Exception]]:
+def _checkpoints_in(directory: PathName, prefix: str | None) -> tuple[list[Saved], list[Exception]]:
     """Return the checkpoints in their order, and why other files with such names are none."""
     folder = as_path(directory, "folder of checkpoints")
     try:
         names = sorted(os.listdir(folder or os.curdir))
     except FileNotFoundError:
         return [], []
-    found: list[Saved] = []
+    checkpoints: list[Saved] = []
     errors: list[Exception] = []
     for name in names:
         path = os.path.join(folder, name)
@@ -99,8 +99,8 @@ def _found(directory: PathName, prefix: str | None) -> tuple[list[Saved], list[E
             errors.append(error)
             continue
         if sequence is not None:  # Otherwise `Checkpoint.write` wrote it.
-            found.append(Saved(sequence, int(name.rpartition("-")[2]), path))
-    return sorted(found), errors
+            checkpoints.append(Saved(sequence, int(name.rpartition("-")[2]), path))
+    return sorted(checkpoints), errors
 
 
 def _sequence_of(path: str) -> int | None:

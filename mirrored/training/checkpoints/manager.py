@@ -52,11 +52,11 @@ class CheckpointManager:
         *,
         checkpoint_name: str = "ckpt",
     ) -> None:
-        given: Any = checkpoint
-        if not isinstance(given, Checkpoint):
+        value: Any = checkpoint
+        if not isinstance(value, Checkpoint):
             raise TypeError(
                 "`checkpoint` is a mr.train.Checkpoint of what is saved, as in "
-                f"mr.train.Checkpoint(model=model). Received: {given!r}."
+                f"mr.train.Checkpoint(model=model). Received: {value!r}."
             )
         keep = None if max_to_keep is None else as_integer(max_to_keep)
         if max_to_keep is not None and (keep is None or keep < 1):
@@ -82,7 +82,7 @@ class CheckpointManager:
     @property
     def checkpoints(self) -> list[str]:
         """The paths of the files of this series that are there, the oldest first."""
-        return [each.path for each in saved_in(self._directory, self._name)]
+        return [checkpoint.path for checkpoint in saved_in(self._directory, self._name)]
 
     @property
     def latest_checkpoint(self) -> str | None:

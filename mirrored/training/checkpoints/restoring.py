@@ -67,9 +67,9 @@ class Matches:
     missing: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
 
-    def tensor_of(self, each: Variable | Stateful) -> str:
+    def tensor_of(self, item: Variable | Stateful) -> str:
         """Return the name of the tensor that an object is restored from."""
-        return self.places[self.sources[id(each)]]
+        return self.places[self.sources[id(item)]]
 
 
 def match(
@@ -96,30 +96,30 @@ def match(
     matches.used.update(places[key] for key in matches.sources.values())
     left = specs.keys() - {GLOBAL_STATE} - before.names
     for part in parts:
-        found, own = {}, {}
-        for key, each in part.objects.items():
-            if id(each) in before.objects:
+        file_specs, own = {}, {}
+        for key, item in part.objects.items():
+            if id(item) in before.objects:
                 continue
-            has_source = id(each) in matches.sources
+            has_source = id(item) in matches.sources
             if key in places and has_source:
-                found[key] = specs[places[key]]
+                file_specs[key] = specs[places[key]]
             if has_source <= (key in places):  # Otherwise the file has it under another name.
-                own[key] = _spec_of(each)
+                own[key] = _spec_of(item)
         slots, in_file, variables = _slots_in_file(part, parts, matches, before)
         matches.slots.update(in_file)
         matches.used.update(places[key] for key in in_file)
-        found |= {key: specs[places[key]] for key in in_file}
+        file_specs |= {key: specs[places[key]] for key in in_file}
         if part.is_whole:
-            found |= {key: specs[key] for key in left - matches.used if part.claims(key)}
-        if own and not found:
+            file_specs |= {key: specs[key] for key in left - matches.used if part.claims(key)}
+        if own and not file_specs:
             matches.missing.append(part.name)
             continue
         if not part.is_whole:
-            own = {key: spec for key, spec in own.items() if key in found}
-        problems += differences(found, {**own, **slots}, CHECKPOINT)
+            own = {key: spec for key, spec in own.items() if key in file_specs}
+        problems += differences(file_specs, {**own, **slots}, CHECKPOINT)
         matches.parts.append((part, variables))
-        left = left - found.keys()
-        matches.names.update(found)
+        left = left - file_specs.keys()
+        matches.names.update(file_specs)
     raise_differences(name, problems, CHECKPOINT)
     unused = specs.keys() - matches.used - before.tensors - {GLOBAL_STATE}
     matches.unused.extend(sorted(unused))
@@ -143,18 +143,18 @@ def restore(
         restored: What was restored before; what is restored now is added.
     """
     done = Restored() if restored is None else restored
-    optimizers = [each.optimizer for each, _ in matches.parts if each.optimizer is not None]
+    optimizers = [entry.optimizer for entry, _ in matches.parts if entry.optimizer is not None]
     with variable_writes, _slots_undone_on_failure(optimizers):
         for part, variables in matches.parts:
             if part.optimizer is not None:
                 part.optimizer.build(variables)
         values = [*_values(matches, parts, tensors, done)]
-        states = [(each, _as_words(array)) for each, array in _states(matches, parts, tensors)]
-        for each, words in states:
-            _check_position(each, words)
+        states = [(item, _as_words(array)) for item, array in _states(matches, parts, tensors)]
+        for stateful, words in states:
+            _check_position(stateful, words)
         with assigned_together(values):
-            for each, words in states:
-                each.restore(words)
+            for stateful, words in states:
+                stateful.restore(words)
             if GLOBAL_STATE in tensors:
                 seed, draws, *pairs = _as_words(tensors[GLOBAL_STATE])
                 by_seed = tuple(zip(pairs[::2], pairs[1::2], strict=True))
@@ -162,16 +162,16 @@ def restore(
     done.tensors |= matches.used
     done.names |= matches.names
     known = [
-        each for part in parts for each in part.objects.values() if id(each) in matches.sources
+        item for part in parts for item in part.objects.values() if id(item) in matches.sources
     ]
-    done.objects.update((id(each), each) for each in (*known, *optimizers))
+    done.objects.update((id(item), item) for item in (*known, *optimizers))
 
 
-def _check_position(each: Stateful, words: list[int]) -> None:
+def _check_position(stateful: Stateful, words: list[int]) -> None:
     """Raise WeightsFileError where an iterator was saved over another dataset."""
-    if isinstance(each, DatasetIterator):
+    if isinstance(stateful, DatasetIterator):
         try:
-            each.check(words)
+            stateful.check(words)
         except ValueError as error:
             raise WeightsFileError(str(error)) from None
 
@@ -182,9 +182,9 @@ def _values(
     """Return what variables and slots get."""
     values: dict[int, tuple[Variable, np.ndarray]] = {}
     for part in parts:
-        for each in part.variables.values():
-            if id(each) in matches.sources:
-                values[id(each)] = each, tensors[matches.tensor_of(each)]
+        for variable in part.variables.values():
+            if id(variable) in matches.sources:
+                values[id(variable)] = variable, tensors[matches.tensor_of(variable)]
     for part, _ in matches.parts:
         for key, slot in named_slots(part, parts).items():
             if key in matches.slots:
@@ -199,9 +199,9 @@ def _states(
 ) -> Iterator[tuple[Stateful, np.ndarray]]:
     """Yield what streams of random numbers get."""
     for part in parts:
-        for each in part.generators.values():
-            if id(each) in matches.sources:
-                yield each, tensors[matches.tensor_of(each)]
+        for generator in part.generators.values():
+            if id(generator) in matches.sources:
+                yield generator, tensors[matches.tensor_of(generator)]
 
 
 def _problems_of_file(specs: Specs, aliases: Mapping[str, Any]) -> list[str]:
@@ -224,19 +224,19 @@ def _sources(parts: Iterable[Part], places: Mapping[str, str], before: Restored)
     sources: dict[int, str] = {}
     owners = set(before.tensors)
     for part in parts:
-        for key, each in part.objects.items():
+        for key, item in part.objects.items():
             if key not in places or places[key] in owners:
                 continue
-            if id(each) not in sources and id(each) not in before.objects:
+            if id(item) not in sources and id(item) not in before.objects:
                 owners.add(places[key])
-                sources[id(each)] = key
+                sources[id(item)] = key
     return sources
 
 
-def _spec_of(each: Variable | Stateful) -> Spec:
-    if isinstance(each, Variable):
-        return each.shape, each.dtype.name
-    return (len(each.state),), "int64"
+def _spec_of(item: Variable | Stateful) -> Spec:
+    if isinstance(item, Variable):
+        return item.shape, item.dtype.name
+    return (len(item.state),), "int64"
 
 
 def _slots_in_file(
@@ -270,7 +270,7 @@ def _slots_in_file(
 
 @contextmanager
 def _slots_undone_on_failure(optimizers: Iterable[Optimizer]) -> Iterator[None]:
-    known: list[tuple[Optimizer, Any]] = [(each, each.slots.snapshot()) for each in optimizers]
+    known: list[tuple[Optimizer, Any]] = [(owner, owner.slots.snapshot()) for owner in optimizers]
     try:
         yield
     except BaseException:

@@ -92,13 +92,13 @@ def build_optimizers(values: Mapping[str, Any]) -> None:
     """Let optimizers make what their own `build` makes, so that it can be restored."""
     check_kinds(values)
     objects = [value for _, value in _objects(values)]
-    layers = [each for each in objects if isinstance(each, Layer) and not unbuilt(each)]
-    trained = {id(v): v for each in layers for v in each.trainable_variables}
-    for each in objects:
-        owned = each.optimizer if isinstance(each, CompiledNetwork) else None
-        optimizer = each if isinstance(each, Optimizer) else owned
+    layers = [layer for layer in objects if isinstance(layer, Layer) and not unbuilt(layer)]
+    trained = {id(v): v for layer in layers for v in layer.trainable_variables}
+    for owner in objects:
+        owned = owner.optimizer if isinstance(owner, CompiledNetwork) else None
+        optimizer = owner if isinstance(owner, Optimizer) else owned
         if optimizer is not None and optimizer.slots.builds_once and trained:
-            own = each.trainable_variables if optimizer is owned else list(trained.values())
+            own = owner.trainable_variables if optimizer is owned else list(trained.values())
             optimizer.slots.build_for((), own)
 
 
@@ -114,10 +114,10 @@ def find_parts(values: Mapping[str, Any], *, some: bool = False) -> list[Part]:
     """
     check_kinds(values)
     objects = list(_objects(values))
-    given = {id(value) for _, value in objects if isinstance(value, Optimizer)}
-    parts = [part for name, value in objects for part in _parts_of(name, value, given, some)]
+    listed_ids = {id(value) for _, value in objects if isinstance(value, Optimizer)}
+    parts = [part for name, value in objects for part in _parts_of(name, value, listed_ids, some)]
     _check_names_differ(parts)
-    known = {id(each) for part in parts for each in part.variables.values()}
+    known = {id(variable) for part in parts for variable in part.variables.values()}
     return [_with_slots_by_place(part, known) for part in parts]
 
 
@@ -132,8 +132,8 @@ def _with_slots_by_place(part: Part, known: set[int]) -> Part:
         return part
     named = {
         f"{part.name}/alone/{number}/{name}": slot
-        for number, (variable, each) in enumerate(slots)
-        for name, slot in zip(optimizer.slots.names(variable), each, strict=True)
+        for number, (variable, variable_slots) in enumerate(slots)
+        for name, slot in zip(optimizer.slots.names(variable), variable_slots, strict=True)
     }
     return replace(part, variables={**part.variables, **named})
 
@@ -149,10 +149,10 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
         return {}
     keys: dict[int, list[str]] = {}
     for other in parts:
-        for key, each in other.variables.items():
-            keys.setdefault(id(each), []).append(key)
+        for key, other_variable in other.variables.items():
+            keys.setdefault(id(other_variable), []).append(key)
     named = {}
-    own = {id(each) for each in part.variables.values()}
+    own = {id(own_variable) for own_variable in part.variables.values()}
     for variable, slots in part.optimizer.slots.snapshot().values():
         if slots and id(slots[0]) in own:
             continue
@@ -190,14 +190,14 @@ def trackers(value: Any, seen: set[int] | None = None) -> Iterator[Tracker]:
             tracker = attributes["_tracker"] = Tracker()
             if isinstance(value, Module):  # A checkpoint is given lists that others keep.
                 attributes.update(
-                    (name, tracker.track(each)) for name, each in [*attributes.items()]
+                    (name, tracker.track(attribute)) for name, attribute in [*attributes.items()]
                 )
         yield attributes["_tracker"]
-        for each in [*attributes.values()]:
-            yield from trackers(each, seen)
+        for item in [*attributes.values()]:
+            yield from trackers(item, seen)
     elif isinstance(value, list | tuple | dict):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from trackers(each, seen)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from trackers(item, seen)
 
 
 class Collected(NamedTuple):
@@ -214,23 +214,23 @@ class Collected(NamedTuple):
 
 def collect(parts: list[Part]) -> Collected:
     """Return the whole state of all parts and of the global random streams."""
-    found = Collected({}, {})
+    state = Collected({}, {})
     names: dict[int, str] = {}
     named: list[Mapping[str, Variable | Stateful]] = [
         *(part.variables for part in parts),
         *(named_slots(part, parts) for part in parts),
         *(part.generators for part in parts),
     ]
-    for key, each in (pair for pairs in named for pair in pairs.items()):
-        first = names.setdefault(id(each), key)
+    for key, item in (pair for pairs in named for pair in pairs.items()):
+        first = names.setdefault(id(item), key)
         if first != key:
-            found.aliases[key] = first
+            state.aliases[key] = first
         else:
-            found.tensors[key] = each if isinstance(each, Variable) else _as_integers(each.state)
+            state.tensors[key] = item if isinstance(item, Variable) else _as_integers(item.state)
     seed, draws, draws_by_seed = global_state()
     pairs = [number for pair in draws_by_seed for number in pair]
-    found.tensors[GLOBAL_STATE] = _as_integers((seed, draws, *pairs))
-    return found
+    state.tensors[GLOBAL_STATE] = _as_integers((seed, draws, *pairs))
+    return state
 
 
 def _as_integers(words: Sequence[int]) -> np.ndarray:
@@ -250,7 +250,7 @@ def _walk(
     prefix: str, values: Mapping[str, Any], around: tuple[Any, ...]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the objects in a mapping by name; of a module only those that have a state."""
-    in_module = any(isinstance(each, Module) for each in around)
+    in_module = any(isinstance(container, Module) for container in around)
     for key, value in values.items():
         name = f"{prefix}{key}"
         if in_module and not find([value], _TRACKED):
@@ -258,7 +258,7 @@ def _walk(
         inner = _inner(name, value)
         if inner is None:
             yield name, value
-        elif not any(value is each for each in around):  # A container may hold itself.
+        elif not any(value is container for container in around):  # A container may hold itself.
             yield from _walk(f"{name}/", inner, (*around, value))
 
 
@@ -269,7 +269,7 @@ def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Module):
         return dict(sorted(vars(value).items()))
     if isinstance(value, list | tuple):
-        return {str(i): each for i, each in enumerate(value)}
+        return {str(i): item for i, item in enumerate(value)}
     if isinstance(value, dict):
         strange = [key for key in value if not isinstance(key, str)]
         if strange:
@@ -281,7 +281,7 @@ def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _parts_of(name: str, value: Any, given: set[int], some: bool) -> list[Part]:
+def _parts_of(name: str, value: Any, listed_ids: set[int], some: bool) -> list[Part]:
     """Return an object's part, and a model's optimizer's unless it is given by itself."""
     if isinstance(value, Variable):
         return [Part(name, {name: value}, {})]
@@ -296,14 +296,14 @@ def _parts_of(name: str, value: Any, given: set[int], some: bool) -> list[Part]:
     parts = [_of_layer(name, value, some)]
     optimizer = value.optimizer if isinstance(value, CompiledNetwork) else None
     # As in TensorFlow, a model that is compiled brings its optimizer with it.
-    if optimizer is not None and id(optimizer) not in given:
+    if optimizer is not None and id(optimizer) not in listed_ids:
         parts.append(_of_optimizer(f"{name}.optimizer", optimizer))
     return parts
 
 
 def _of_optimizer(name: str, optimizer: Optimizer) -> Part:
-    slots = {id(each) for _, slots in optimizer.slots.snapshot().values() for each in slots}
-    own = [each for each in optimizer.variables if id(each) not in slots]
+    slots = {id(slot) for _, slots in optimizer.slots.snapshot().values() for slot in slots}
+    own = [variable for variable in optimizer.variables if id(variable) not in slots]
     return Part(name, _named(name, own), {}, optimizer)
 
 
@@ -328,7 +328,7 @@ def _of_layer(name: str, layer: Layer, some: bool) -> Part:
         for index, inner in enumerate(walk)
         for generator in _moving(inner)
     )
-    weights = {f"{name}/{key}": each for key, each in named_weights(walk).items()}
+    weights = {f"{name}/{key}": weight for key, weight in named_weights(walk).items()}
     return Part(name, {**weights, **states}, generators, is_whole=is_whole)
 
 
@@ -339,14 +339,14 @@ def _moving(owner: object) -> list[Generator | SeedVariable]:
 
 
 def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable]:
-    return named_by_place((f"{name}/{leaf_name(each)}", each) for each in variables)
+    return named_by_place((f"{name}/{leaf_name(variable)}", variable) for variable in variables)
 
 
 def _check_names_differ(parts: list[Part]) -> None:
     taken: dict[str, Any] = {GLOBAL_STATE: None}
     for part in parts:
-        for key, each in (*part.variables.items(), *part.generators.items()):
-            if taken.setdefault(key, each) is not each:
+        for key, item in (*part.variables.items(), *part.generators.items()):
+            if taken.setdefault(key, item) is not item:
                 raise ValueError(
                     f"Two values of a checkpoint have one name in the file. Received: {key!r} "
                     "twice. Rename one of them, and leave slashes out of the keys of dicts."

@@ -175,28 +175,28 @@ def compare_replicas(
     examples = arrays.size - 1 if uneven else arrays.size
     draws = current_rng_state()
     # Whatever is in force here, such as a strategy's scope or a tape, is nothing to the copies.
-    one, many = (
+    base, many = (
         contextvars.Context().run(_values, model, arrays, examples, count, draws)
         for count in (1, replicas)
     )
     return _compared(
-        one, many, tuple(split_sizes(examples, replicas)), Tolerances(model, rtol, atol)
+        base, many, tuple(split_sizes(examples, replicas)), Tolerances(model, rtol, atol)
     )
 
 
 def _compared(
-    one: dict[Event, Value], many: dict[Event, Value], shards: tuple[int, ...], within: Tolerances
+    base: dict[Event, Value], many: dict[Event, Value], shards: tuple[int, ...], within: Tolerances
 ) -> ReplicaComparison:
     """Return what agrees, or raise AssertionError with the first thing that does not."""
-    found = within.differences(one, many)
-    differing = [each for each in found if not each.agrees]
+    gaps = within.differences(base, many)
+    differing = [gap for gap in gaps if not gap.agrees]
     # What layers return tells where a difference begins. By itself it is none: a step may take its
     # examples in another order.
-    if all(each.event.kind == "output" for each in differing):
-        found = [each for each in found if each.agrees]
-        largest = max(found, key=lambda each: each.difference)
+    if all(gap.event.kind == "output" for gap in differing):
+        gaps = [gap for gap in gaps if gap.agrees]
+        largest = max(gaps, key=lambda gap: gap.difference)
         return ReplicaComparison(
-            shards, tuple(str(each.event) for each in found), str(largest.event), largest.difference
+            shards, tuple(str(gap.event) for gap in gaps), str(largest.event), largest.difference
         )
     first, *others = differing
     sizes = f"{', '.join(map(str, shards[:-1]))} and {shards[-1]}"
@@ -206,7 +206,7 @@ def _compared(
         f"{_CAUSES[first.event.kind]}"
     )
     if others:
-        shown = "; ".join(str(each.event) for each in others[:3])
+        shown = "; ".join(str(gap.event) for gap in others[:3])
         text += f" After it differ {len(others)} more: {shown}{'; ...' if others[3:] else '.'}"
     raise AssertionError(text)
 
@@ -248,16 +248,16 @@ def _step(copy: ReplicaCopy, arrays: Given, examples: int) -> dict[Event, Value]
         steps = EagerSteps(plan, refuses=False)
         for span in epochs.spans(1):
             steps.train(span, lambda _: "the step that is compared", means.add, lambda: True)
-        found = {event: Value(value) for event, value in notes.values().items()}
+        values = {event: Value(value) for event, value in notes.values().items()}
         for name, number in means.logs().items():
-            found[Event("log", name)] = Value(np.asarray(number))
-        return found | _variables(copy)
+            values[Event("log", name)] = Value(np.asarray(number))
+        return values | _variables(copy)
 
 
 def _variables(copy: ReplicaCopy) -> dict[Event, Value]:
     """Return the values of all variables after the step, with those before."""
     counts: Counter[tuple[str, str]] = Counter()
-    found: dict[Event, Value] = {}
+    values: dict[Event, Value] = {}
     seen: set[int] = set()
     for kind, variable, trained in _kinds(copy):
         if id(variable) in seen:
@@ -270,14 +270,14 @@ def _variables(copy: ReplicaCopy) -> dict[Event, Value]:
         by = None if trained is None else plain_name(trained)
         event = Event(kind, name, counts[kind, name])
         counts[kind, name] += 1
-        found[event] = Value(_read(variable), known, by)
-    return found
+        values[event] = Value(_read(variable), known, by)
+    return values
 
 
 def _kinds(copy: ReplicaCopy) -> Iterator[tuple[str, Variable, Variable | None]]:
     """Yield the variables, each with its kind, and the weight that it belongs to."""
     model = copy.model
-    trained = {id(each) for each in model.trainable_variables}
+    trained = {id(weight) for weight in model.trainable_variables}
     for variable in model.weights:
         is_weight = id(variable) in trained
         yield "weight" if is_weight else "state", variable, variable if is_weight else None

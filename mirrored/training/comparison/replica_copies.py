@@ -39,7 +39,7 @@ class ReplicaCopy:
     def __init__(self, model: Model, replicas: int) -> None:
         self.strategy = _ReplicasOfTheHost(replicas)
         self.known: dict[int, tuple[Variable, np.ndarray]] = {}
-        self.stand_ins = StandIns(self._made)
+        self.stand_ins = StandIns(self._variable_of)
         theirs = model.distribute_strategy
         try:
             with self.stand_ins.in_force():
@@ -51,7 +51,7 @@ class ReplicaCopy:
                 "is no part of the model elsewhere."
             ) from error
 
-    def _made(self, state: VariableState) -> Variable:
+    def _variable_of(self, state: VariableState) -> Variable:
         with self.strategy.scope(), only():
             variable = Variable(
                 state.value,

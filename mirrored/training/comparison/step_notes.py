@@ -79,12 +79,12 @@ class StepNotes:
 
     def values(self) -> dict[Event, np.ndarray[Any, Any]]:
         """Return what the replicas computed, put together, in the order in which it was."""
-        found: dict[Event, np.ndarray[Any, Any]] = {}
+        arrays: dict[Event, np.ndarray[Any, Any]] = {}
         for event, parts in self._parts.items():
             value = self._whole(event, parts)
             if value is not None:
-                found[event] = value
-        return found
+                arrays[event] = value
+        return arrays
 
     def _whole(
         self, event: Event, parts: dict[int, np.ndarray[Any, Any]]
@@ -97,7 +97,7 @@ class StepNotes:
         if any(part.shape[:1] != (self._sizes[replica],) for replica, part in shards.items()):
             return None  # It has no row an example, or rows of several batches.
         rows = [shards[replica] for replica in sorted(shards)]
-        alike = {each.shape[1:] for each in rows}
+        alike = {row.shape[1:] for row in rows}
         return np.concatenate(rows) if len(alike) == 1 else None
 
     def _note(self, kind: str, name: str, replica: int, value: Any) -> None:
@@ -111,7 +111,7 @@ class StepNotes:
         replica = _replica()
         # The loss of the penalties is not noted: `fit` takes it once for all replicas.
         is_noted = self._weighs or not self._counts["loss", "", replica]
-        trains = any(isinstance(each, Variable) and each.trainable for each in sources)
+        trains = any(isinstance(source, Variable) and source.trainable for source in sources)
 
         def note(gradients: list[Any]) -> None:
             batch = global_batch()
@@ -127,8 +127,8 @@ class StepNotes:
 
         def noted(*args: Any, **kwargs: Any) -> Any:
             outputs = call(*args, **kwargs)
-            for each in _nest.flatten(outputs):
-                self._note("output", layer.name, _replica(), each)
+            for output in _nest.flatten(outputs):
+                self._note("output", layer.name, _replica(), output)
             return outputs
 
         vars(layer)["call"] = noted

@@ -61,7 +61,7 @@ class Found:
             return f"it has the shape {self.one.shape} on one device, {self.many.shape} {there}"
         apart = np.abs(_as_float(self.many) - _as_float(self.one))
         place = np.unravel_index(np.argmax(np.where(np.isnan(apart), np.inf, apart)), apart.shape)
-        at = f"at {[int(each) for each in place]} " if place else ""
+        at = f"at {[int(index) for index in place]} " if place else ""
         return f"{at}{self.one[place]:.6g} on one device, {self.many[place]:.6g} {there}"
 
 
@@ -78,59 +78,59 @@ class Tolerances:
     """
 
     def __init__(self, model: Any, rtol: float | None, atol: float | None) -> None:
-        dtypes = [each.compute_dtype for each in model._walk()]
+        dtypes = [layer.compute_dtype for layer in model._walk()]
         outputs = model.required_compilation().outputs
-        dtypes += [each.loss.dtype for each in outputs.outputs if each.loss] if outputs else []
-        self._spacing = max(_spacing(each) for each in dtypes)
+        dtypes += [entry.loss.dtype for entry in outputs.outputs if entry.loss] if outputs else []
+        self._spacing = max(_spacing(dtype) for dtype in dtypes)
         # Of 250 random models, sums in another order move gradients by a fifteenth of it at most.
         self._rtol = self._spacing**0.6 if rtol is None else check_number("rtol", rtol)
         self._atol = 10 * self._spacing if atol is None else check_number("atol", atol)
 
-    def differences(self, one: dict[Event, Value], many: dict[Event, Value]) -> list[Found]:
+    def differences(self, base: dict[Event, Value], many: dict[Event, Value]) -> list[Found]:
         """Return how far two steps agree, by the order of the first one.
 
         Args:
-            one: What it made.
+            base: What it made.
             many: What the other one made.
         """
-        gradients = {each.name: each for each in one if each.kind == "gradient"}
-        sizes = {name: _norm(one[event].array) for name, event in gradients.items()}
+        gradients = {gradient.name: gradient for gradient in base if gradient.kind == "gradient"}
+        sizes = {name: _norm(base[event].array) for name, event in gradients.items()}
         all_gradients = float(np.linalg.norm(list(sizes.values()))) if sizes else 0.0
         # A gradient may be rounding alone, as that of a bias before a normalization is.
         rounding = min(100 * self._spacing, self._spacing**0.5 / 10) * all_gradients
-        found: list[Found] = []
-        for event in {**one, **many}:
-            value, other = one.get(event), many.get(event)
+        gaps: list[Found] = []
+        for event in {**base, **many}:
+            value, other = base.get(event), many.get(event)
             if value is None or other is None:
-                found.append(Found(event, False, np.inf, _array(value), _array(other)))
+                gaps.append(Found(event, False, np.inf, _array(value), _array(other)))
                 continue
             if value.weight is not None and sizes.get(value.weight, np.inf) <= rounding:
                 continue
             besides = rounding if event.kind == "gradient" else 0.0
-            found.append(self._found(event, value, other, besides))
-        return found
+            gaps.append(self._difference(event, value, other, besides))
+        return gaps
 
-    def _found(self, event: Event, value: Value, other: Value, besides: float) -> Found:
-        one, many = value.array, other.array
-        if one.shape != many.shape or not _is_float(one):
-            agrees = np.array_equal(one, many)
-            return Found(event, agrees, 0.0 if agrees else np.inf, one, many)
-        if np.array_equal(one, many, equal_nan=True):
-            return Found(event, True, 0.0, one, many)
-        a, b = _as_float(one), _as_float(many)
+    def _difference(self, event: Event, value: Value, other: Value, besides: float) -> Found:
+        base, many = value.array, other.array
+        if base.shape != many.shape or not _is_float(base):
+            agrees = np.array_equal(base, many)
+            return Found(event, agrees, 0.0 if agrees else np.inf, base, many)
+        if np.array_equal(base, many, equal_nan=True):
+            return Found(event, True, 0.0, base, many)
+        a, b = _as_float(base), _as_float(many)
         # An optimizer may make a whole step of an element of a gradient that is rounding alone: in
         # sums of amounts few of them are nothing, while squares would bring them out.
         size = _norm if value.weight is None else _amount
         error, scale = size(b - a), size(a)
         if value.weight is None and value.before is None:
-            allowed = self._rtol * scale + self._atol * one.size**0.5
+            allowed = self._rtol * scale + self._atol * base.size**0.5
         else:
-            rounded = 4 * _spacing(one.dtype) * scale
+            rounded = 4 * _spacing(base.dtype) * scale
             scale = size(a - (0.0 if value.before is None else _as_float(value.before)))
             allowed = 10 * self._rtol * scale + rounded
         agrees = bool(error <= allowed + besides)
         scale = max(scale, besides / self._rtol if self._rtol else 0.0)
-        return Found(event, agrees, error / scale if scale else np.inf, one, many)
+        return Found(event, agrees, error / scale if scale else np.inf, base, many)
 
 
 def _array(value: Value | None) -> Array | None:

@@ -238,13 +238,13 @@ class Hdf5Reader:
             link = group.get(name, getlink=True) if name and isinstance(group, h5py.Group) else None
             if link is None:
                 return None
-            found = group[name] if type(link) is h5py.HardLink else None
-        if found is None:
+            member = group[name] if type(link) is h5py.HardLink else None
+        if member is None:
             raise WeightsFileError(
                 f"{self.noun} has a link at {where!r}, {type(link).__name__}, which is not "
                 "followed. Write the file anew, with the values in it."
             )
-        return found
+        return member
 
     @contextlib.contextmanager
     def understood(self) -> Iterator[None]:

@@ -44,14 +44,14 @@ def places(model: Network, skipped: Iterable[Any] = ()) -> list[Place]:
     Raises:
         ValueError: A weight is in none of them, so that a file would lack it.
     """
-    found: list[Place] = []
-    left_out = {id(each) for each in skipped}
-    _walk(model, "", found, set(left_out))
+    parts: list[Place] = []
+    left_out = {id(part) for part in skipped}
+    _walk(model, "", parts, set(left_out))
     if left_out:
-        return found
+        return parts
     there = {
         id(weight)
-        for _, owner in found
+        for _, owner in parts
         if isinstance(owner, Layer)
         for weight in owner._own_weights()
     }
@@ -62,7 +62,7 @@ def places(model: Network, skipped: Iterable[Any] = ()) -> list[Place]:
             f"in lists, tuples and dicts there. Received: weights of others, {missing[:5]}. Assign "
             "their layers to attributes, or use a name that ends in '.safetensors'."
         )
-    return found
+    return parts
 
 
 def streams(place: Place) -> Iterator[tuple[str, Stream]]:
@@ -77,20 +77,20 @@ def streams(place: Place) -> Iterator[tuple[str, Stream]]:
             yield path if stream is value else f"{path}/seed_generator_{i}", stream
 
 
-def _walk(owner: Owner, path: str, found: list[Place], seen: set[int]) -> None:
+def _walk(owner: Owner, path: str, parts: list[Place], seen: set[int]) -> None:
     if id(owner) in seen:
         return
     seen.add(id(owner))
-    found.append(Place(path, owner))
+    parts.append(Place(path, owner))
     for name, child in _attributes(owner):
         if isinstance(child, Owner):
-            _walk(child, _join(path, name), found, seen)
+            _walk(child, _join(path, name), parts, seen)
         elif isinstance(child, _CONTAINERS):
-            _walk_container(child, _join(path, name), found, seen, set())
+            _walk_container(child, _join(path, name), parts, seen, set())
 
 
 def _walk_container(
-    container: Any, path: str, found: list[Place], seen: set[int], around: set[int]
+    container: Any, path: str, parts: list[Place], seen: set[int], around: set[int]
 ) -> None:
     """Look through a list, tuple or dict, whose items are known by their kinds, numbered."""
     if id(container) in around:
@@ -99,9 +99,9 @@ def _walk_container(
     used: dict[str, int] = {}
     for item in container.values() if isinstance(container, dict) else container:
         if isinstance(item, Owner):
-            _walk(item, _join(path, _numbered(_kind(item), used)), found, seen)
+            _walk(item, _join(path, _numbered(_kind(item), used)), parts, seen)
         elif isinstance(item, _CONTAINERS):
-            _walk_container(item, _join(path, _numbered("container", used)), found, seen, around)
+            _walk_container(item, _join(path, _numbered("container", used)), parts, seen, around)
 
 
 def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
@@ -118,7 +118,7 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
         yield "layers", owner.layers
     kind: Any = type(owner)  # As a class it has a hash, which type checkers do not see.
     common = _common(kind)
-    for name in sorted(dir(owner), key=lambda each: f"~{each}" if each[0] == "_" else each):
+    for name in sorted(dir(owner), key=lambda attr: f"~{attr}" if attr[0] == "_" else attr):
         if name.startswith("__") or name in common:
             continue
         try:
@@ -133,8 +133,8 @@ def _common(kind: type) -> frozenset[str]:
     """Return the attributes that every layer has, or every model: Keras looks into none of them."""
     names = {*dir(Layer(name="any"))}
     if issubclass(kind, Network):
-        own = [each for each in kind.__mro__ if each.__module__.startswith("mirrored.training.")]
-        names.update(vars(Network(name="any")), *(vars(each) for each in own))
+        own = [base for base in kind.__mro__ if base.__module__.startswith("mirrored.training.")]
+        names.update(vars(Network(name="any")), *(vars(base) for base in own))
         names -= {"layers", "optimizer"}
     return frozenset(names)
 

@@ -84,20 +84,20 @@ def _state_of(optimizer: Optimizer, model: Network) -> list[Variable]:
         return _unbuilt_state(optimizer)
     if optimizer is getattr(model, "optimizer", None):
         optimizer.build(model.trainable_weights)
-        places = {id(each): i for i, each in enumerate(model.weights)}
+        places = {id(variable): i for i, variable in enumerate(model.weights)}
         for inner in optimizer.within:
             slots = inner.slots.snapshot().items()
             last = len(places)
-            inner.slots.restore(dict(sorted(slots, key=lambda each: places.get(each[0], last))))
+            inner.slots.restore(dict(sorted(slots, key=lambda entry: places.get(entry[0], last))))
     return optimizer.variables
 
 
 def _unbuilt_state(optimizer: Optimizer) -> list[Variable]:
     """Return what Keras' optimizer has before its first step: no slots, nor numbers beside them."""
     slots = [slot for _, own in optimizer.slots.snapshot().values() for slot in own]
-    shared = [each for inner in optimizer.within for each in inner._shared]
-    later = {id(each) for each in (*slots, *shared)}
-    return [each for each in optimizer.variables if id(each) not in later]
+    shared = [variable for inner in optimizer.within for variable in inner._shared]
+    later = {id(variable) for variable in (*slots, *shared)}
+    return [variable for variable in optimizer.variables if id(variable) not in later]
 
 
 def _is_usual(owner: object, method: str) -> bool:
@@ -141,16 +141,16 @@ def load_state(
             unless the model is new.
     """
     plan = Plan(late)
-    found = places(model, skipped_objects)
+    model_places = places(model, skipped_objects)
     with variable_writes, _undone_on_failure(model, plan):
-        for place in found:
+        for place in model_places:
             _plan_part(plan, place, reader.group(place.path), model, is_new)
         if plan.problems:
             text = _problems_text(plan.problems)
             if not skip_mismatch:
                 raise WeightsFileError(f"{reader.noun} does not fit the model. {text}")
             warn_caller(text)
-        values = ((each.variable, _value(each)) for each in plan.targets)
+        values = ((target.variable, _value(target)) for target in plan.targets)
         if not is_new:
             assign_together(values)
             return
@@ -159,7 +159,7 @@ def load_state(
             plan.late.pop(id(variable), None)
         for start in plan.late.values():
             start()
-        _set_streams(found, reader)
+        _set_streams(model_places, reader)
 
 
 def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_new: bool) -> None:
@@ -167,9 +167,9 @@ def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_ne
     owner = place.owner
     try:
         if not _is_usual(owner, "load_own_variables"):
-            for each in _variables_of(owner):
-                plan.late.pop(id(each), lambda: None)()
-            plan.undo.append((owner, [(each, each.numpy()) for each in _variables_of(owner)]))
+            for variable in _variables_of(owner):
+                plan.late.pop(id(variable), lambda: None)()
+            plan.undo.append((owner, [(weight, weight.numpy()) for weight in _variables_of(owner)]))
             owner.load_own_variables(group)
         elif isinstance(owner, Optimizer):
             plan.targets += _targets_of_optimizer(owner, group, model, is_new)
@@ -184,7 +184,7 @@ def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_ne
 
 def _targets_of_layer(layer: Layer, group: ReadGroup) -> list[Target]:
     check_count(layer, len(group))
-    return [_target(each, group, str(i)) for i, each in enumerate(layer._own_weights())]
+    return [_target(weight, group, str(i)) for i, weight in enumerate(layer._own_weights())]
 
 
 def _targets_of_optimizer(
@@ -197,7 +197,7 @@ def _targets_of_optimizer(
     if len(group) != len(own):
         warn_caller(skipped(optimizer, len(own), len(group)))
         return []
-    return [_target(each, group, str(i)) for i, each in enumerate(own)]
+    return [_target(variable, group, str(i)) for i, variable in enumerate(own)]
 
 
 def _target(variable: Variable, group: ReadGroup, key: str) -> Target:
@@ -220,9 +220,9 @@ def _value(target: Target) -> Any:
         raise WeightsFileError(f"{target.group.reader.noun} does not fit: {error}") from None
 
 
-def _set_streams(found: list[Place], reader: Hdf5Reader) -> None:
+def _set_streams(model_places: list[Place], reader: Hdf5Reader) -> None:
     """Set the random streams of which a file has the state."""
-    for path, stream in (each for place in found for each in streams(place)):
+    for path, stream in (pair for place in model_places for pair in streams(place)):
         group = reader.group(path)
         if "0" not in group:
             continue

@@ -140,7 +140,7 @@ def load_model(
         config = _parsed(text, noun, compile)
         weights = os.path.join(path, WEIGHTS)
         with opened(weights, "model file") as file, reading(file, noun) as reader:
-            model = _made(config, text, reader, os.path.getsize(weights), options)
+            model = _model_of(config, text, reader, os.path.getsize(weights), options)
         assets = os.path.join(path, "assets")
         if os.path.isdir(assets) and keeps_assets(model, "load_assets"):
             load_assets(model, assets)
@@ -150,7 +150,7 @@ def load_model(
         text = members.read(CONFIG, _MOST_TEXT)
         config = _parsed(text, noun, compile)
         with state_of(members, noun) as reader:
-            model = _made(config, text, reader, members.size(WEIGHTS), options)
+            model = _model_of(config, text, reader, members.size(WEIGHTS), options)
         if keeps_assets(model, "load_assets"):
             with members.unpacked("assets") as folder:
                 load_assets(model, folder)
@@ -280,7 +280,7 @@ def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
     return config
 
 
-def _made(
+def _model_of(
     config: dict[str, Any], text: bytes, reader: Hdf5Reader, size: int, options: dict[str, Any]
 ) -> CompiledNetwork:
     """Return the model of a configuration, with the state in a file of so many bytes."""

@@ -38,11 +38,11 @@ def leaf_name(variable: Variable) -> str:
 def named_by_place(pairs: Iterable[tuple[str, Item]]) -> dict[str, Item]:
     """Return things by name, each once; a name that is taken gets a number."""
     named: dict[str, Item] = {}
-    found: set[int] = set()
+    seen: set[int] = set()
     for name, item in pairs:
-        if id(item) in found:  # Shared with a layer before.
+        if id(item) in seen:  # Shared with a layer before.
             continue
-        found.add(id(item))
+        seen.add(id(item))
         key, number = name, 0
         while key in named:  # A layer may give two of its weights one name.
             number += 1

@@ -9,7 +9,7 @@ from mirrored._files import PathName
 _PIECE = 1 << 22
 
 
-def check_same_file(path: PathName | None, owners: Iterable[Any], what: str) -> None:
+def check_same_file(path: PathName | None, owners: Iterable[Any], action: str) -> None:
     """Raise where workers would read other files, before anything changes.
 
     All of them call it. It says nothing where what is read for belongs to this process alone.
@@ -17,7 +17,7 @@ def check_same_file(path: PathName | None, owners: Iterable[Any], what: str) -> 
     Args:
         path: The file; None: there is none to read.
         owners: What is read for: those of models and variables count that workers share.
-        what: What is done then, for errors.
+        action: What is done then, for errors.
 
     Raises:
         WorkerError: One has no such file, or it has other bytes there.
@@ -25,18 +25,18 @@ def check_same_file(path: PathName | None, owners: Iterable[Any], what: str) -> 
     for owner in owners:
         strategy = getattr(owner, "distribute_strategy", None) or getattr(owner, "strategy", None)
         if strategy is not None and strategy.is_shared:
-            strategy.check_alike({"files": [_told(path)]}, what)
+            strategy.check_alike({"files": [_fingerprint(path)]}, action)
             return
 
 
-def _told(path: PathName | None) -> str:
+def _fingerprint(path: PathName | None) -> str:
     if path is None:
         return "none to read"
-    found = size = 0
+    checksum = size = 0
     try:
         with open(path, "rb") as file:
             while piece := file.read(_PIECE):
-                found, size = zlib.crc32(piece, found), size + len(piece)
+                checksum, size = zlib.crc32(piece, checksum), size + len(piece)
     except (OSError, TypeError, ValueError) as error:
         return f"none that can be read ({type(error).__name__})"
-    return f"one of {size} bytes (check {found:08x})"
+    return f"one of {size} bytes (check {checksum:08x})"

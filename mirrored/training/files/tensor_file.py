@@ -158,8 +158,8 @@ def read_header(name: str, file: Any, kind: Kind) -> Header:
     """
     slices = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118 - no mapping.
     specs: Specs = {
-        key: (tuple(each.get_shape()), _DTYPES.get(each.get_dtype(), each.get_dtype()))
-        for key, each in slices.items()
+        key: (tuple(tensor.get_shape()), _DTYPES.get(tensor.get_dtype(), tensor.get_dtype()))
+        for key, tensor in slices.items()
     }
     metadata: dict[str, str] = file.metadata() or {}
     if _is_foreign(metadata):
@@ -191,7 +191,7 @@ def _is_foreign(metadata: Mapping[str, str]) -> bool:
     return metadata.get(_FORMAT_KEY) != _FORMAT and not any(key in metadata for key in sums)
 
 
-def read_table(name: str, text: str, kind: Kind, what: str) -> dict[str, Any]:
+def read_table(name: str, text: str, kind: Kind, content: str) -> dict[str, Any]:
     """Return what a text of the header holds by name.
 
     Raises:
@@ -203,7 +203,7 @@ def read_table(name: str, text: str, kind: Kind, what: str) -> dict[str, Any]:
         table = None
     if not isinstance(table, dict):
         raise WeightsFileError(
-            f"The {kind.noun} {name!r} is corrupt: it has no {what}. Restore the file from "
+            f"The {kind.noun} {name!r} is corrupt: it has no {content}. Restore the file from "
             "another copy."
         )
     return table
@@ -230,7 +230,7 @@ def save_tensors(
         OSError: The file cannot be written: no such folder, no permission, no space, or what is
             there is no file, such as a device.
     """
-    specs = {name: checked_spec(name, each) for name, each in tensors.items()}
+    specs = {name: checked_spec(name, tensor) for name, tensor in tensors.items()}
     texts = checked_texts(metadata or {}, kind)
     checksums = dict.fromkeys(specs, NO_CHECKSUM)
     with saving(path, kind.noun) as file:
@@ -325,12 +325,12 @@ def open_tensors(path: PathName, kind: Kind) -> Iterator[OpenFile]:
         ) from error
 
 
-def differences(found: Specs, expected: Expected, kind: Kind) -> list[str]:
+def differences(specs: Specs, expected: Expected, kind: Kind) -> list[str]:
     """Return what is different between tensors that a file has and those that are wanted."""
-    problems = [f"no {key!r}" for key in expected if key not in found]
-    problems += [f"unexpected {key!r}" for key in sorted(found) if key not in expected]
-    for key in found.keys() & expected.keys():
-        (shape, dtype), (wanted, wanted_dtype) = found[key], expected[key]
+    problems = [f"no {key!r}" for key in expected if key not in specs]
+    problems += [f"unexpected {key!r}" for key in sorted(specs) if key not in expected]
+    for key in specs.keys() & expected.keys():
+        (shape, dtype), (wanted, wanted_dtype) = specs[key], expected[key]
         if shape != tuple(wanted):
             problems.append(f"{key!r} has shape {shape}, the {kind.owner}'s has {tuple(wanted)}")
         if dtype != np.dtype(wanted_dtype).name:
@@ -341,7 +341,7 @@ def differences(found: Specs, expected: Expected, kind: Kind) -> list[str]:
 def raise_differences(name: str, problems: Sequence[str], kind: Kind) -> None:
     """Raise WeightsFileError where a file has other tensors than are wanted."""
     if problems:
-        listed = "; ".join(each[:_LONGEST] for each in problems[:_LISTED])
+        listed = "; ".join(problem[:_LONGEST] for problem in problems[:_LISTED])
         more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
         raise WeightsFileError(
             f"The {kind.noun} {name!r} is of another {kind.owner}: {listed}{more}. Build the "

@@ -156,7 +156,7 @@ def _state_in(path: str) -> Iterator[Hdf5Reader]:
 
 def _load_tensors(model: Network, path: str) -> None:
     named = named_weights(model._walk())
-    expected = {key: (each.shape, each.dtype) for key, each in named.items()}
+    expected = {key: (variable.shape, variable.dtype) for key, variable in named.items()}
     try:
         with contextlib.closing(load_tensors(path, expected)) as loaded:
             assign_together((named[key], array) for key, array in loaded)

@@ -45,11 +45,11 @@ class Members:
         if len(members) > _MOST:
             raise self._spoilt(f"it has {len(members)} members")
         self._members: dict[str, zipfile.ZipInfo] = {}
-        for each in members:
-            self._check(each)
-            if each.filename in self._members:
-                raise self._spoilt(f"it has {each.filename!r:.100} twice")
-            self._members[each.filename] = each
+        for member in members:
+            self._check(member)
+            if member.filename in self._members:
+                raise self._spoilt(f"it has {member.filename!r:.100} twice")
+            self._members[member.filename] = member
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
@@ -232,9 +232,9 @@ class Section(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         count = max(0, min(len(view), self._end() - self._at))
         self._whole.seek(self._place + self._at)
-        found: int = self._whole.readinto(view[:count])  # type: ignore[attr-defined]
-        self._at += found
-        return found
+        length: int = self._whole.readinto(view[:count])  # type: ignore[attr-defined]
+        self._at += length
+        return length
 
     def write(self, data: Any, /) -> int:
         """Write bytes at the present place."""
@@ -251,12 +251,12 @@ class Section(io.RawIOBase):
 
     def checksum(self) -> int:
         """Return the checksum that archives have of the part, and go back to where it begins."""
-        found, buffer = 0, memoryview(bytearray(_PIECE))
+        checksum, buffer = 0, memoryview(bytearray(_PIECE))
         self.seek(0)
         while count := self.readinto(buffer):
-            found = zlib.crc32(buffer[:count], found)
+            checksum = zlib.crc32(buffer[:count], checksum)
         self.seek(0)
-        return found
+        return checksum
 
     def _end(self) -> int:
         if self._size is not None:

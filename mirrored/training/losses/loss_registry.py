@@ -121,6 +121,6 @@ def deserialize(name: Any, custom_objects: Mapping[str, Any] | None = None) -> A
 def _of_function(function: Callable[..., Any]) -> Loss:
     name = function.__name__ if inspect.isfunction(function) else ""
     if name in _BY_NAME and getattr(sys.modules[_PACKAGE], name) is function:
-        made: Loss = _BY_NAME[name]()
-        return made
+        loss: Loss = _BY_NAME[name]()
+        return loss
     return FunctionLoss(function)

@@ -13,16 +13,16 @@ from mirrored.ops.hooks import only
 from mirrored.training.losses.values import cast, sum_of_replicas
 
 
-def both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+def both(first: Tensor | None, other: Tensor | None) -> Tensor | None:
     """Return what two masks leave; None where there is none.
 
     Args:
-        one: A mask.
+        first: A mask.
         other: Another one.
     """
-    if one is None or other is None:
-        return other if one is None else one
-    return ops.logical_and(one, other)
+    if first is None or other is None:
+        return other if first is None else first
+    return ops.logical_and(first, other)
 
 
 def mask_weights(sample_weight: Any, mask: Tensor, dtype: Any) -> Tensor:
@@ -104,17 +104,17 @@ def masked_mean(
     return ops.divide_no_nan(ops.reduce_sum(weighed(values, weights)), divisor), False
 
 
-def _of_one_rank(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+def _of_one_rank(first: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """Return tensors of which one has a last axis of size 1 more as ones of as many axes."""
-    if one.ndim == other.ndim + 1:
-        other, one = _of_one_rank(other, one)
-    elif other.ndim == one.ndim + 1 and other.shape[-1] == 1:
-        if one.ndim == 1:
-            return ops.expand_dims(one, -1), other
-        return one, ops.squeeze(other, -1)
-    return one, other
+    if first.ndim == other.ndim + 1:
+        other, first = _of_one_rank(other, first)
+    elif other.ndim == first.ndim + 1 and other.shape[-1] == 1:
+        if first.ndim == 1:
+            return ops.expand_dims(first, -1), other
+        return first, ops.squeeze(other, -1)
+    return first, other
 
 
-def _broadcasts(one: Tensor, other: Tensor) -> bool:
-    pairs = zip(one.shape, other.shape, strict=False)
-    return one.ndim == other.ndim and all(size in (1, its) for size, its in pairs)
+def _broadcasts(first: Tensor, other: Tensor) -> bool:
+    pairs = zip(first.shape, other.shape, strict=False)
+    return first.ndim == other.ndim and all(size in (1, its) for size, its in pairs)

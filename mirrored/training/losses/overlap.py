@@ -30,18 +30,18 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """Return axes as they are counted from the first one."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    if any(not -ndim <= each < ndim for each in given):
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    if any(not -ndim <= index < ndim for index in axes):
         raise InvalidArgumentError(
             f"`axis` is out of bounds for {ndim} axes. Received: axis={axis}"
         )
-    return tuple(each % ndim for each in given)
+    return tuple(index % ndim for index in axes)
 
 
 def _sums(values: list[Tensor], axis: Any) -> list[Tensor]:
     """Return sums over axes: with the batch, in a step that `fit` runs, over all its shards."""
     axes = _axes(axis, values[0].ndim)
-    sums = [ops.reduce_sum(each, axis=axes) for each in values]
+    sums = [ops.reduce_sum(value, axis=axes) for value in values]
     return sums if 0 not in axes or global_batch() is None else sum_of_replicas(sums)
 
 
@@ -104,8 +104,8 @@ class _Overlap(Loss):
 
     def __init__(self, name: str, reduction: str | None, axis: Any, dtype: Any) -> None:
         super().__init__(name, reduction, dtype)
-        given = axis if isinstance(axis, tuple | list) else (axis,)
-        if axis is not None and None in [as_integer(each) for each in given]:
+        axes = axis if isinstance(axis, tuple | list) else (axis,)
+        if axis is not None and None in [as_integer(index) for index in axes]:
             raise ValueError(f"`axis` is None, an integer or several. Received: axis={axis!r}")
         self.axis = axis
 

@@ -19,7 +19,7 @@ def poisson_losses(y_true: Tensor, y_pred: Tensor) -> Tensor:
 
 def divergences(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return y_true log(y_true / y_pred), element by element, of numbers between 0 and 1."""
-    true, pred = (ops.clip_by_value(each, EPSILON, 1.0) for each in (y_true, y_pred))
+    true, pred = (ops.clip_by_value(tensor, EPSILON, 1.0) for tensor in (y_true, y_pred))
     return true * ops.log(true / pred)
 
 

@@ -33,7 +33,7 @@ def percentage_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
 
 def squared_logarithmic_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return (log(y_true + 1) - log(y_pred + 1))^2, element by element, 0 for negative numbers."""
-    logs = [ops.log(ops.maximum(each, EPSILON) + 1.0) for each in (y_pred, y_true)]
+    logs = [ops.log(ops.maximum(tensor, EPSILON) + 1.0) for tensor in (y_pred, y_true)]
     return ops.square(logs[0] - logs[1])
 
 
@@ -54,8 +54,8 @@ def log_cosh_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
 def cosines(y_true: Tensor, y_pred: Tensor, axis: int = -1) -> Tensor:
     """Return the products of the elements of vectors of length 1: they add up to the cosine."""
     true, pred = (
-        each * ops.minimum(ops.rsqrt(ops.reduce_sum(ops.square(each), axis, keepdims=True)), 1e12)
-        for each in (y_true, y_pred)
+        value * ops.minimum(ops.rsqrt(ops.reduce_sum(ops.square(value), axis, keepdims=True)), 1e12)
+        for value in (y_true, y_pred)
     )
     return true * pred
 

@@ -38,13 +38,13 @@ def computed_in(dtype: Any) -> DType:
     Raises:
         ValueError: It is not float32 or float64.
     """
-    found = ops.as_dtype(getattr(dtype, "compute_dtype", dtype))
-    if found not in (ops.float32, ops.float64):
+    compute_dtype = ops.as_dtype(getattr(dtype, "compute_dtype", dtype))
+    if compute_dtype not in (ops.float32, ops.float64):
         raise ValueError(
             f"Losses are computed in float32 or float64. Received: dtype={dtype!r}. Leave it out: "
             "predictions in bfloat16 are cast to float32."
         )
-    return found
+    return compute_dtype
 
 
 def as_predictions(y_pred: Any, dtype: DType | None = None) -> Tensor:
@@ -80,8 +80,8 @@ def cast_values(values: Tensor, dtype: Any) -> Tensor:
 
 def in_one_dtype(tensors: list[Tensor]) -> list[Tensor]:
     """Return tensors in the widest of their dtypes."""
-    widest = max((each.dtype for each in tensors), key=lambda dtype: dtype.itemsize)
-    return [cast(each, widest) for each in tensors]
+    widest = max((tensor.dtype for tensor in tensors), key=lambda dtype: dtype.itemsize)
+    return [cast(tensor, widest) for tensor in tensors]
 
 
 def shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -102,12 +102,12 @@ def aligned(y_true: Tensor, y_pred: Tensor) -> Tensor:
 def column(y_pred: Tensor) -> Tensor:
     """Return a vector of predictions as a column, with its mask and logits: a row per example."""
     made_by, logits = y_pred._logits or ("", None)
-    found = ops.expand_dims(y_pred, -1)
+    result = ops.expand_dims(y_pred, -1)
     if y_pred._keras_mask is not None:
         from mirrored.ops.masks import masked  # Few programs need it.
 
-        found = masked(found, y_pred._keras_mask)
-    return found if logits is None else remember(found, made_by, ops.expand_dims(logits, -1))
+        result = masked(result, y_pred._keras_mask)
+    return result if logits is None else remember(result, made_by, ops.expand_dims(logits, -1))
 
 
 def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
@@ -140,7 +140,7 @@ def class_indices(y_true: Tensor, y_pred: Tensor) -> Tensor:
     )
 
 
-def check_values(what: str, values: Tensor, y_pred: Tensor, advice: str) -> None:
+def check_values(source: str, values: Tensor, y_pred: Tensor, advice: str) -> None:
     """Raise where a loss or metric returned neither a value an example nor one for the batch.
 
     Raises:
@@ -148,7 +148,7 @@ def check_values(what: str, values: Tensor, y_pred: Tensor, advice: str) -> None
     """
     if values.shape and values.shape[:1] != y_pred.shape[:1]:
         raise ValueError(
-            f"The {what} must return one value an example, shape ({y_pred.shape[0]},) or "
+            f"The {source} must return one value an example, shape ({y_pred.shape[0]},) or "
             f"({y_pred.shape[0]}, ...), or one number for the batch. Received: a tensor of shape "
             f"{values.shape}. {advice}"
         )
@@ -211,7 +211,7 @@ def example_weights(sample_weight: Any, values: Tensor, axes: int | None = None)
     return shaped(weights, fitted_shape(weights.shape, values.shape[:axes]))
 
 
-def check_one_weight(what: str, sample_weight: Any) -> Tensor:
+def check_one_weight(source: str, sample_weight: Any) -> Tensor:
     """Return the weight of a whole batch; refuse weights of examples.
 
     Raises:
@@ -220,7 +220,7 @@ def check_one_weight(what: str, sample_weight: Any) -> Tensor:
     weight = ops.convert_to_tensor(sample_weight)
     if weight.shape:
         raise ValueError(
-            f"The {what} returned one number for the batch, which weights of its examples cannot "
+            f"The {source} returned one number for the batch, which weights of its examples cannot "
             f"weigh. Received: sample_weight with shape {weight.shape}. Return one value an "
             "example."
         )
@@ -353,7 +353,7 @@ def known_as_mean(value: Tensor) -> Tensor:
     return value
 
 
-def refuse_parts(what: str, advice: str = "") -> None:
+def refuse_parts(quantity: str, advice: str = "") -> None:
     """Refuse a replica's part of a batch, of which `fit` alone knows the rest.
 
     Raises:
@@ -363,7 +363,7 @@ def refuse_parts(what: str, advice: str = "") -> None:
     if global_batch() is None and context is not None and context.num_replicas_in_sync > 1:
         comma = "," if advice else ""
         raise ValueError(
-            f"{what}, of which a replica has a part. Let `fit` run the step{comma}{advice}."
+            f"{quantity}, of which a replica has a part. Let `fit` run the step{comma}{advice}."
         )
 
 

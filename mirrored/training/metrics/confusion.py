@@ -40,8 +40,8 @@ class _Condition(Counting):
         Raises:
             ValueError: The shapes do not fit.
         """
-        given = y_true, y_pred, sample_weight, self._levels
-        self._count(confusion((self._condition,), *given, dtype=self.dtype))
+        arguments = y_true, y_pred, sample_weight, self._levels
+        self._count(confusion((self._condition,), *arguments, dtype=self.dtype))
 
     def _of(self, *counts: Tensor) -> Tensor:
         return counts[0][0] if len(self.thresholds) == 1 else counts[0]
@@ -176,9 +176,9 @@ class _Share(Counting):
         Raises:
             ValueError: The shapes do not fit.
         """
-        given = y_true, y_pred, sample_weight, self._levels
+        arguments = y_true, y_pred, sample_weight, self._levels
         options: dict[str, Any] = {"top_k": self.top_k, "class_id": self.class_id}
-        self._count(confusion(self._counted, *given, dtype=self.dtype, **options))
+        self._count(confusion(self._counted, *arguments, dtype=self.dtype, **options))
 
     def _of(self, *counts: Tensor) -> Tensor:
         shares = ops.divide_no_nan(counts[0], counts[0] + counts[1])

@@ -40,10 +40,10 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     y_true, y_pred = converted(y_true, y_pred)
     check_same_shape(y_true, y_pred)
     true, predicted = (
-        each - ops.reduce_mean(each, axis=axis, keepdims=True) for each in (y_true, y_pred)
+        tensor - ops.reduce_mean(tensor, axis=axis, keepdims=True) for tensor in (y_true, y_pred)
     )
     true, predicted = (
-        each / ops.reduce_std(each, axis=axis, keepdims=True) for each in (true, predicted)
+        tensor / ops.reduce_std(tensor, axis=axis, keepdims=True) for tensor in (true, predicted)
     )
     return ops.reduce_mean(true * predicted, axis=axis)
 
@@ -70,7 +70,7 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     """
     y_true, y_pred = converted(y_true, y_pred)
     check_same_shape(y_true, y_pred)
-    true, predicted = (ops.reduce_mean(each, axis=axis, keepdims=True) for each in (y_true, y_pred))
+    true, predicted = (ops.reduce_mean(side, axis=axis, keepdims=True) for side in (y_true, y_pred))
     spread = ops.reduce_variance(y_true - true, axis=axis, keepdims=True) + ops.reduce_variance(
         y_pred - predicted, axis=axis, keepdims=True
     )
@@ -200,7 +200,7 @@ class R2Score(Counting):
             ValueError: The shapes do not fit.
         """
         true, predicted = of_one_rank(
-            *(cast(ops.convert_to_tensor(each), self.dtype) for each in (y_true, y_pred))
+            *(cast(ops.convert_to_tensor(tensor), self.dtype) for tensor in (y_true, y_pred))
         )
         if true.ndim != 2 or predicted.ndim != 2:
             raise ValueError(
@@ -215,8 +215,8 @@ class R2Score(Counting):
             weights = ops.broadcast_to(weights, true.shape)
         values = (true * true, true, ops.square(true - predicted), ops.ones_like(true))
         sums = [
-            ops.reduce_sum(cast(each, ops.float64) * cast(weights, ops.float64), axis=0)
-            for each in values
+            ops.reduce_sum(cast(value, ops.float64) * cast(weights, ops.float64), axis=0)
+            for value in values
         ]
         if not self._built:
             self._start(true.shape[1:])

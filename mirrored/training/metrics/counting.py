@@ -87,7 +87,7 @@ def parsed(thresholds: Any, default: float) -> Thresholds:
     if thresholds is None:
         return Thresholds([default], even=False)
     values = list(thresholds) if isinstance(thresholds, list | tuple | np.ndarray) else [thresholds]
-    wrong = [each for each in values if each is None or not 0 <= each <= 1]
+    wrong = [value for value in values if value is None or not 0 <= value <= 1]
     if wrong:
         raise ValueError(f"Threshold values must be in [0, 1]. Received: {wrong}")
     return Thresholds(values, are_even(values))
@@ -145,19 +145,19 @@ def confusion(
         true, predicted = true[..., class_id, None], predicted[..., class_id, None]
     weights = _weights(sample_weight, label_weights, predicted.shape, axes, dtype)
     if not by_label:
-        true, predicted, weights = (ops.reshape(each, (-1,)) for each in (true, predicted, weights))
+        true, predicted, weights = (ops.reshape(part, (-1,)) for part in (true, predicted, weights))
     positive = ops.not_equal(true, 0.0)
     nothing = ops.zeros_like(weights)
     sums = _even_sums if thresholds.even else _sums
-    found: dict[str, Tensor] = {}
+    counts: dict[str, Tensor] = {}
     for kinds, parts in (
         (("true_positives", "false_negatives"), (weights, nothing)),
         (("false_positives", "true_negatives"), (nothing, weights)),
     ):
         if set(kinds) & set(names):
             counted = sums(ops.where(positive, *parts), predicted, thresholds)
-            found |= zip(kinds, counted, strict=True)
-    return [found[name] for name in names]
+            counts |= zip(kinds, counted, strict=True)
+    return [counts[name] for name in names]
 
 
 def _sums(weights: Tensor, predicted: Tensor, thresholds: Thresholds) -> tuple[Tensor, Tensor]:
@@ -214,9 +214,9 @@ def _weights(
     """Return a weight for each prediction."""
     weights = ops.ones(shape, ops.float64)
     if sample_weight is not None:
-        given = _tensor(sample_weight, dtype)
-        given = given if given.ndim == axes else given[..., None]
-        weights = ops.broadcast_to(cast(given, ops.float64), shape)
+        tensor = _tensor(sample_weight, dtype)
+        tensor = tensor if tensor.ndim == axes else tensor[..., None]
+        weights = ops.broadcast_to(cast(tensor, ops.float64), shape)
     if label_weights is not None:
         weights = weights * ops.broadcast_to(cast(label_weights, ops.float64)[None], shape)
     return weights

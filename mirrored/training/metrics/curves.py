@@ -91,8 +91,8 @@ class AUC(Counting):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a metric like it, by name, as plain values."""
         config = {**super().get_config(), "from_logits": self._from_logits}
-        given = self._given_thresholds
-        return config if given is None else {**config, "thresholds": given}
+        thresholds = self._given_thresholds
+        return config if thresholds is None else {**config, "thresholds": thresholds}
 
     @property
     def thresholds(self) -> list[float]:
@@ -176,16 +176,16 @@ def _inner(num_thresholds: int, thresholds: Any) -> list[float]:
             f"Received: num_thresholds={num_thresholds!r}"
         )
     check_most(num_thresholds)
-    return [each / (num_thresholds - 1) for each in range(1, num_thresholds - 1)]
+    return [step / (num_thresholds - 1) for step in range(1, num_thresholds - 1)]
 
 
-def _one_of(what: str, value: Any, names: tuple[str, ...]) -> str:
+def _one_of(argument: str, value: Any, names: tuple[str, ...]) -> str:
     """Return the name that a value is, in small letters too, or with a capital one."""
     for name in names:
         if value in (name, name.lower() if name.isupper() else name.capitalize()):
             return name
     expected = "[" + ", ".join(f'"{name}"' for name in names) + "]"
-    raise ValueError(f'Invalid {what} value: "{value}". Expected values are {expected}')
+    raise ValueError(f'Invalid {argument} value: "{value}". Expected values are {expected}')
 
 
 def _roc(right: Tensor, wrong: Tensor, left: Tensor, missed: Tensor) -> tuple[Tensor, Tensor]:
@@ -199,11 +199,11 @@ def _pr(right: Tensor, wrong: Tensor, _: Tensor, missed: Tensor) -> tuple[Tensor
 def _pr_gain(right: Tensor, wrong: Tensor, left: Tensor, missed: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gains, 0 and 1 where nothing is found; a recall below that of chance gains 0."""
     odds = ops.divide_no_nan(right + missed, left + wrong)
-    found = ops.not_equal(right, 0.0)
+    hits = ops.not_equal(right, 0.0)
     recall = 1.0 - odds * ops.divide_no_nan(missed, right)
     precision = 1.0 - odds * ops.divide_no_nan(wrong, right)
-    recall = ops.where(found, recall, ops.zeros_like(recall))
-    precision = ops.where(found, precision, ops.ones_like(precision))
+    recall = ops.where(hits, recall, ops.zeros_like(recall))
+    precision = ops.where(hits, precision, ops.ones_like(precision))
     return ops.maximum(recall, 0.0), precision
 
 

@@ -90,8 +90,8 @@ class FBetaScore(Counting):
 
     def _counts(self, true: Tensor, positive: Tensor, weights: Tensor | None) -> list[Tensor]:
         parts = (positive * true, positive * (1.0 - true), (1.0 - positive) * true, true)
-        weighted = parts if weights is None else [each * weights for each in parts]
-        return [ops.reduce_sum(each, axis=self.axis) for each in weighted]
+        weighted = parts if weights is None else [part * weights for part in parts]
+        return [ops.reduce_sum(part, axis=self.axis) for part in weighted]
 
     def result(self) -> Any:
         """Return the score, or the scores of classes, since the last reset.

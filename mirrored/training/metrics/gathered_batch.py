@@ -36,11 +36,11 @@ def parted(calls: Iterable[MetricCall]) -> tuple[dict[int, MetricCall], dict[int
         loop that `fit` or `evaluate` does not run.
     """
     is_part = _part_of_batch() is not None
-    found: tuple[dict[int, MetricCall], dict[int, MetricCall]] = ({}, {})
-    for number, (metric, given) in enumerate(calls):
-        of_shard = not (is_part and metric._needs_whole_batch(*given[:2]))
-        found[of_shard][number] = metric, given
-    return found
+    groups: tuple[dict[int, MetricCall], dict[int, MetricCall]] = ({}, {})
+    for number, (metric, arguments) in enumerate(calls):
+        of_shard = not (is_part and metric._needs_whole_batch(*arguments[:2]))
+        groups[of_shard][number] = metric, arguments
+    return groups
 
 
 def _part_of_batch() -> tuple[ReplicaContext, GlobalBatch] | None:
@@ -57,10 +57,10 @@ def _part_of_batch() -> tuple[ReplicaContext, GlobalBatch] | None:
 
 
 def _required_part() -> tuple[ReplicaContext, GlobalBatch]:
-    found = _part_of_batch()
-    if found is None:
+    part = _part_of_batch()
+    if part is None:
         raise RuntimeError("Only the replicas of a step that `fit` runs have parts of its batch.")
-    return found
+    return part
 
 
 def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list[Any]:
@@ -77,16 +77,16 @@ def call_once(calls: Iterable[MetricCall], function: Callable[..., Any]) -> list
     """
     context, batch = _required_part()
     columns = _Columns()
-    taken = [(metric, [columns.take(argument) for argument in given]) for metric, given in calls]
+    taken = [(metric, [columns.take(argument) for argument in values]) for metric, values in calls]
 
     def merged(strategy: ReplicaStrategy, parts: Sequence[Any]) -> list[Any]:
         with only(), devices.device("CPU:0"):
             whole = [_joined(strategy, part) for part in parts]
             with GlobalBatch([batch.examples]).in_force(), outside_scopes(), writing_once():
-                return [function(m, *[_with_notes(whole, i) for i in given]) for m, given in taken]
+                return [function(m, *[_with_notes(whole, i) for i in items]) for m, items in taken]
 
-    found: list[Any] = context.merge_call(merged, (columns.tensors,))
-    return found
+    results: list[Any] = context.merge_call(merged, (columns.tensors,))
+    return results
 
 
 def statistics_of(calls: Sequence[MetricCall]) -> list[tuple[Tensor, Tensor]]:
@@ -99,14 +99,14 @@ def statistics_of(calls: Sequence[MetricCall]) -> list[tuple[Tensor, Tensor]]:
         The total and the count of each metric, in the order of the calls.
     """
     of_batch, of_shard = parted(calls)
-    found = {i: metric.statistics(*given) for i, (metric, given) in of_shard.items()}
+    statistics = {i: metric.statistics(*values) for i, (metric, values) in of_shard.items()}
     if of_batch:
         context, batch = _required_part()
         share = batch.share(context.replica_id_in_sync_group)
-        whole = call_once(of_batch.values(), lambda metric, *given: metric.statistics(*given))
+        whole = call_once(of_batch.values(), lambda metric, *values: metric.statistics(*values))
         for number, (total, count) in zip(of_batch, whole, strict=True):
-            found[number] = total * share, count * share
-    return [found[number] for number in range(len(calls))]
+            statistics[number] = total * share, count * share
+    return [statistics[number] for number in range(len(calls))]
 
 
 class _Columns:
@@ -150,7 +150,7 @@ def _with_notes(whole: Sequence[Tensor], numbers: Any) -> Any:
     if numbers is None:
         return None
     tensor, mask, made_by, logits = numbers
-    found = whole[tensor]
+    result = whole[tensor]
     if mask is not None:
-        found = masked(found, whole[mask])
-    return found if logits is None else remember(found, made_by, whole[logits])
+        result = masked(result, whole[mask])
+    return result if logits is None else remember(result, made_by, whole[logits])

@@ -123,14 +123,14 @@ def sparse_top_k_categorical_accuracy(
         array([0., 1.], dtype=float32)
     """
     predicted = ops.convert_to_tensor(y_pred) if from_sorted_ids else _scores(y_pred)
-    given = ops.convert_to_tensor(y_true)
-    labels = _labels(given, predicted)
+    targets = ops.convert_to_tensor(y_true)
+    labels = _labels(targets, predicted)
     if from_sorted_ids:
         equal = ops.equal(cast(labels, predicted.dtype)[..., None], predicted[..., :k])
         matches = ops.cast(ops.reduce_any(equal, axis=-1), ops.floatx())
     else:
         matches = among(labels, predicted, k)
-    return ops.reshape(matches, given.shape)
+    return ops.reshape(matches, targets.shape)
 
 
 def _scores(y_pred: Any) -> Tensor:

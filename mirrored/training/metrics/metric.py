@@ -96,8 +96,8 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         self.name = name or snake_case(type(self).__name__)
-        found = ops.floatx() if dtype is None else getattr(dtype, "compute_dtype", dtype)
-        self._dtype = ops.as_dtype(found)  # That of a layer's policy, too.
+        own_dtype = ops.floatx() if dtype is None else getattr(dtype, "compute_dtype", dtype)
+        self._dtype = ops.as_dtype(own_dtype)  # That of a layer's policy, too.
         # Training refuses a metric that was made for another strategy.
         self._strategy = get_strategy()
         self._added: list[Variable] = []
@@ -189,8 +189,8 @@ class Metric(Tracking, _overrides.Subclassable, Configured):
     def variables(self) -> list[Variable]:
         """The metric's variables, and those of metrics in its attributes."""
         own = find(vars(self).values(), Variable, self)
-        parts = [own, *(each.variables for each in find(vars(self).values(), Metric, self))]
-        return list({id(each): each for part in parts for each in part}.values())
+        parts = [own, *(metric.variables for metric in find(vars(self).values(), Metric, self))]
+        return list({id(variable): variable for part in parts for variable in part}.values())
 
     def _needs_whole_batch(self, y_true: Any, y_pred: Any) -> bool:
         """Return whether shards of a batch do not add up to it: in `fit` they are gathered.
@@ -262,13 +262,13 @@ def add(variable: Variable, value: Any) -> None:
     copy.assign_add(ops.cast(value, variable.dtype))
 
 
-_told: WeakSet[type[Metric]] = WeakSet()
+_warned: WeakSet[type[Metric]] = WeakSet()
 
 
 def _mixes(metric: Metric, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Return whether the arguments of an update make a metric one of the whole batch."""
     named = [kwargs[name] for name in ("y_true", "y_pred") if name in kwargs]
-    pair = [ops.convert_to_tensor(each) for each in (*args[:2], *named)]
+    pair = [ops.convert_to_tensor(tensor) for tensor in (*args[:2], *named)]
     return len(pair) == 2 and metric._mixes_examples(*pair)
 
 
@@ -282,9 +282,9 @@ def _reported(update: Any) -> Any:
     def run(self: Metric, *args: Any, **kwargs: Any) -> Any:
         context, cls = get_replica_context(), type(self)
         is_one_of_several = context is not None and context.num_replicas_in_sync > 1
-        is_new = is_one_of_several and assumed_replicas() is None and cls not in _told
+        is_new = is_one_of_several and assumed_replicas() is None and cls not in _warned
         if is_new and (self._is_custom or _mixes(self, args, kwargs)):
-            _told.add(cls)
+            _warned.add(cls)
             logger.warning(
                 "The metric %r (a %s) is updated in replicas: each has a part of the batch, and "
                 "what they count is added up, as in TensorFlow. It is what one device counts where "

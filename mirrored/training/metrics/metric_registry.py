@@ -118,8 +118,8 @@ def kind_of(identifier: Any) -> type[Any] | None:
         'MeanAbsoluteError'
     """
     if isinstance(identifier, str):
-        found = _NAMES.get(identifier)
-        return None if found is None else getattr(sys.modules[_PACKAGE], found)
+        class_name = _NAMES.get(identifier)
+        return None if class_name is None else getattr(sys.modules[_PACKAGE], class_name)
     if isinstance(identifier, type):
         return identifier
     return type(identifier) if isinstance(identifier, Metric) else None

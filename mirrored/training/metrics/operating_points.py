@@ -18,7 +18,7 @@ class OperatingPoint(Counting):
     _direction = "up"
     _argument: ClassVar[str]
     _constrained: ClassVar[Callable[..., Tensor]]
-    _told: ClassVar[Callable[..., Tensor]]
+    _rate: ClassVar[Callable[..., Tensor]]
 
     def __init__(
         self, value: float, num_thresholds: int, class_id: int | None, name: Any, dtype: Any
@@ -38,7 +38,7 @@ class OperatingPoint(Counting):
         self.value, self.num_thresholds, self.class_id = value, num_thresholds, class_id
         setattr(self, self._argument, value)
         steps = num_thresholds - 1
-        values = [each / steps for each in range(num_thresholds)] if steps else [0.5]
+        values = [step / steps for step in range(num_thresholds)] if steps else [0.5]
         # Two are told apart by their places too, as in Keras.
         self._levels = Thresholds(values, even=bool(steps))
         self.thresholds = values
@@ -55,14 +55,14 @@ class OperatingPoint(Counting):
         Raises:
             ValueError: The shapes do not fit.
         """
-        given = y_true, y_pred, sample_weight, self._levels
-        self._count(confusion(ALL, *given, dtype=self.dtype, class_id=self.class_id))
+        arguments = y_true, y_pred, sample_weight, self._levels
+        self._count(confusion(ALL, *arguments, dtype=self.dtype, class_id=self.class_id))
 
     def _of(self, *counts: Tensor) -> Tensor:
         kind = type(self)
         enough = ops.greater_equal(kind._constrained(*counts), float(self.value))
-        told = kind._told(*counts)
-        return ops.reduce_max(ops.where(enough, told, ops.zeros_like(told)))
+        rates = kind._rate(*counts)
+        return ops.reduce_max(ops.where(enough, rates, ops.zeros_like(rates)))
 
 
 def recalls(right: Tensor, wrong: Tensor, _: Tensor, missed: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class SensitivityAtSpecificity(OperatingPoint):
         0.5
     """
 
-    _argument, _constrained, _told = (
+    _argument, _constrained, _rate = (
         "specificity",
         staticmethod(specificities),
         staticmethod(recalls),
@@ -144,7 +144,7 @@ class SpecificityAtSensitivity(OperatingPoint):
         0.6667
     """
 
-    _argument, _constrained, _told = (
+    _argument, _constrained, _rate = (
         "sensitivity",
         staticmethod(recalls),
         staticmethod(specificities),
@@ -183,7 +183,7 @@ class PrecisionAtRecall(OperatingPoint):
         0.5
     """
 
-    _argument, _constrained, _told = "recall", staticmethod(recalls), staticmethod(precisions)
+    _argument, _constrained, _rate = "recall", staticmethod(recalls), staticmethod(precisions)
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class RecallAtPrecision(OperatingPoint):
         1.0
     """
 
-    _argument, _constrained, _told = "precision", staticmethod(precisions), staticmethod(recalls)
+    _argument, _constrained, _rate = "precision", staticmethod(precisions), staticmethod(recalls)
 
     def __init__(
         self,

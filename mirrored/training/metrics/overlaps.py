@@ -80,19 +80,19 @@ class IoU(Counting):
             ValueError: There are not as many predictions as targets.
         """
         labels = self._labels(y_true, self.sparse_y_true)
-        found = self._labels(y_pred, self.sparse_y_pred)
-        if labels.shape != found.shape:
+        predictions = self._labels(y_pred, self.sparse_y_pred)
+        if labels.shape != predictions.shape:
             raise ValueError(
                 "There must be as many predictions as targets. Received: "
-                f"{found.size} predictions and {labels.size} targets."
+                f"{predictions.size} predictions and {labels.size} targets."
             )
         weights = ops.ones(labels.shape, ops.float64)
         if sample_weight is not None:
             weights = ops.broadcast_to(self._weights(sample_weight), labels.shape)
-        counts = self._is_class(labels) & self._is_class(found)
+        counts = self._is_class(labels) & self._is_class(predictions)
         if self.ignore_class is not None:
             counts &= ops.not_equal(labels, self.ignore_class)
-        places = ops.cast(labels, ops.int64) * self.num_classes + ops.cast(found, ops.int64)
+        places = ops.cast(labels, ops.int64) * self.num_classes + ops.cast(predictions, ops.int64)
         matrix = ops.unsorted_segment_sum(
             ops.where(counts, weights, ops.zeros_like(weights)),
             ops.where(counts, places, ops.zeros_like(places)),
@@ -102,10 +102,10 @@ class IoU(Counting):
 
     def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
         rows = ((y_true, self.sparse_y_true), (y_pred, self.sparse_y_pred))
-        return any(not sparse and is_first_axis(self.axis, each) for each, sparse in rows)
+        return any(not sparse and is_first_axis(self.axis, value) for value, sparse in rows)
 
-    def _labels(self, given: Any, sparse: bool) -> Tensor:
-        labels = ops.convert_to_tensor(given)
+    def _labels(self, values: Any, sparse: bool) -> Tensor:
+        labels = ops.convert_to_tensor(values)
         if not sparse:
             if labels.ndim < 2:
                 raise ValueError(
@@ -135,7 +135,7 @@ class IoU(Counting):
         (matrix,) = counts
         right = ops.diag_part(matrix)
         union = ops.reduce_sum(matrix, axis=0) + ops.reduce_sum(matrix, axis=1) - right
-        ids = [each % self.num_classes for each in self.target_class_ids]
+        ids = [class_id % self.num_classes for class_id in self.target_class_ids]
         right, union = ops.gather(right, ids), ops.gather(union, ids)
         there = ops.greater(union, 1e-9)
         shares = ops.where(there, right / (union + EPSILON), ops.zeros_like(union))
@@ -185,8 +185,8 @@ class BinaryIoU(IoU):
             ValueError: There are not as many predictions as targets.
         """
         predicted = cast(ops.convert_to_tensor(y_pred), ops.float32)
-        found = ops.cast(ops.greater_equal(predicted, self.threshold), self.dtype)
-        super().update_state(y_true, found, sample_weight)
+        predictions = ops.cast(ops.greater_equal(predicted, self.threshold), self.dtype)
+        super().update_state(y_true, predictions, sample_weight)
 
 
 @explained

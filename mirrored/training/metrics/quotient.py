@@ -208,12 +208,12 @@ class Comparison(Quotient):
         Raises:
             ValueError: The shapes do not fit.
         """
-        given, y_pred = y_pred, self._as_predictions(y_pred)
+        original, y_pred = y_pred, self._as_predictions(y_pred)
         values = self._values(ops.convert_to_tensor(y_true), y_pred)
         averaged = self._averaged if values.ndim > 1 else 0
         dtype = float_dtype(y_pred)
         if self._heeds_masks:
-            sample_weight = counted_weights(sample_weight, given, dtype)
+            sample_weight = counted_weights(sample_weight, original, dtype)
         if sample_weight is not None:  # As in Keras, their own masks are for weights alone.
             sample_weight = counted_weights(sample_weight, values, dtype)
         return weighted_sums(cast(values, dtype), sample_weight, averaged)
@@ -252,7 +252,7 @@ class FunctionMetric(Comparison):
             self._direction = "down"
 
     def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
-        key = tuple([(each.shape[1:], each.dtype) for each in (y_true, y_pred)])
+        key = tuple([(tensor.shape[1:], tensor.dtype) for tensor in (y_true, y_pred)])
         if key not in self._by_example:
             from mirrored.training.shard_analysis.function_analysis import is_by_example
 
@@ -271,9 +271,9 @@ class FunctionMetric(Comparison):
 
     def _weighed_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Any]:
         """Return the values, in their dtype, and their weights, of which masks leave some."""
-        given, y_pred = y_pred, self._as_predictions(y_pred)
+        original, y_pred = y_pred, self._as_predictions(y_pred)
         values, dtype = self._values(ops.convert_to_tensor(y_true), y_pred), float_dtype(y_pred)
-        sample_weight = counted_weights(sample_weight, given, dtype)
+        sample_weight = counted_weights(sample_weight, original, dtype)
         if sample_weight is not None:
             sample_weight = counted_weights(sample_weight, values, dtype)
         return cast(values, dtype), sample_weight

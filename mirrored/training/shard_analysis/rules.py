@@ -440,8 +440,8 @@ def _sliced(call: Call) -> ShardValue:
             return replace(value, axis=axis, blocks=blocks)
         if start < step and block // call.examples % step == 0 and stop == size:
             return value.moved(axis)
-    one = size == call.examples and stop == start + 1 and not value.reordered
-    return replace(call.other(), example=start if one else None)
+    is_example = size == call.examples and stop == start + 1 and not value.reordered
+    return replace(call.other(), example=start if is_example else None)
 
 
 def _item_of(index: tuple[Any, ...], shape: Shape, axis: int) -> tuple[int, Any]:

@@ -113,12 +113,12 @@ class AnalysedBatch(GlobalBatch):
         for tensor in _nest.flatten(results):
             if isinstance(tensor, Tensor):
                 value = self._recorder.value_known(tensor)
-                found = value.mixing
+                operations = value.mixing
                 if rows:
-                    found |= value.sources | value.reordered
+                    operations |= value.sources | value.reordered
                     if value.kind is Kind.ROWS and (value.axis or value.blocks not in (1, None)):
-                        found |= self._recorder.maker(tensor)
-                self.mixing.update(dict.fromkeys(sorted(found)))
+                        operations |= self._recorder.maker(tensor)
+                self.mixing.update(dict.fromkeys(sorted(operations)))
 
     def weights(
         self, use: str, replica: int, values: Sequence[Any], names: Sequence[str] = ()
@@ -214,7 +214,7 @@ def _computes_across(operation: Operation, adding: set[str]) -> bool:
 
 
 def _refusal(use: str, value: ShardValue) -> str:
-    made = ", ".join(map(str, sorted(value.sources))) or "a sum of parts that count differently"
+    origins = ", ".join(map(str, sorted(value.sources))) or "a sum of parts that count differently"
     advice = (
         "clip with the optimizer's `clipnorm`, `clipvalue` or `global_clipnorm`, which act on the "
         "gradient of the whole batch"
@@ -226,7 +226,7 @@ def _refusal(use: str, value: ShardValue) -> str:
     return (
         f"{_WHAT.get(use, 'The loss')} is neither a mean nor a sum over a shard's examples, so the "
         "replicas' values cannot be added up to that of the batch. Received: a value made by "
-        f"{made}. On several replicas {advice}; or train on one device."
+        f"{origins}. On several replicas {advice}; or train on one device."
     )
 
 
@@ -482,13 +482,13 @@ def report(model: Any, findings: Findings) -> None:
             f"The result of {model.name!r} depends on the number of replicas: {operation} combines "
             f"the examples of one replica's shard. {advice_for(model, operation)}",
         )
-    for name, made in findings.uneven_logs.items():
+    for name, origins in findings.uneven_logs.items():
         _once(
             model,
             f"The number {name!r} that a step of {model.name!r} returns depends on the number of "
             "replicas: it is neither a mean nor a sum over the examples of a shard, since it is "
-            f"made by {', '.join(map(str, made))}. Shown is the shards' mean. Return the result of "
-            "a metric, or reduce it with `mr.distribute.get_replica_context().all_reduce`.",
+            f"made by {', '.join(map(str, origins))}. Shown is the shards' mean. Return the result "
+            "of a metric, or reduce it with `mr.distribute.get_replica_context().all_reduce`.",
         )
 
     for name, aggregation in findings.uneven_variables.items():

@@ -107,7 +107,7 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
     if is_tensor(data) or array.dtype.kind not in "US":
         raise TypeError(f"Text is a string, or lists of strings. Received: {data!r:.80}")
     encode = np.frompyfunc(
-        lambda each: each if isinstance(each, bytes) else str(each).encode(), 1, 1
+        lambda item: item if isinstance(item, bytes) else str(item).encode(), 1, 1
     )
     encoded = np.asarray(encode(array), object)
     return _write(name, 0, step, "text", description, lambda _: encoded)
