@@ -370,7 +370,7 @@ class Layer(WeightOwner):
     def add_loss(self, loss: Any) -> None:
         """Add to the loss that training minimises; to be called in `call`.
 
-        It is there, as one of `losses`, until the layer is called anew. `fit`, `evaluate` and
+        It is there, as one of `losses`, until the layer is called again. `fit`, `evaluate` and
         `Model.compute_loss` add it to the loss of `compile`, if there is one. It is the mean over
         the examples of the shard, as `mr.reduce_mean` gives, or their sum divided by the size of
         the global batch.
@@ -744,9 +744,9 @@ class Layer(WeightOwner):
         return _nest.map_structure(lambda part: _as_output(self, part), output)
 
     def _require_rank(self, shape: Shapes, least: int, *, exactly: int | None = None) -> None:
-        """Raise ValueError unless ``shape`` is that of one input, of so many axes or more.
+        """Raise ValueError unless ``shape`` is that of one input with ``least`` axes or more.
 
-        Where they are to be so many exactly, ``least`` is what a shape of fewer is told.
+        If ``exactly`` is given, ``least`` is the number in the error about fewer axes.
         """
         if not is_shape(shape):
             raise ValueError(

@@ -223,11 +223,11 @@ class Picked(Transform):
         return LeafSpec((), np.dtype(np.int64))
 
 
-def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, anew: bool) -> Transform:
+def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, fresh: bool) -> Transform:
     """Return elements of the datasets that `sample_from_datasets` is given, drawn by weights."""
     transforms = _transforms_in(datasets)
     if isinstance(weights, DatasetBase):
-        return Directed(Picked(Drawn(Rng(seed), anew), weights._transform), transforms, stops)
+        return Directed(Picked(Drawn(Rng(seed), fresh), weights._transform), transforms, stops)
     if weights is None:
         weights = np.ones(len(transforms), np.float32)
     elif len(weights) != len(transforms):
@@ -245,7 +245,7 @@ def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, anew: 
     if len(chosen) < 2:
         return chosen[0][0] if chosen else Chosen(transforms[0], 0, 0)
     positive = Slices(np.array([[weight for _, weight in chosen]]), 1)
-    picked = Picked(Drawn(Rng(seed), anew), Repeated(positive, None))
+    picked = Picked(Drawn(Rng(seed), fresh), Repeated(positive, None))
     return Directed(picked, [transform for transform, _ in chosen], stops)
 
 

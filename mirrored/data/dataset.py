@@ -158,7 +158,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         output_signature: Any = None,
         name: str | None = None,
     ) -> Self:
-        """Return what a generator yields. It is called anew by each iteration.
+        """Return what a generator yields. Each iteration calls it again.
 
         Args:
             generator: Returns an iterable.
@@ -334,7 +334,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
                 TensorFlow draws from it.
             stop_on_empty_dataset: Whether to end where one is drawn that has no more elements;
                 else it is passed over.
-            rerandomize_each_iteration: Whether each iteration draws anew.
+            rerandomize_each_iteration: Whether each iteration draws other numbers.
 
         Raises:
             ValueError: There is no dataset, or not a weight for each.
@@ -347,8 +347,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> sorted(int(x) for x in mixed)
             [1, 1, 2, 2]
         """
-        anew = bool(rerandomize_each_iteration)
-        mixed = combining.mixed_by_weights(datasets, weights, seed, stop_on_empty_dataset, anew)
+        redraws = bool(rerandomize_each_iteration)
+        mixed = combining.mixed_by_weights(datasets, weights, seed, stop_on_empty_dataset, redraws)
         return cast(DatasetT, Dataset(mixed))
 
     @staticmethod
@@ -557,7 +557,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> DatasetT:
-        """Return the elements of the datasets that a function makes, some of each by turns.
+        """Return the elements of the datasets that a function makes, some of each alternately.
 
         Args:
             map_func: As for `flat_map`.
@@ -605,7 +605,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         window_size_func: Callable[[Tensor], Any] | None = None,
         name: str | None = None,
     ) -> DatasetT:
-        """Return what a function makes of elements with one key, so many at a time.
+        """Return what a function makes of elements with one key, in windows.
 
         What is left at the end comes in the order of the keys.
 
@@ -854,14 +854,14 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         is_endless = self._transform.cardinality == INFINITE_CARDINALITY
         if buffer_size != UNKNOWN_CARDINALITY or is_endless:
             size = as_count("buffer_size", buffer_size, least=1)
-        anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
-        return Dataset(row_transforms.Shuffled(self._transform, size, Rng(seed), anew))
+        reshuffles = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
+        return Dataset(row_transforms.Shuffled(self._transform, size, Rng(seed), reshuffles))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset[ElementT]":
         """Return the elements so many times over; a shuffled dataset is in another order each time.
 
         Args:
-            count: How many times; None and -1: for ever.
+            count: How many times; None and -1: without end.
             name: Accepted for compatibility.
 
         Raises:

@@ -242,18 +242,18 @@ def counted_from(start: Any, step: Any, dtype: Any) -> Endless:
 
 
 class Drawn(Transform):
-    """Random numbers below 2**32, without end: the same in each iteration, unless `anew`."""
+    """Random numbers below 2**32, without end: the same in each iteration, unless `redraws`."""
 
     known = True
     cardinality = INFINITE_CARDINALITY
     rng: Rng
 
-    def __init__(self, rng: Rng, anew: bool) -> None:
-        self.rng, self._anew = rng, anew
+    def __init__(self, rng: Rng, redraws: bool) -> None:
+        self.rng, self._redraws = rng, redraws
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of int64 scalars."""
-        generator = self.rng.stream(iteration if self._anew else iteration.first()).generator()
+        generator = self.rng.stream(iteration if self._redraws else iteration.first()).generator()
         while True:
             for number in generator.integers(1 << 32, size=_AT_ONCE):
                 yield np.asarray(number)
