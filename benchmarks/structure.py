@@ -1,7 +1,8 @@
 """How much there is to read, and how much Python a `fit` runs: figures, and a limit for each.
 
 `python -m benchmarks.structure` prints them next to the limits in pyproject.toml, and ends with
-status 1 where one is exceeded. They depend on the code, and hardly on the machine.
+status 1 where one of the library is exceeded: tests may grow. They depend on the code, and hardly
+on the machine.
 """
 
 import argparse
@@ -39,7 +40,11 @@ def main() -> None:
     for name, value in figures.items():
         limit = limits[name]
         print(f"{name:<28}{value:>9}{limit:>9}{value - limit:>+9}")
-    exceeded = [name for name, value in figures.items() if value > limits[name]]
+    exceeded = [
+        name
+        for name, value in figures.items()
+        if value > limits[name] and not name.startswith("test ")
+    ]
     if exceeded:
         sys.exit(
             f"{', '.join(exceeded)}: more than pyproject.toml allows. Make the change smaller, or "

@@ -64,16 +64,24 @@ def test_packages_are_those_of_the_architecture() -> None:
     assert names.index("ops") < names.index("layers") < names.index("training")
 
 
-@pytest.mark.parametrize(("lines", "status"), [(10, None), (11, "library code lines: more")])
-def test_more_than_the_limit_ends_with_an_error(
+@pytest.mark.parametrize(
+    ("figure", "lines", "status"),
+    [
+        ("library code lines", 10, None),
+        ("library code lines", 11, "library code lines: more"),
+        ("test code lines", 11, None),
+    ],
+)
+def test_more_than_a_limit_of_the_library_ends_with_an_error(
+    figure: str,
     lines: int,
     status: str | None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.argv", ["structure"])
-    monkeypatch.setattr(structure, "figures_of", lambda _: {"library code lines": lines})
-    monkeypatch.setattr(structure, "limits_of", lambda _: {"library code lines": 10})
+    monkeypatch.setattr(structure, "figures_of", lambda _: {figure: lines})
+    monkeypatch.setattr(structure, "limits_of", lambda _: {figure: 10})
     if status is None:
         structure.main()
     else:
