@@ -15,7 +15,7 @@ import mirrored as mr
 from mirrored._late import LISTS
 
 _HEAD = "# Written by tests/support/stubs.py from the table in {}; do not edit it.\n"
-_CALLS = {"_public_module", "_late_module", "_part_of"}
+_CALLS = {"_public_module", "_late_module", "_part_of", "list_names", "_list_names"}
 
 
 def modules() -> Iterator[ModuleType]:
@@ -41,9 +41,13 @@ def text_of(module: ModuleType) -> str:
     for statement in ast.parse(source.read_text()).body:
         if not _is_of_the_table(statement):
             lines.append(ast.unparse(statement) + "\n")
+    if not all(names.home(name)[1].isidentifier() for name in names):
+        lines.append("import typing as _typing\n")
     for name in sorted(names):
         home, old = names.home(name)
-        if old == name:
+        if not old.isidentifier():  # A row of a table.
+            lines.append(f"{name}: _typing.Any\n")
+        elif old == name:
             lines.append(f"from {home} import {name} as {name}\n")
         else:  # An import under another name would be private.
             lines.append(f"from {home} import {old} as _{old}\n{name} = _{old}\n")

@@ -115,3 +115,9 @@ def _drawn(
 
         operation: Operation = graph.draw(check, tensors, kind="Assert", name=scope, runs_only=True)
         return operation
+
+
+def __getattr__(name: str) -> Any:
+    if name in ASSERTIONS:
+        return assertion(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

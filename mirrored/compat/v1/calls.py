@@ -16,7 +16,7 @@ from mirrored import _nest, ops
 from mirrored._tracebacks import shorten
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import graph_of
-from mirrored.compat.v1.names import ROWS as ROWS
+from mirrored.compat.v1.names import ROWS
 from mirrored.compat.v1.operands import Given, with_constants
 from mirrored.compat.v1.running import current_run
 from mirrored.graph import placeholders
@@ -168,24 +168,7 @@ def named_arguments(
     return arguments
 
 
-def function_of(home: str, name: str, module: str) -> Callable[..., Any]:
-    """Return the function of a name in a module of TensorFlow 1's.
-
-    Args:
-        home: The module, such as "math".
-        name: The name.
-        module: What errors call the module.
-
-    Raises:
-        AttributeError: There is none.
-    """
-    if f"{home}.{name}" in ROWS:
-        return named_call(f"{home}.{name}")
-    there = hasattr(importlib.import_module(f"mirrored.{home}"), name)
-    for known, row in ROWS.items():
-        if row.target == f"{home}.{name}" or (known.removeprefix("nn.") == name and there):
-            return named_call(known)
-    raise AttributeError(
-        f"module {module!r} has no attribute {name!r}. docs/from-tensorflow-1.md lists what is "
-        "there."
-    )
+def __getattr__(name: str) -> Any:
+    if name in ROWS:
+        return named_call(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,16 +1,11 @@
 """TensorFlow 1's `tf.data`: datasets whose elements sessions draw."""
 
-from typing import Any, NoReturn
+from typing import Any
 
-from mirrored.compat.v1.datasets import Dataset as Dataset
-from mirrored.compat.v1.iterators import Iterator as Iterator
-from mirrored.compat.v1.iterators import Structure
-from mirrored.data import AUTOTUNE as AUTOTUNE
-from mirrored.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
-from mirrored.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+from mirrored.compat.v1.datasets import Dataset
+from mirrored.compat.v1.iterators import Iterator, Structure
+from mirrored.compat.v1.listing import list_names
 from mirrored.data import Dataset as _Eager
-from mirrored.data import Options as Options
-from mirrored.data import experimental as experimental
 
 
 def _of_graph(dataset: Any) -> Dataset:
@@ -63,8 +58,15 @@ def get_output_classes(dataset_or_iterator: Structure) -> Any:
     return dataset_or_iterator.output_classes
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(
-        f"{__name__} has no {name!r}. docs/from-tensorflow-1.md lists what is there. Use the "
-        "methods of `tf.data.Dataset`, or feed the batches of a `mirrored.data.Dataset`."
-    )
+list_names(
+    __name__,
+    {
+        "mirrored.compat.v1.datasets": "Dataset",
+        "mirrored.compat.v1.iterators": "Iterator",
+        "mirrored.data": """
+            AUTOTUNE INFINITE_CARDINALITY Options UNKNOWN_CARDINALITY experimental
+        """,
+    },
+    advice="Use the methods of `tf.data.Dataset`, or feed the batches of a "
+    "`mirrored.data.Dataset`.",
+)

@@ -15,7 +15,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from mirrored._tracebacks import shorten
-from mirrored.compat.v1.calls import ROWS, drawing_call
+from mirrored.compat.v1.calls import drawing_call
 from mirrored.compat.v1.graph import (
     EAGER,
     GRAPHS,
@@ -25,6 +25,7 @@ from mirrored.compat.v1.graph import (
     graph_of,
     set_execution_mode,
 )
+from mirrored.compat.v1.names import ROWS
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.shapes import disable_v2_tensorshape, enable_v2_tensorshape
 from mirrored.compat.v1.sources import constant as _constant

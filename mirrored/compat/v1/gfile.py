@@ -5,23 +5,8 @@ import os
 import shutil
 from typing import Any
 
+from mirrored.compat.v1.listing import list_names
 from mirrored.errors import InvalidArgumentError
-
-__all__ = [
-    "Copy",
-    "DeleteRecursively",
-    "Exists",
-    "FastGFile",
-    "GFile",
-    "Glob",
-    "IsDirectory",
-    "ListDirectory",
-    "MakeDirs",
-    "MkDir",
-    "Open",
-    "Remove",
-    "Rename",
-]
 
 
 def Open(name: str, mode: str = "r") -> Any:
@@ -101,3 +86,6 @@ def Rename(oldname: str, newname: str, overwrite: bool = False) -> None:
 def _check_free(name: str, overwrite: bool) -> None:
     if os.path.exists(name) and not overwrite:
         raise InvalidArgumentError(f"{name!r} is there already. Pass overwrite=True.")
+
+
+list_names(__name__)

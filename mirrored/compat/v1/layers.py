@@ -7,7 +7,7 @@ from mirrored.compat.v1.calls import drawn
 from mirrored.compat.v1.control_flow import smart_cond
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.initializers import zeros_initializer
-from mirrored.compat.v1.normalization import batch_normalization as batch_normalization
+from mirrored.compat.v1.listing import list_names
 from mirrored.compat.v1.scopes import get_variable, variable_scope
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.special import dropout as _dropped
@@ -138,20 +138,15 @@ def dropout(
         )
 
 
-_CONVOLUTIONS = "Convolutions and pooling are out of this library's scope."
-_CLASSES = "Use the function, with `name` and `reuse` for weights that are shared."
-# What is refused, by the names of TensorFlow 1's.
-_REFUSED = {
-    **dict.fromkeys(("conv1d", "conv2d", "conv2d_transpose", "conv3d"), _CONVOLUTIONS),
-    **dict.fromkeys(("max_pooling2d", "average_pooling2d", "separable_conv2d"), _CONVOLUTIONS),
-    **dict.fromkeys(("BatchNormalization", "Dense", "Dropout", "Flatten"), _CLASSES),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _REFUSED:
-        raise AttributeError(f"{__name__} has no {name!r}. {_REFUSED[name]}")
-    raise AttributeError(
-        f"module {__name__!r} has no attribute {name!r}. docs/from-tensorflow-1.md lists what is "
-        "there."
-    )
+list_names(
+    __name__,
+    {"mirrored.compat.v1.normalization": "batch_normalization"},
+    refused={
+        "Convolutions and pooling are out of this library's scope.": """
+            average_pooling2d conv1d conv2d conv2d_transpose conv3d max_pooling2d separable_conv2d
+        """,
+        "Use the function, with `name` and `reuse` for weights that are shared.": """
+            BatchNormalization Dense Dropout Flatten
+        """,
+    },
+)

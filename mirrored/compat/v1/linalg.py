@@ -1,10 +1,6 @@
 """TensorFlow 1's `tf.linalg`."""
 
-import typing as _typing
+from mirrored.compat.v1.listing import list_names as _list_names
+from mirrored.compat.v1.names import rows_of as _rows_of
 
-from mirrored.compat.v1.calls import function_of as _function_of
-
-
-def __getattr__(name: str) -> _typing.Any:
-    call = globals()[name] = _function_of("linalg", name, __name__)
-    return call
+_list_names(__name__, {"mirrored.compat.v1.calls": _rows_of("linalg")})

@@ -3,6 +3,7 @@
 Others than these have modules of their own.
 """
 
+from importlib import import_module
 from typing import NamedTuple
 
 # A name of TensorFlow 1's, what it is here where that is another, its type, and what it is called
@@ -314,3 +315,23 @@ def _rows() -> dict[str, Row]:
 
 
 ROWS = _rows()
+
+
+def rows_of(home: str = "") -> str:
+    """Return the names of a module and their rows in the table, as `LateNames` reads them.
+
+    Args:
+        home: The module, such as "math"; "" is `tf` itself.
+    """
+    if not home:
+        return " ".join(name for name in ROWS if "." not in name)
+    here = dir(import_module(f"mirrored.{home}"))
+    rows = {name.removeprefix(f"{home}."): name for name in ROWS if name.startswith(f"{home}.")}
+    if home != "nn":
+        for known, row in ROWS.items():
+            last = known.removeprefix("nn.")
+            if row.target.startswith(f"{home}."):
+                rows.setdefault(row.target.removeprefix(f"{home}."), known)
+            if last in here:
+                rows.setdefault(last, known)
+    return " ".join(f"{name}={row}" for name, row in rows.items())

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mirrored.compat.v1.differentiation import gradients
 from mirrored.compat.v1.elements import Operation, Tensor
-from mirrored.compat.v1.gradients import gradients
 from mirrored.compat.v1.groups import group, trainable_variables
 from mirrored.compat.v1.sources import constant, converted
 from mirrored.compat.v1.variables import Variable, update

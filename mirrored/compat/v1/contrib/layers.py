@@ -1,8 +1,9 @@
 """The initializers of TensorFlow 1's `tf.contrib.layers`."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 from mirrored.compat.v1.initializers import TRUNCATED_DEVIATION, variance_scaling_initializer
+from mirrored.compat.v1.listing import list_names
 from mirrored.ops.spec import FLOATS, as_dtype
 
 
@@ -42,20 +43,20 @@ def xavier_initializer(
 
 xavier_initializer_conv2d = xavier_initializer
 
-_ADVICE = {
-    "fully_connected": "Use `tf.layers.dense`, with `tf.nn.relu` as its activation.",
-    "batch_norm": "Use `tf.layers.batch_normalization`.",
-    "dropout": "Use `tf.layers.dropout`, with `rate=1 - keep_prob`.",
-    "flatten": "Use `tf.layers.flatten`.",
-    "variance_scaling_initializer": "Use `tf.variance_scaling_initializer`.",
-    "l2_regularizer": "Use a function, such as `lambda w: 0.01 * tf.nn.l2_loss(w)`.",
-    "l1_regularizer": "Use a function, such as `lambda w: 0.01 * tf.reduce_sum(tf.abs(w))`.",
-    "embed_sequence": "Use `tf.nn.embedding_lookup` of a variable.",
-    "one_hot_encoding": "Use `tf.one_hot`.",
-    "optimize_loss": "Use `minimize` of an optimizer of `tf.train`.",
-}
 
-
-def __getattr__(name: str) -> NoReturn:
-    advice = _ADVICE.get(name, "Use `tf.layers`, whose names docs/from-tensorflow-1.md lists.")
-    raise AttributeError(f"{__name__} has no {name!r}. {advice}")
+list_names(
+    __name__,
+    refused={
+        "Use `tf.layers.dense`, with `tf.nn.relu` as its activation.": "fully_connected",
+        "Use `tf.layers.batch_normalization`.": "batch_norm",
+        "Use `tf.layers.dropout`, with `rate=1 - keep_prob`.": "dropout",
+        "Use `tf.layers.flatten`.": "flatten",
+        "Use `tf.variance_scaling_initializer`.": "variance_scaling_initializer",
+        "Use a function, such as `lambda w: 0.01 * tf.nn.l2_loss(w)`.": "l2_regularizer",
+        "Use a function, such as `lambda w: 0.01 * tf.reduce_sum(tf.abs(w))`.": "l1_regularizer",
+        "Use `tf.nn.embedding_lookup` of a variable.": "embed_sequence",
+        "Use `tf.one_hot`.": "one_hot_encoding",
+        "Use `minimize` of an optimizer of `tf.train`.": "optimize_loss",
+    },
+    advice="Use `tf.layers`.",
+)
