@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mirrored import debugging
-from mirrored.compat.v1.calls import named_arguments
+from mirrored.compat.v1.calls import eager_name, named_arguments
 from mirrored.compat.v1.elements import Operation
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.sources import converted
@@ -36,7 +35,7 @@ def assertion(name: str) -> Callable[..., Operation]:
     Args:
         name: One of the table's.
     """
-    function = getattr(debugging, name)
+    function = eager_name("debugging", name)
     order = {parameter: parameter for parameter in ASSERTIONS[name].split()}
     takes = _names_of(function)
 
@@ -91,7 +90,7 @@ def Assert(
         ]
 
         def check(held: Any, *values: Any) -> None:
-            debugging.Assert(held, values, summarize)
+            eager_name("debugging", "Assert")(held, values, summarize)
 
         operation: Operation = graph.draw(
             check, (held, *shown), kind="Assert", name=scope, runs_only=True

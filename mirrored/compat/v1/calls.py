@@ -10,6 +10,7 @@ import importlib
 import inspect
 import itertools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from mirrored import _nest, ops
@@ -82,6 +83,18 @@ def _of_operator(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 Tensor.draws = staticmethod(_of_operator)
 
 
+def eager_name(home: str, name: str) -> Any:
+    """Return what a name of a public module is where nothing is drawn.
+
+    Args:
+        home: The module, such as "math"; "" is `mirrored` itself.
+        name: The name.
+    """
+    return ModuleType.__getattribute__(
+        importlib.import_module(f"mirrored.{home}".rstrip(".")), name
+    )
+
+
 def named_call(name: str) -> Callable[..., Any]:
     """Return the function of a name of the table.
 
@@ -90,7 +103,7 @@ def named_call(name: str) -> Callable[..., Any]:
     """
     row = ROWS[name]
     home, _, last = row.target.rpartition(".")
-    function = getattr(importlib.import_module(f"mirrored.{home}".rstrip(".")), last)
+    function = eager_name(home, last)
     call = drawing_call(function, row.kind, row.called, row.arguments)
     call.__name__ = last
     call.__doc__ = f"Draw an operation: `mirrored.{row.target}`, which says the rest."

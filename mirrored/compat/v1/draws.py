@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from mirrored import random
+from mirrored import ops
 from mirrored.compat.v1.calls import computes, named_call
 from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.operands import constant_in
 from mirrored.compat.v1.sources import converted
 from mirrored.graph import placeholders
+from mirrored.ops.random_draws import random_truncated_normal
 from mirrored.ops.spec import as_dtype
 
 
@@ -42,7 +43,7 @@ def random_uniform(
         raise ValueError(f"Must specify maxval for integer dtype {wanted!r}")
     maxval = 1 if maxval is None else maxval
     if computes(shape, minval, maxval):
-        return random.uniform(shape, minval, maxval, wanted, seed)
+        return ops.random_uniform(shape, minval, maxval, wanted, seed)
     # As there, floats of these values are drawn as any others.
     from_zero, to_one = (_is(*pair) for pair in ((minval, 0), (maxval, 1)))
     graph = graph_of(shape, minval, maxval)
@@ -51,11 +52,13 @@ def random_uniform(
         if whole:
             shown += _shown(graph, minval, "min") + _shown(graph, maxval, "max")
             args = (shape, minval, maxval, wanted, seed)
-            return _drawn(graph, random.uniform, args, "RandomUniformInt", scope, shown).outputs[0]
+            return _drawn(
+                graph, ops.random_uniform, args, "RandomUniformInt", scope, shown
+            ).outputs[0]
         if not (from_zero and to_one):
             low, high = converted(minval, wanted, "min"), converted(maxval, wanted, "max")
         args = (shape, 0, 1, wanted, seed)
-        drawn = _drawn(graph, random.uniform, args, "RandomUniform", "RandomUniform", shown)
+        drawn = _drawn(graph, ops.random_uniform, args, "RandomUniform", "RandomUniform", shown)
         numbers: Any = drawn.outputs[0]
         if from_zero and to_one:
             return numbers
@@ -83,7 +86,7 @@ def random_normal(
         name: Its name.
     """
     arguments = (shape, mean, stddev, dtype, seed, name or "random_normal")
-    return _normal(random.normal, "RandomStandardNormal", *arguments)
+    return _normal(ops.random_normal, "RandomStandardNormal", *arguments)
 
 
 def truncated_normal(
@@ -105,7 +108,7 @@ def truncated_normal(
         name: Its name.
     """
     arguments = (shape, mean, stddev, dtype, seed, name or "truncated_normal")
-    return _normal(random.truncated_normal, "TruncatedNormal", *arguments)
+    return _normal(random_truncated_normal, "TruncatedNormal", *arguments)
 
 
 def _normal(

@@ -2,12 +2,11 @@
 
 The public modules get a class of their own. Where a graph is entered, or eager execution is
 disabled, a name that a program looks up is a function that adds an operation to the default graph.
-The library itself, runs and recordings get the eager functions.
+Runs and recordings get the eager functions. The library takes its own from `mirrored.ops`.
 """
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from importlib import import_module
@@ -15,7 +14,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from mirrored._tracebacks import shorten
-from mirrored.compat.v1.calls import drawing_call
+from mirrored.compat.v1.calls import drawing_call, eager_name
 from mirrored.compat.v1.graph import (
     EAGER,
     GRAPHS,
@@ -33,7 +32,7 @@ from mirrored.compat.v1.special import where as _where
 from mirrored.compat.v1.variables import Variable as _Variable
 from mirrored.distribute import has_strategy
 from mirrored.graph import SymbolicTensor, placeholders
-from mirrored.ops.conversion import constant_array
+from mirrored.ops.conversion import constant_array, is_tensor
 from mirrored.ops.hooks import active_recorder, in_graph
 from mirrored.ops.op import Op
 
@@ -119,26 +118,22 @@ _BY_TARGET = {row.target: row for row in ROWS.values()}
 _MODULES = ("", "debugging", "dtypes", "linalg", "math", "nn", "random", "summary")
 
 
-_attribute = ModuleType.__getattribute__
-
-
 class GraphModule(ModuleType):
     """A public module whose functions draw graphs for programs, and compute for the library."""
 
     def __getattribute__(self, name: str) -> Any:
         """Return what the name is in graphs, if a program asks."""
         try:
-            if not draws_graphs() or name[:1] == "_" or _computes(sys._getframe(1).f_globals):
-                return _attribute(self, name)
-            return _in_graphs(self, name)
+            if not draws_graphs() or name[:1] == "_" or _computes():
+                return super().__getattribute__(name)
+            return _in_graphs(self.__name__.partition(".")[2], name)
         except AttributeError as error:
             shorten(error)
             raise
 
 
-def _in_graphs(module: ModuleType, name: str) -> Any:
+def _in_graphs(home: str, name: str) -> Any:
     """Return what a name of a module is where graphs are drawn."""
-    home = _attribute(module, "__name__").partition(".")[2]
     if name in _tables()[home]:
         return _tables()[home][name]
     if name in _REFUSED.get(home, ()):
@@ -146,25 +141,15 @@ def _in_graphs(module: ModuleType, name: str) -> Any:
             f"`tf.{home}{'.' * bool(home)}{name}` is not provided in graphs, as after "
             f"`disable_eager_execution`. {_REFUSED[home][name]}"
         )
-    value = _attribute(module, name)
+    value = eager_name(home, name)
     if isinstance(value, FunctionType | Op) and name not in _UNCHANGED:
         _tables()[home][name] = value = _drawing(home, name, value)
     return value
 
 
-def _computes(names: dict[str, Any] | None = None) -> bool:
-    """Return whether the library itself, a run or a recording asks.
-
-    Args:
-        names: The global names of who asks; None: a function that is called.
-    """
-    asks = "" if names is None else str(names.get("__name__"))
-    return (
-        asks.partition(".")[0] == _PACKAGE
-        or current_run() is not None
-        or active_recorder() is not None
-        or in_graph()
-    )
+def _computes() -> bool:
+    """Return whether a run or a recording asks."""
+    return current_run() is not None or active_recorder() is not None or in_graph()
 
 
 def _drawing(home: str, name: str, function: Any, drawn: Any = None) -> Any:
@@ -196,29 +181,27 @@ def _tables() -> dict[str, dict[str, Any]]:
     v1 = import_module("mirrored.compat.v1")
     tables: dict[str, dict[str, Any]] = {home: {} for home in _MODULES}
     for home, names in _SAME.items():
-        module = import_module(f"{_PACKAGE}.{home}".rstrip("."))
         for name, _, other in (text.partition("=") for text in names.split()):
             part, _, last = (other or name).rpartition(".")
             target = getattr(getattr(v1, part) if part else v1, last)
             if isinstance(target, FunctionType):
-                function = getattr(module, name)
+                function = eager_name(home, name)
                 target = _drawing(home, name, function, _with_order_of(function, target))
             tables[home][name] = target
-    eager = import_module(_PACKAGE)
     own: dict[str, Any] = {
         "constant": constant,
         "device": lambda device_name: v1.device(device_name),
-        "print": _later_print(eager.print),
-        "where": _later_where(eager.where),
+        "print": _later_print(eager_name("", "print")),
+        "where": _later_where(eager_name("", "where")),
     }
-    tables[""].update({name: _drawing("", name, getattr(eager, name), own[name]) for name in own})
+    tables[""].update({name: _drawing("", name, eager_name("", name), own[name]) for name in own})
     tables[""].update(
         Variable=Variable,
         executing_eagerly=lambda: _computes(),
         get_current_name_scope=lambda: get_default_graph().get_name_scope(),
         init_scope=nullcontext,
         is_symbolic_tensor=lambda tensor: isinstance(tensor, SymbolicTensor),
-        is_tensor=lambda x: isinstance(x, SymbolicTensor) or eager.is_tensor(x),
+        is_tensor=lambda x: isinstance(x, SymbolicTensor) or is_tensor(x),
     )
     return tables
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from mirrored import nn, ops
+from mirrored import ops
 from mirrored.compat.v1.calls import drawn
 from mirrored.compat.v1.graph import get_default_graph, graph_of
 from mirrored.compat.v1.variables import GraphKeys
@@ -199,7 +199,7 @@ def sigmoid_cross_entropy(
         _check_same(logits, labels)
         if label_smoothing > 0:
             labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing
-        return nn.sigmoid_cross_entropy_with_logits(labels, logits)
+        return ops.sigmoid_cross_entropy_with_logits(labels, logits)
 
     name = scope or "sigmoid_cross_entropy_loss"
     args = (logits, multi_class_labels)
@@ -232,7 +232,7 @@ def softmax_cross_entropy(
         _check_same(logits, labels)
         if label_smoothing > 0:
             labels = labels * (1 - label_smoothing) + label_smoothing / labels.shape[1]
-        return nn.softmax_cross_entropy_with_logits(ops.stop_gradient(labels), logits)
+        return ops.softmax_cross_entropy_with_logits(ops.stop_gradient(labels), logits)
 
     name = scope or "softmax_cross_entropy_loss"
     args = (logits, onehot_labels)
@@ -262,7 +262,7 @@ def sparse_softmax_cross_entropy(
         labels = ops.convert_to_tensor(labels)
         if len(labels.shape) == len(logits.shape):
             labels = ops.squeeze(labels, -1)
-        return nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        return ops.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
     name = scope or "sparse_softmax_cross_entropy_loss"
     return _lost(compute, (labels, logits), weights, name, loss_collection, reduction)

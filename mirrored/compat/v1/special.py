@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from mirrored import nn, ops, random
+from mirrored import ops
 from mirrored.compat.v1.calls import drawn, drawn_with_constants
 from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import drawing_into, get_default_graph, graph_of
@@ -13,6 +13,7 @@ from mirrored.compat.v1.operands import Given
 from mirrored.compat.v1.shapes import sizes_of
 from mirrored.compat.v1.sources import converted
 from mirrored.graph import placeholders
+from mirrored.ops.random_draws import random_poisson as _poisson
 from mirrored.ops.spec import as_dtype
 
 
@@ -106,7 +107,7 @@ def embedding_lookup(
             )
         (params,) = params
     arguments = (params, ids, max_norm)
-    return drawn(nn.embedding_lookup, arguments, {}, "EmbeddingLookup", name or "embedding_lookup")
+    return drawn(ops.embedding_lookup, arguments, {}, "EmbeddingLookup", name or "embedding_lookup")
 
 
 def clip_by_global_norm(
@@ -186,7 +187,7 @@ def dropout(
         raise ValueError("`rate` must be provided. Received: rate=None")
 
     def drop(x: Any, part: Any, kept: bool) -> Any:
-        return nn.dropout(x, 1.0 - part if kept else part, noise_shape, seed)
+        return ops.dropout(x, 1.0 - part if kept else part, noise_shape, seed)
 
     arguments = (x, keep_prob, True) if rate is None else (x, rate, False)
     return drawn(drop, arguments, {}, "Dropout", name)
@@ -212,7 +213,7 @@ def softmax_cross_entropy_with_logits(
 
     def entropy(labels: Any, logits: Any) -> Any:
         fixed = ops.stop_gradient(labels)
-        return nn.softmax_cross_entropy_with_logits(fixed, logits, dim if axis is None else axis)
+        return ops.softmax_cross_entropy_with_logits(fixed, logits, dim if axis is None else axis)
 
     return drawn(entropy, (labels, logits), {}, "SoftmaxCrossEntropyWithLogits", name)
 
@@ -225,7 +226,7 @@ def sparse_softmax_cross_entropy_with_logits(
 ) -> Any:
     """Return each row's cross entropy, for labels that are numbers of classes."""
     _named_only(_sentinel, "sparse_softmax_cross_entropy_with_logits")
-    function = nn.sparse_softmax_cross_entropy_with_logits
+    function = ops.sparse_softmax_cross_entropy_with_logits
     kind = "SparseSoftmaxCrossEntropyWithLogits"
     return drawn(function, (labels, logits), {}, kind, f"{name}/{kind}")
 
@@ -235,7 +236,7 @@ def sigmoid_cross_entropy_with_logits(
 ) -> Any:
     """Return the cross entropy of each element."""
     _named_only(_sentinel, "sigmoid_cross_entropy_with_logits")
-    function = nn.sigmoid_cross_entropy_with_logits
+    function = ops.sigmoid_cross_entropy_with_logits
     return drawn(function, (labels, logits), {}, "SigmoidCrossEntropyWithLogits", name)
 
 
@@ -248,7 +249,7 @@ def random_poisson(
 ) -> Any:
     """Return Poisson numbers: as many of the shape as there are rates."""
     arguments = (shape, lam, dtype, seed)
-    return drawn(random.poisson, arguments, {}, "RandomPoissonV2", f"{name}/RandomPoissonV2")
+    return drawn(_poisson, arguments, {}, "RandomPoissonV2", f"{name}/RandomPoissonV2")
 
 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str = "xw_plus_b") -> Any:
@@ -260,7 +261,7 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: str = "relu_layer") -> A
     """Return a product with a bias added, and zeros for what is below 0."""
 
     def layer(x: Any, weights: Any, biases: Any) -> Any:
-        return nn.relu(ops.matmul(x, weights) + biases)
+        return ops.relu(ops.matmul(x, weights) + biases)
 
     return drawn(layer, (x, weights, biases), {}, "Relu", name)
 
