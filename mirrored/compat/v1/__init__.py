@@ -52,9 +52,7 @@ _list_names(
             truncated_normal_initializer variance_scaling_initializer zeros_initializer
         """,
         "mirrored.compat.v1.masks": "boolean_mask dynamic_partition unique unique_with_counts",
-        "mirrored.compat.v1.messages": "ConfigProto GPUOptions",
-        "mirrored.compat.v1.run_options": "RunMetadata RunOptions",
-        "mirrored.compat.v1.scatters": "scatter_add scatter_sub scatter_update",
+        "mirrored.compat.v1.messages": "ConfigProto GPUOptions RunMetadata RunOptions",
         "mirrored.compat.v1.scopes": """
             AUTO_REUSE VariableScope get_variable get_variable_scope variable_scope
         """,
@@ -68,7 +66,9 @@ _list_names(
             ensure_shape get_collection get_collection_ref name_scope random_poisson
             set_random_seed to_double to_float to_int32 to_int64 where
         """,
-        "mirrored.compat.v1.variables": "GraphKeys Variable assign assign_add assign_sub",
+        "mirrored.compat.v1.variables": """
+            GraphKeys Variable assign assign_add assign_sub scatter_add scatter_sub scatter_update
+        """,
         "mirrored.dtypes": """
             as_dtype bfloat16 bool double float16 float32 float64 half int8 int16 int32 int64 uint8
             uint16 uint32 uint64

@@ -18,8 +18,8 @@ from mirrored.compat.v1.session import InteractiveSession as InteractiveSession
 from mirrored.compat.v1.device_scopes import NodeDef as NodeDef
 from mirrored.compat.v1.elements import Operation as Operation
 from mirrored.compat.v1.host_calls import Print as Print
-from mirrored.compat.v1.run_options import RunMetadata as RunMetadata
-from mirrored.compat.v1.run_options import RunOptions as RunOptions
+from mirrored.compat.v1.messages import RunMetadata as RunMetadata
+from mirrored.compat.v1.messages import RunOptions as RunOptions
 from mirrored.compat.v1.session import Session as Session
 from mirrored.compat.v1.elements import Tensor as Tensor
 from mirrored.compat.v1.shapes import TensorShape as TensorShape
@@ -266,10 +266,10 @@ from mirrored.compat.v1.calls import round as round
 from mirrored.compat.v1.calls import rsqrt as rsqrt
 from mirrored.compat.v1.calls import scalar_mul as scalar_mul
 from mirrored.compat.v1.functional import scan as scan
-from mirrored.compat.v1.scatters import scatter_add as scatter_add
+from mirrored.compat.v1.variables import scatter_add as scatter_add
 from mirrored.compat.v1.calls import scatter_nd as scatter_nd
-from mirrored.compat.v1.scatters import scatter_sub as scatter_sub
-from mirrored.compat.v1.scatters import scatter_update as scatter_update
+from mirrored.compat.v1.variables import scatter_sub as scatter_sub
+from mirrored.compat.v1.variables import scatter_update as scatter_update
 from mirrored.compat.v1.calls import searchsorted as searchsorted
 from mirrored.compat.v1.calls import segment_max as segment_max
 from mirrored.compat.v1.calls import segment_mean as segment_mean

@@ -88,4 +88,4 @@ def dropout(inputs: Any, rate: Any=0.5, noise_shape: Any=None, seed: int | None=
     """
     with graph_of(inputs, training).name_scope(name):
         return smart_cond(training, lambda: _dropped(inputs, noise_shape=noise_shape, seed=seed, rate=rate), lambda: drawn(ops.identity, (inputs,), {}, 'Identity', 'Identity'))
-from mirrored.compat.v1.normalization import batch_normalization as batch_normalization
+from mirrored.compat.v1.layers import batch_normalization as batch_normalization

@@ -14,10 +14,9 @@ from mirrored.compat.v1.graph import (
     get_default_graph,
     leave_graph,
 )
-from mirrored.compat.v1.messages import checked_config
+from mirrored.compat.v1.messages import RunMetadata, RunOptions, checked_config
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.plans import Kept, Plan
-from mirrored.compat.v1.run_options import RunMetadata, RunOptions
 from mirrored.compat.v1.running import entered_sessions
 from mirrored.compat.v1.session_devices import set_up
 from mirrored.compat.v1.variables import Variable
