@@ -6,6 +6,7 @@ Calls that are right pay one more Python call for it; ops of a microsecond are l
 import functools
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -80,6 +81,19 @@ def explained_only(target: _Target) -> _Target:
     """
     explaining: _Target = _explaining(target)
     return explaining
+
+
+def explain_functions(module: str) -> None:
+    """Let all public functions of a module that have options be `explained`: at its end.
+
+    Args:
+        module: The module's name.
+    """
+    names = vars(sys.modules[module])
+    for name, value in list(names.items()):
+        own = inspect.isfunction(value) and value.__module__ == module
+        if own and not name.startswith("_") and has_options(value):
+            names[name] = explained(value)
 
 
 def takes_older(

@@ -15,7 +15,7 @@ from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import common_floats as _common_floats
 from mirrored.keras_functions.promotion import result_type as _result_type
 from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.numpy_functions import binary
+from mirrored.numpy_functions import ufuncs as binary
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS, DType, float_limits
 

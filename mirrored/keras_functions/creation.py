@@ -8,7 +8,8 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.keras_functions.promotion import numbers as _numbers
 from mirrored.keras_functions.promotion import summands as _summands
-from mirrored.numpy_functions import averages, matrices
+from mirrored.numpy_functions import array_creation as matrices
+from mirrored.numpy_functions import array_reductions as averages
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS, default_float
 

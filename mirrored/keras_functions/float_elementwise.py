@@ -9,7 +9,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.keras_functions.promotion import floats as _floats
-from mirrored.numpy_functions import unary
+from mirrored.numpy_functions import ufuncs as unary
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 

@@ -13,7 +13,7 @@ from mirrored.keras_functions.elementwise import one_hot
 from mirrored.keras_functions.promotion import booleans as _booleans
 from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.numpy_functions import selection
+from mirrored.numpy_functions import array_indexing as selection
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INDICES
 

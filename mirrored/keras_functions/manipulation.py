@@ -8,7 +8,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.numpy_functions import manipulation, shapes
+from mirrored.numpy_functions import array_manipulation as manipulation
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import take_constant_room
 
@@ -46,7 +46,7 @@ dsplit = _define_split("dsplit", "third", "[[[1, 2]]]")
 
 
 def _define_joined(name: str, axis: str, example: str) -> Any:
-    function = getattr(shapes, name)
+    function = getattr(manipulation, name)
 
     def f(xs: Sequence[Any]) -> Tensor:
         joined: Tensor = function(_common(*_tensors(*xs)))
@@ -327,7 +327,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
         >>> mr.keras.ops.moveaxis(mr.zeros((2, 3, 4)), 0, -1).shape
         (3, 4, 2)
     """
-    return shapes.moveaxis(ops.convert_to_tensor(x), source, destination)
+    return manipulation.moveaxis(ops.convert_to_tensor(x), source, destination)
 
 
 @explained
@@ -362,7 +362,7 @@ def append(x1: Any, x2: Any, axis: int | None = None) -> Tensor:
         array([1, 2, 3], dtype=int32)
     """
     first, second = _common(*_tensors(x1, x2))
-    return shapes.append(first, second, axis)
+    return manipulation.append(first, second, axis)
 
 
 @explained

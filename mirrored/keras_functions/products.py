@@ -8,7 +8,7 @@ from mirrored.keras_functions.promotion import common as _common
 from mirrored.keras_functions.promotion import common_floats as _common_floats
 from mirrored.keras_functions.promotion import multiplied as _multiplied
 from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.numpy_functions import products
+from mirrored.numpy_functions import array_products as products
 from mirrored.ops import Tensor
 
 

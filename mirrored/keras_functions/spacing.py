@@ -5,7 +5,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.keras_functions.promotion import result_type as _result_type
-from mirrored.numpy_functions import creation, matrices
+from mirrored.numpy_functions import array_creation as creation
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS
 
@@ -140,4 +140,4 @@ def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for `indexing` are 'xy' and 'ij', but received {indexing}.")
-    return matrices.meshgrid(*(ops.convert_to_tensor(vector) for vector in x), indexing=indexing)
+    return creation.meshgrid(*(ops.convert_to_tensor(vector) for vector in x), indexing=indexing)

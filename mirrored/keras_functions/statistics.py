@@ -10,7 +10,7 @@ from mirrored.keras_functions import reductions
 from mirrored.keras_functions.promotion import common_floats as _common_floats
 from mirrored.keras_functions.promotion import floats as _floats
 from mirrored.keras_functions.promotion import numbers as _numbers
-from mirrored.numpy_functions import averages
+from mirrored.numpy_functions import array_reductions as averages
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 

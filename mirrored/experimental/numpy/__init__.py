@@ -10,50 +10,41 @@ _public_module(
     __name__,
     {
         "mirrored.experimental.numpy": "random",
-        "mirrored.numpy_functions.averages": "average diff nanmean nanprod nansum trace",
-        "mirrored.numpy_functions.selection": """
-            compress ix_ nonzero select take take_along_axis where
+        "mirrored.numpy_functions.array_creation": """
+            arange diag diag_indices diagflat diagonal empty empty_like eye full
+            full_like geomspace identity linspace logspace meshgrid ones ones_like tri
+            tril triu vander zeros zeros_like
         """,
-        "mirrored.numpy_functions.creation": """
-            arange empty empty_like full full_like geomspace linspace logspace ones
-            ones_like zeros zeros_like
+        "mirrored.numpy_functions.array_indexing": """
+            argsort compress ix_ nonzero select sort take take_along_axis where
         """,
-        "mirrored.numpy_functions.unary": """
-            abs absolute angle arccos arccosh arcsin arcsinh arctan arctanh around cbrt
-            ceil conj conjugate cos cosh deg2rad exp exp2 expm1 fabs fix floor
-            iscomplexobj isfinite isinf isnan isneginf isposinf isrealobj log log10
-            log1p log2 logical_not negative positive rad2deg real reciprocal round sign
-            signbit sin sinc sinh sqrt square tan tanh
+        "mirrored.numpy_functions.array_manipulation": """
+            append atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to
+            concatenate dsplit dstack expand_dims flatten flip fliplr flipud hsplit
+            hstack isscalar moveaxis ndim pad ravel repeat reshape roll rot90 shape size
+            split squeeze stack swapaxes tile transpose vsplit vstack
         """,
-        "mirrored.numpy_functions.matrices": """
-            diag diag_indices diagflat diagonal eye identity meshgrid tri tril triu
-            vander
-        """,
-        "mirrored.numpy_functions.manipulation": """
-            argsort dsplit flip fliplr flipud hsplit pad repeat roll rot90 sort split
-            tile vsplit
-        """,
-        "mirrored.numpy_functions.binary": """
-            add allclose arctan2 array_equal clip divide divmod equal float_power
-            floor_divide greater greater_equal heaviside hypot isclose less less_equal
-            logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum mod
-            multiply nextafter not_equal polyval power remainder subtract true_divide
-        """,
-        "mirrored.numpy_functions.products": """
+        "mirrored.numpy_functions.array_products": """
             cross dot einsum inner kron matmul outer tensordot vdot
         """,
-        "mirrored.numpy_functions.promotion": """
+        "mirrored.numpy_functions.array_reductions": """
+            all amax amin any argmax argmin average count_nonzero cumprod cumsum diff
+            max mean min nanmean nanprod nansum prod ptp std sum trace var
+        """,
+        "mirrored.numpy_functions.rules": """
             array asanyarray asarray ascontiguousarray copy finfo promote_types
             result_type
         """,
-        "mirrored.numpy_functions.reductions": """
-            all amax amin any argmax argmin count_nonzero cumprod cumsum max mean min
-            prod ptp std sum var
-        """,
-        "mirrored.numpy_functions.shapes": """
-            append atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to
-            concatenate dstack expand_dims flatten hstack isscalar moveaxis ndim ravel
-            reshape shape size squeeze stack swapaxes transpose vstack
+        "mirrored.numpy_functions.ufuncs": """
+            abs absolute add allclose angle arccos arccosh arcsin arcsinh arctan arctan2
+            arctanh around array_equal cbrt ceil clip conj conjugate cos cosh deg2rad
+            divide divmod equal exp exp2 expm1 fabs fix float_power floor floor_divide
+            greater greater_equal heaviside hypot isclose iscomplexobj isfinite isinf
+            isnan isneginf isposinf isrealobj less less_equal log log10 log1p log2
+            logaddexp logaddexp2 logical_and logical_not logical_or logical_xor maximum
+            minimum mod multiply negative nextafter not_equal polyval positive power
+            rad2deg real reciprocal remainder round sign signbit sin sinc sinh sqrt
+            square subtract tan tanh true_divide
         """,
         "mirrored.ops": "ndarray=Tensor",
         "numpy": """

@@ -9,7 +9,7 @@ _public_module(
     "tf.experimental.numpy.random",
     __name__,
     {
-        "mirrored.numpy_functions.random_numbers": """
+        "mirrored.numpy_functions.legacy_random": """
             rand randint randn random seed standard_normal uniform
         """,
     },

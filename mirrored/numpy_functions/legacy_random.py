@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.numpy_functions.promotion import FLOAT, array, result_type
+from mirrored._arguments import explain_functions
+from mirrored.numpy_functions.rules import FLOAT, array, result_type
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INDICES
 
@@ -38,7 +38,6 @@ def _sizes(size: Any) -> Any:
     return (int(size),) if np.ndim(size) == 0 else size
 
 
-@explained
 def standard_normal(size: Any = None) -> Tensor:
     """Return normal numbers of mean 0 and deviation 1.
 
@@ -67,7 +66,6 @@ def randn(*args: int) -> Tensor:
     return standard_normal(args)
 
 
-@explained
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
     """Return numbers evenly drawn between limits.
 
@@ -87,7 +85,6 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
     return drawn * (upper - lower) + lower
 
 
-@explained
 def random(size: Any = None) -> Tensor:
     """Return numbers evenly drawn between 0 and 1.
 
@@ -116,7 +113,6 @@ def rand(*size: int) -> Tensor:
     return uniform(size=size)
 
 
-@explained
 def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Tensor:
     """Return integers evenly drawn below a limit.
 
@@ -139,3 +135,6 @@ def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64)
     if kind not in INDICES:
         raise ValueError(f"Argument `dtype` is int32 or int64. Received: {dtype}")
     return ops.random_uniform(_sizes(size), least, limit, kind)
+
+
+explain_functions(__name__)

@@ -1,4 +1,4 @@
-"""NumPy's functions that select elements by conditions and indices.
+"""NumPy's functions that select elements by conditions and indices, and that sort them.
 
 What depends on values is known on the host: it is refused in a recorded function.
 """
@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.numpy_functions.promotion import array, axis_of, booleans, promoted
-from mirrored.numpy_functions.shapes import atleast_1d, moveaxis, ravel
+from mirrored._arguments import explain_functions
+from mirrored.numpy_functions.array_manipulation import atleast_1d, moveaxis, ravel
+from mirrored.numpy_functions.rules import array, axis_of, booleans, promoted
 from mirrored.ops import Tensor
-from mirrored.ops.spec import INTEGERS, bool_
+from mirrored.ops.spec import INTEGERS, bool_, int64
 
 
-@explained
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """Return elements of one value or of another; or without these what `nonzero` returns.
 
@@ -52,7 +51,6 @@ def nonzero(a: Any) -> list[Tensor]:
     return list(ops.unstack(ops.where(booleans(atleast_1d(a))), axis=1))
 
 
-@explained
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     """Return elements of the first value whose condition is true.
 
@@ -80,7 +78,6 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     return result
 
 
-@explained
 def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
     """Return the slices along an axis whose condition is true.
 
@@ -107,7 +104,6 @@ def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
     return ops.boolean_mask(tensor, ops.pad(chosen, [[0, missing]]), axis=axis)
 
 
-@explained
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "clip") -> Any:
     """Return the slices along an axis that indices name.
 
@@ -188,3 +184,63 @@ def ix_(*args: Any) -> list[Tensor]:
         places = nonzero(vector)[0] if vector.dtype == bool_ else vector
         grids.append(ops.reshape(places, [-1 if i == at else 1 for at in range(len(args))]))
     return grids
+
+
+def sort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
+    """Return the elements in order along an axis.
+
+    Args:
+        a: The elements.
+        axis: The axis; None: that of all elements in a row.
+        kind: "quicksort".
+        order: None alone.
+
+    Raises:
+        ValueError: `kind` or `order` is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.sort([3, 1, 2]).numpy()
+        array([1, 2, 3])
+    """
+    _check_order(kind, order, ("quicksort",))
+    return ops.sort(ravel(a), 0) if axis is None else ops.sort(array(a), axis)
+
+
+def argsort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
+    """Return the indices of the elements in order along an axis.
+
+    Args:
+        a: The elements.
+        axis: The axis; None: that of all elements in a row.
+        kind: "quicksort" or "stable"; equal elements keep their order by both.
+        order: None alone.
+
+    Raises:
+        ValueError: `kind` or `order` is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.argsort([3, 1, 2]).numpy()
+        array([1, 2, 0])
+    """
+    _check_order(kind, order, ("quicksort", "stable"))
+    tensor = array(a)
+    if not tensor.ndim:
+        return ops.zeros((1,), int64)
+    if axis is None:
+        tensor, axis = ravel(tensor), 0
+    return ops.cast(ops.argsort(tensor, axis), int64)
+
+
+def _check_order(kind: str, order: Any, kinds: tuple[str, ...]) -> None:
+    if kind not in kinds:
+        raise ValueError(
+            f"Invalid value for argument `kind`. Only {', '.join(kinds)} are supported. "
+            f"Received: kind={kind}"
+        )
+    if order is not None:
+        raise ValueError("The `order` argument is not supported. Pass order=None")
+
+
+explain_functions(__name__)

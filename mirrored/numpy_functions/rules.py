@@ -1,4 +1,4 @@
-"""NumPy's dtype promotion: Python's floats are float64, its integers int64.
+"""NumPy's rules for dtypes: Python's floats are float64, its integers int64.
 
 Everything else in this package asks here; dtypes meet by NumPy's own rules.
 """
@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest, ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
+from mirrored.numpy_functions.rows import Rule, Rules
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import as_array, is_tensor
-from mirrored.ops.spec import FLOATS, DType, as_dtype
+from mirrored.ops.spec import FLOATS, DType, as_dtype, int64
 
 FLOAT = np.dtype(np.float64)
+
+
 _LARGE = 1 << 31  # From here on the value of a Python integer may matter.
+
+
 _MOST_AXES = 32
 
 
@@ -81,7 +86,6 @@ def finfo(dtype: Any) -> Any:
     return np.finfo(dtype)
 
 
-@explained
 def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
     """Return a value as a tensor.
 
@@ -121,7 +125,6 @@ def _converted(value: Any, kind: DType) -> Tensor:
         return ops.constant(numbers_of_it.astype(kind, copy=False))
 
 
-@explained
 def asarray(a: Any, dtype: Any = None) -> Tensor:
     """Return a value as a tensor, as `array` does.
 
@@ -133,7 +136,6 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
     return array(a, dtype)
 
 
-@explained
 def asanyarray(a: Any, dtype: Any = None) -> Tensor:
     """Return a value as a tensor, as `array` does.
 
@@ -145,7 +147,6 @@ def asanyarray(a: Any, dtype: Any = None) -> Tensor:
     return array(a, dtype)
 
 
-@explained
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
     """Return a value as a tensor of one axis or more, as `array` does.
 
@@ -205,3 +206,31 @@ def axis_of(axis: int, rank: int) -> int:
         rank: How many there are.
     """
     return axis + rank if axis < 0 else axis
+
+
+def summands(x: Any) -> Tensor:
+    """Return a value as what is added up: integers and booleans in 64 bits.
+
+    Args:
+        x: The value.
+    """
+    tensor = array(x)
+    if tensor.dtype in FLOATS:
+        return tensor
+    return ops.cast(tensor, np.uint64 if tensor.dtype.kind == "u" else int64)
+
+
+_ELEMENTS = ", element by element"
+RULES = Rules(
+    public="mr.experimental.numpy",
+    same=Rule(array),
+    floats=Rule(floats, "; integers become float64"),
+    truth=Rule(booleans),
+    total=Rule(summands),
+    pair=Rule(promoted, _ELEMENTS),
+    float_pair=Rule(lambda *values: [floats(x) for x in promoted(*values)], _ELEMENTS),
+    truth_pair=Rule(lambda *values: [booleans(value) for value in values], _ELEMENTS),
+)
+
+
+explain_functions(__name__)

@@ -1,4 +1,7 @@
-"""NumPy's functions that reshape, move and join tensors without computing."""
+"""NumPy's functions that reshape, move, join, repeat and split tensors.
+
+How often is known on the host: it is refused in a recorded function where it is not.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.numpy_functions.promotion import array, axis_of, promoted
+from mirrored._arguments import explain_functions
+from mirrored.numpy_functions.rules import array, axis_of, promoted
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
+from mirrored.ops.spec import int64
 
 _ROWS_FIRST = ("C", "A", "K")
 
@@ -36,7 +40,6 @@ def ndim(a: Any) -> int:
     return array(a).ndim
 
 
-@explained
 def size(x: Any, axis: int | None = None) -> int:
     """Return how many elements a value has.
 
@@ -68,7 +71,6 @@ def isscalar(num: Any) -> bool:
     return ndim(num) == 0
 
 
-@explained
 def reshape(a: Any, newshape: Any, order: str = "C") -> Tensor:
     """Return the elements in another shape.
 
@@ -106,7 +108,6 @@ def ravel(a: Any) -> Tensor:
     return ops.reshape(array(a), [-1])
 
 
-@explained
 def flatten(a: Any, order: str = "C") -> Tensor:
     """Return the elements in a row.
 
@@ -142,7 +143,6 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     return ops.expand_dims(array(a), axis)
 
 
-@explained
 def squeeze(a: Any, axis: Any = None) -> Tensor:
     """Return the elements without axes of size 1.
 
@@ -158,7 +158,6 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
     return ops.squeeze(array(a), axis)
 
 
-@explained
 def transpose(a: Any, axes: Any = None) -> Tensor:
     """Return the elements with their axes in another order.
 
@@ -263,7 +262,6 @@ def broadcast_arrays(*args: Any, **kwargs: Any) -> list[Tensor]:
     return [ops.broadcast_to(tensor, together) for tensor in tensors]
 
 
-@explained
 def stack(arrays: Any, axis: int = 0) -> Tensor:
     """Return values of one shape side by side along a new axis.
 
@@ -282,7 +280,6 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
     return ops.stack(promoted(*arrays), axis)
 
 
-@explained
 def concatenate(arys: Any, axis: int = 0) -> Tensor:
     """Return values joined along an axis.
 
@@ -306,7 +303,6 @@ def concatenate(arys: Any, axis: int = 0) -> Tensor:
     return ops.concat(promoted(*parts), axis)
 
 
-@explained
 def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
     """Return two values joined along an axis.
 
@@ -400,3 +396,234 @@ def dstack(tup: Any) -> Tensor:
         (1, 2, 2)
     """
     return ops.concat(promoted(*(atleast_3d(part) for part in tup)), 2)
+
+
+def tile(a: Any, reps: Any) -> Tensor:
+    """Return the elements several times along each axis.
+
+    Args:
+        a: The elements.
+        reps: How many times along the last axes, or along new ones in front.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.tile([1, 2], 2).numpy()
+        array([1, 2, 1, 2])
+    """
+    tensor = array(a)
+    times = [int(count) for count in ravel(array(reps, int64)).numpy()]
+    rank = max(tensor.ndim, len(times))
+    sizes = [1] * (rank - tensor.ndim) + list(tensor.shape)
+    return ops.tile(ops.reshape(tensor, sizes), [1] * (rank - len(times)) + times)
+
+
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
+    """Return each slice along an axis several times in a row.
+
+    Args:
+        a: The elements.
+        repeats: How many times; a number, or one for each slice.
+        axis: The axis; None: that of all elements in a row.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.repeat([1, 2], 2).numpy()
+        array([1, 1, 2, 2])
+    """
+    return ops.repeat(array(a), array(repeats), axis)
+
+
+def pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
+    """Return the elements with a margin.
+
+    Args:
+        array: The elements.
+        pad_width: How wide it is before and behind, for each axis.
+        mode: "constant", "reflect" or "symmetric".
+        **kwargs: `constant_values`, what the margin holds.
+
+    Raises:
+        ValueError: The mode is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.pad([1, 2], [[1, 0]], "constant").numpy()
+        array([0, 1, 2])
+    """
+    if mode not in ("constant", "reflect", "symmetric"):
+        raise ValueError(f"Unsupported padding mode: {mode}")
+    value = kwargs.get("constant_values", 0)
+    widths: Any = _array(pad_width, int64)
+    if not is_tensor(pad_width):  # Without an operation for each row.
+        widths = widths.numpy()
+    return ops.pad(_array(array), widths, mode.upper(), constant_values=value)
+
+
+def flip(m: Any, axis: int | None = None) -> Tensor:
+    """Return the elements from the last one to the first one.
+
+    Args:
+        m: The elements.
+        axis: Along which axis; None: along all.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.flip([1, 2]).numpy()
+        array([2, 1])
+    """
+    tensor = array(m)
+    return ops.reverse(tensor, list(range(tensor.ndim)) if axis is None else [axis])
+
+
+def flipud(m: Any) -> Tensor:
+    """Return the slices along the first axis from the last one to the first one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.flipud([1, 2]).numpy()
+        array([2, 1])
+    """
+    return flip(m, 0)
+
+
+def fliplr(m: Any) -> Tensor:
+    """Return the slices along the second axis from the last one to the first one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.fliplr([[1, 2]]).numpy()
+        array([[2, 1]])
+    """
+    return flip(m, 1)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
+    """Return the elements shifted along axes; the last ones are moved to the front.
+
+    Args:
+        a: The elements.
+        shift: How many places.
+        axis: Along which axis; None: that of all elements in a row.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.roll([1, 2, 3], 1).numpy()
+        array([3, 1, 2])
+    """
+    tensor = array(a)
+    if axis is not None:
+        return ops.roll(tensor, shift, axis)
+    return ops.reshape(ops.roll(ravel(tensor), shift, 0), tensor.shape)
+
+
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+    """Return the elements turned by right angles, from the first of two axes to the second one.
+
+    Args:
+        m: The elements.
+        k: By how many.
+        axes: The two axes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.rot90([[1, 2], [3, 4]]).numpy()
+        array([[2, 4],
+               [1, 3]])
+    """
+    tensor = array(m)
+    first, other = (axis_of(axis, tensor.ndim) for axis in axes)
+    turns = k % 4
+    if turns in (0, 2):
+        return ops.reverse(tensor, [first, other]) if turns else tensor
+    order = list(range(tensor.ndim))
+    order[first], order[other] = other, first
+    if turns == 1:
+        return ops.transpose(ops.reverse(tensor, [other]), order)
+    return ops.reverse(ops.transpose(tensor, order), [other])
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    """Return parts of a value along an axis.
+
+    Args:
+        ary: The value.
+        indices_or_sections: How many equal parts, or where each part after the first one begins.
+        axis: The axis.
+
+    Raises:
+        ValueError: There is no such axis, or a part begins before the one in front of it.
+        InvalidArgumentError: Parts would not be equal.
+
+    Example:
+        >>> import mirrored as mr
+        >>> [each.numpy().tolist() for each in mr.experimental.numpy.split([1, 2, 3], [1])]
+        [[1], [2, 3]]
+    """
+    tensor = array(ary)
+    if isinstance(indices_or_sections, int):
+        return list(ops.split(tensor, indices_or_sections, axis))
+    if axis >= tensor.ndim:
+        raise ValueError(f"axis {axis} is out of bound for shape {tensor.shape}")
+    left, before = tensor.shape[axis], 0
+    sizes: list[int] = []
+    for i, begin in enumerate(int(index) for index in indices_or_sections):
+        if begin < before:
+            raise ValueError(
+                f"The {i}-th boundary {begin} is smaller than the previous boundary {before}"
+            )
+        sizes.append(min(begin - before, left))
+        left, before = left - sizes[-1], begin
+    return list(ops.split(tensor, [*sizes, left], axis))
+
+
+def _split_along(ary: Any, parts: Any, axis: int) -> list[Tensor]:
+    tensor = array(ary)
+    axis = 0 if axis == 1 and tensor.ndim == 1 else axis
+    if isinstance(parts, int) and tensor.shape[axis] % parts:
+        raise ValueError("array split does not result in an equal division")
+    return split(tensor, parts, axis)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Return parts along the first axis, as `split` does.
+
+    Raises:
+        ValueError: Parts would not be equal.
+
+    Example:
+        >>> import mirrored as mr
+        >>> len(mr.experimental.numpy.vsplit([[1], [2]], 2))
+        2
+    """
+    return _split_along(ary, indices_or_sections, 0)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Return parts along the second axis, of a vector along its only one, as `split` does.
+
+    Raises:
+        ValueError: Parts would not be equal.
+
+    Example:
+        >>> import mirrored as mr
+        >>> len(mr.experimental.numpy.hsplit([1, 2], 2))
+        2
+    """
+    return _split_along(ary, indices_or_sections, 1)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Return parts along the third axis, as `split` does.
+
+    Raises:
+        ValueError: Parts would not be equal.
+
+    Example:
+        >>> import mirrored as mr
+        >>> len(mr.experimental.numpy.dsplit([[[1, 2]]], 2))
+        2
+    """
+    return _split_along(ary, indices_or_sections, 2)
+
+
+explain_functions(__name__)

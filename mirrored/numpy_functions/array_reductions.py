@@ -1,28 +1,26 @@
-"""NumPy's reductions over axes.
+"""NumPy's reductions over axes, sums up to each element, and differences.
 
 Sums of integers and booleans are of 64 bits, and their means are floats.
 """
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.numpy_functions.promotion import array, booleans, floats, result_type
-from mirrored.numpy_functions.shapes import atleast_1d, ravel
+from mirrored._arguments import explain_functions
+from mirrored.errors import InvalidArgumentError
+from mirrored.numpy_functions.array_creation import diagonal
+from mirrored.numpy_functions.array_manipulation import atleast_1d, ravel
+from mirrored.numpy_functions.rules import FLOAT, array, booleans, floats, result_type, summands
+from mirrored.numpy_functions.ufuncs import isnan
 from mirrored.ops import Tensor
+from mirrored.ops.hooks import take_constant_room
 from mirrored.ops.spec import FLOATS, INTEGERS, bool_, int8, int64
 
 Reduction = Callable[..., Tensor]
-
-
-def _summed_in(tensor: Tensor) -> Tensor:
-    """Return integers and booleans in as many bits as Python's have here."""
-    if tensor.dtype in FLOATS:
-        return tensor
-    return ops.cast(tensor, np.uint64 if tensor.dtype.kind == "u" else int64)
 
 
 def _sum_like(
@@ -31,10 +29,9 @@ def _sum_like(
     tensor = array(a, dtype)
     if dtype is not None and tensor.dtype == bool_:
         return of_bools(tensor, axis, bool(keepdims))
-    return function(tensor if dtype is not None else _summed_in(tensor), axis, bool(keepdims))
+    return function(tensor if dtype is not None else summands(tensor), axis, bool(keepdims))
 
 
-@explained
 def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Tensor:
     """Return the sum over axes.
 
@@ -55,7 +52,6 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Te
     return _sum_like(ops.reduce_sum, ops.reduce_any, a, axis, dtype, keepdims)
 
 
-@explained
 def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Tensor:
     """Return the product over axes.
 
@@ -69,7 +65,6 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> T
     return _sum_like(ops.reduce_prod, ops.reduce_all, a, axis, dtype, keepdims)
 
 
-@explained
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = None
 ) -> Tensor:
@@ -102,7 +97,6 @@ def _extreme(function: Reduction, of_bools: Reduction, a: Any, axis: Any, keepdi
     return chosen(tensor, axis, bool(keepdims))
 
 
-@explained
 def amax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Tensor:
     """Return the largest element over axes.
 
@@ -117,7 +111,6 @@ def amax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Ten
     return _extreme(ops.reduce_max, ops.reduce_any, a, axis, keepdims)
 
 
-@explained
 def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Tensor:
     """Return the smallest element over axes.
 
@@ -132,7 +125,6 @@ def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Ten
     return _extreme(ops.reduce_min, ops.reduce_all, a, axis, keepdims)
 
 
-@explained
 def max(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Return the largest element over axes, as `amax` does.
 
@@ -144,7 +136,6 @@ def max(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return amax(a, axis, keepdims=keepdims)
 
 
-@explained
 def min(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Return the smallest element over axes, as `amin` does.
 
@@ -156,7 +147,6 @@ def min(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return amin(a, axis, keepdims=keepdims)
 
 
-@explained
 def ptp(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Return the distance of the largest from the smallest element over axes.
 
@@ -168,7 +158,6 @@ def ptp(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return amax(a, axis, keepdims=keepdims) - amin(a, axis, keepdims=keepdims)
 
 
-@explained
 def var(
     a: Any,
     axis: Any = None,
@@ -209,7 +198,6 @@ def var(
     return ops.cast(result, dtype) if dtype is not None else result
 
 
-@explained
 def std(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Return the root of the variance over axes.
 
@@ -221,7 +209,6 @@ def std(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return ops.reduce_std(floats(a), axis, bool(keepdims))
 
 
-@explained
 def all(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Return whether no element over axes is 0.
 
@@ -233,7 +220,6 @@ def all(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return ops.reduce_all(booleans(a), axis, bool(keepdims))
 
 
-@explained
 def any(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Return whether one of the elements over axes is not 0.
 
@@ -245,7 +231,6 @@ def any(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return ops.reduce_any(booleans(a), axis, bool(keepdims))
 
 
-@explained
 def count_nonzero(a: Any, axis: Any = None) -> Tensor:
     """Return how many elements are not 0, over axes.
 
@@ -262,7 +247,6 @@ def _placed(function: Reduction, a: Any, axis: int | None) -> Tensor:
     return function(ops.cast(tensor, int8) if tensor.dtype == bool_ else tensor, axis)
 
 
-@explained
 def argmax(a: Any, axis: int | None = None) -> Tensor:
     """Return the index of the largest element along an axis, or among all in a row.
 
@@ -274,7 +258,6 @@ def argmax(a: Any, axis: int | None = None) -> Tensor:
     return _placed(ops.argmax, a, axis)
 
 
-@explained
 def argmin(a: Any, axis: int | None = None) -> Tensor:
     """Return the index of the smallest element along an axis, or among all in a row.
 
@@ -293,7 +276,6 @@ def _scanned(function: Reduction, a: Any, axis: int | None, dtype: Any) -> Tenso
     return function(ravel(tensor), 0) if axis is None else function(tensor, axis)
 
 
-@explained
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the sums of all elements up to each one.
 
@@ -310,7 +292,6 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return _scanned(ops.cumsum, a, axis, dtype)
 
 
-@explained
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the products of all elements up to each one.
 
@@ -322,3 +303,165 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
         array([1, 2, 6])
     """
     return _scanned(ops.cumprod, a, axis, dtype)
+
+
+_OF_A_STEP = 1 << 12  # Bytes that the operations of a step take in a graph, about.
+
+
+def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
+    """Return how far each element is from the next one along an axis.
+
+    Args:
+        a: The elements; of booleans it is whether they differ.
+        n: How often to do so.
+        axis: The axis.
+
+    Raises:
+        ValueError: There is no such axis, or `n` is negative.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.diff([1, 4, 9]).numpy()
+        array([3, 5])
+    """
+    tensor = array(a)
+    if (axis + tensor.ndim if axis < 0 else axis) >= tensor.ndim:
+        raise ValueError(f"Argument `axis` (received axis={axis}) is out of bounds.")
+    if n < 0:
+        raise ValueError(f"Argument `n` must be a non-negative integer. Received: n={n!r}")
+    behind, before = [slice(None)] * tensor.ndim, [slice(None)] * tensor.ndim
+    behind[axis], before[axis] = slice(1, None), slice(None, -1)
+    between = ops.not_equal if tensor.dtype == bool_ else ops.subtract
+    times = builtins.min(n, tensor.shape[axis])  # Then there are no elements left.
+    take_constant_room((times,), _OF_A_STEP)
+    for _ in range(times):
+        tensor = between(tensor[tuple(behind)], tensor[tuple(before)])
+    return tensor
+
+
+def _without_nan(a: Any, value: float) -> Tensor:
+    tensor = array(a)
+    if tensor.dtype not in FLOATS:
+        return tensor
+    return ops.where(isnan(tensor), ops.constant(value, tensor.dtype), tensor)
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the sum over axes, in which NaN counts as 0.
+
+    Args and errors: as for `sum`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.experimental.numpy.nansum([1.0, np.nan]))
+        1.0
+    """
+    return sum(_without_nan(a, 0), axis, dtype, keepdims)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the product over axes, in which NaN counts as 1.
+
+    Args and errors: as for `sum`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.experimental.numpy.nanprod([2.0, np.nan]))
+        2.0
+    """
+    return prod(_without_nan(a, 1), axis, dtype, keepdims)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Tensor:
+    """Return the mean over axes of the elements that are not NaN.
+
+    Args and errors: as for `sum`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.experimental.numpy.nanmean([1.0, 3.0, np.nan]))
+        2.0
+    """
+    tensor = array(a)
+    if tensor.dtype not in FLOATS:
+        return mean(tensor, axis, dtype, keepdims=keepdims)
+    kind = tensor.dtype if dtype is None else dtype
+    counted = sum(ops.logical_not(isnan(tensor)), axis, kind, keepdims)
+    return nansum(tensor, axis, kind, bool(keepdims)) / counted
+
+
+def average(a: Any, axis: int | None = None, weights: Any = None, returned: bool = False) -> Any:
+    """Return the mean over an axis, of elements that weigh differently.
+
+    Args:
+        a: The elements.
+        axis: The axis; None: all.
+        weights: What each weighs, of the elements' shape, or a vector along the axis; None: all the
+            same.
+        returned: Whether to return the sum of the weights as well.
+
+    Raises:
+        ValueError: The axis is none.
+        InvalidArgumentError: The weights' shape does not fit.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.experimental.numpy.average([1, 2], weights=[3, 1]))
+        1.25
+    """
+    if axis is not None and not isinstance(axis, int):
+        raise ValueError(f"Argument `axis` must be an integer. Received axis={axis}")
+    tensor = array(a)
+    if weights is None:
+        tensor = floats(tensor)
+        total: Any = tensor.size if axis is None else tensor.shape[axis]
+        result = ops.reduce_mean(tensor, axis)
+        total = ops.constant(total, tensor.dtype)
+    else:
+        result, total = _weighted(tensor, weights, axis)
+    return (result, ops.broadcast_to(total, result.shape)) if returned else result
+
+
+def _weighted(tensor: Tensor, weights: Any, axis: int | None) -> tuple[Tensor, Tensor]:
+    kinds = (tensor.dtype, weights) if tensor.dtype in FLOATS else (tensor.dtype, weights, FLOAT)
+    kind = result_type(*kinds)
+    tensor, parts = array(tensor, kind), array(weights, kind)
+    if axis is not None and parts.ndim != tensor.ndim:
+        if parts.ndim != 1:
+            raise InvalidArgumentError(
+                f"Weights are of shape {tensor.shape}, or a vector. Received: {parts.shape}"
+            )
+        total = ops.reduce_sum(parts)
+        return ops.tensordot(tensor, parts, [[axis], [0]]) / total, total
+    if parts.shape != tensor.shape:
+        raise InvalidArgumentError(
+            f"Weights are of shape {tensor.shape}, or a vector. Received: {parts.shape}"
+        )
+    total = ops.reduce_sum(parts, axis)
+    return ops.reduce_sum(tensor * parts, axis) / total, total
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+    """Return the sum of a diagonal of matrices.
+
+    Args:
+        a: The matrices.
+        offset: The number of the diagonal.
+        axis1: The axis of the rows.
+        axis2: That of the columns.
+        dtype: The dtype; None: that of the elements for the main diagonal of the last two axes, and
+            otherwise as for `sum`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.experimental.numpy.trace([[1, 2], [3, 4]]))
+        5
+    """
+    tensor = array(a, dtype)
+    rank = tensor.ndim
+    if offset == 0 and axis1 in (-2, rank - 2) and axis2 in (-1, rank - 1):
+        return ops.trace(tensor)
+    return sum(diagonal(tensor, offset, axis1, axis2), -1, dtype)
+
+
+explain_functions(__name__)

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored.errors import InvalidArgumentError
-from mirrored.numpy_functions.binary import multiply
-from mirrored.numpy_functions.promotion import array, axis_of, promoted
-from mirrored.numpy_functions.shapes import moveaxis
+from mirrored.numpy_functions.array_manipulation import moveaxis
+from mirrored.numpy_functions.rules import array, axis_of, promoted
+from mirrored.numpy_functions.ufuncs import multiply
 from mirrored.ops import Tensor
 
 _PATHS = {True: "greedy", False: "greedy", "greedy": "greedy", "optimal": "optimal"}
@@ -54,7 +54,6 @@ def matmul(x1: Any, x2: Any) -> Tensor:
     return ops.tensordot(a, b, [[0], [-2]]) if a.ndim == 1 else ops.matmul(a, b)
 
 
-@explained
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     """Return the sum of products over axes of both.
 
@@ -127,7 +126,6 @@ def kron(a: Any, b: Any) -> Tensor:
     return ops.reshape(multiply(spread, inside), [m * n for m, n in zip(sizes, other, strict=True)])
 
 
-@explained
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
@@ -191,3 +189,6 @@ def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
         )
     values = promoted(*operands) if casting == "safe" else [array(operand) for operand in operands]
     return ops.einsum(subscripts, *values, optimize=_PATHS[optimize])
+
+
+explain_functions(__name__)

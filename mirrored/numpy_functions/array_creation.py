@@ -1,4 +1,4 @@
-"""NumPy's functions that create tensors: of a shape, of ranges, and diagonal matrices.
+"""NumPy's functions that create tensors: of a shape, of ranges, diagonal and triangular matrices.
 
 Of no dtype they are float64.
 """
@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.numpy_functions.promotion import FLOAT, array, asarray, result_type
-from mirrored.numpy_functions.shapes import moveaxis
+from mirrored._arguments import explain_functions
+from mirrored.errors import InvalidArgumentError
+from mirrored.numpy_functions.array_manipulation import moveaxis
+from mirrored.numpy_functions.rules import FLOAT, array, asarray, result_type
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
+from mirrored.ops.hooks import take_constant_room
 from mirrored.ops.spec import DType
 
 
@@ -25,7 +27,6 @@ def kind_of(dtype: Any) -> DType:
     return FLOAT if dtype is None else result_type(dtype)
 
 
-@explained
 def empty(shape: Any, dtype: Any = float) -> Tensor:
     """Return zeros.
 
@@ -41,7 +42,6 @@ def empty(shape: Any, dtype: Any = float) -> Tensor:
     return zeros(shape, dtype)
 
 
-@explained
 def empty_like(a: Any, dtype: Any = None) -> Tensor:
     """Return zeros of a value's shape.
 
@@ -57,7 +57,6 @@ def empty_like(a: Any, dtype: Any = None) -> Tensor:
     return zeros_like(a, dtype)
 
 
-@explained
 def zeros(shape: Any, dtype: Any = float) -> Tensor:
     """Return zeros.
 
@@ -73,7 +72,6 @@ def zeros(shape: Any, dtype: Any = float) -> Tensor:
     return ops.zeros(shape, kind_of(dtype))
 
 
-@explained
 def zeros_like(a: Any, dtype: Any = None) -> Tensor:
     """Return zeros of a value's shape.
 
@@ -89,7 +87,6 @@ def zeros_like(a: Any, dtype: Any = None) -> Tensor:
     return ops.zeros_like(array(a), None if dtype is None else result_type(dtype))
 
 
-@explained
 def ones(shape: Any, dtype: Any = float) -> Tensor:
     """Return ones.
 
@@ -105,7 +102,6 @@ def ones(shape: Any, dtype: Any = float) -> Tensor:
     return ops.ones(shape, kind_of(dtype))
 
 
-@explained
 def ones_like(a: Any, dtype: Any = None) -> Tensor:
     """Return ones of a value's shape.
 
@@ -121,7 +117,6 @@ def ones_like(a: Any, dtype: Any = None) -> Tensor:
     return ops.ones_like(array(a), None if dtype is None else result_type(dtype))
 
 
-@explained
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """Return a value broadcast to a shape.
 
@@ -138,7 +133,6 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     return ops.broadcast_to(asarray(fill_value, dtype), shape)
 
 
-@explained
 def full_like(
     a: Any,
     fill_value: Any,
@@ -171,7 +165,6 @@ def full_like(
     return ops.broadcast_to(asarray(fill_value, like.dtype if dtype is None else dtype), like.shape)
 
 
-@explained
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Return the numbers from `start` on, `step` apart, before `stop`.
 
@@ -199,7 +192,6 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     return ops.cast(ops.range(first, end, step), kind)
 
 
-@explained
 def linspace(
     start: Any,
     stop: Any,
@@ -256,7 +248,6 @@ def _times_one(value: Any) -> Any:
     )
 
 
-@explained
 def logspace(
     start: Any,
     stop: Any,
@@ -289,7 +280,6 @@ def logspace(
     return ops.pow(ops.constant(base, exponents.dtype), exponents)
 
 
-@explained
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Tensor:
@@ -319,3 +309,240 @@ def geomspace(
     begin, end = (ops.log(flip * bound) / np.log(10) for bound in (first, last))
     result = flip * logspace(begin, end, num, endpoint)
     return ops.cast(result if axis == 0 else moveaxis(result, 0, axis), kind)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
+    """Return a matrix with ones on a diagonal.
+
+    Args:
+        N: The number of rows.
+        M: Of columns; None: as many.
+        k: The number of the diagonal: above 0 on the right of the main one.
+        dtype: The dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.eye(2, k=1).numpy()
+        array([[0., 1.],
+               [0., 0.]])
+    """
+    take_constant_room((int(N), int(M or N)), kind_of(dtype).itemsize)
+    return ops.constant(np.eye(int(N), int(M or N), int(k), dtype=kind_of(dtype)))
+
+
+def identity(n: int, dtype: Any = float) -> Tensor:
+    """Return a square matrix with ones on its main diagonal.
+
+    Args:
+        n: The number of rows.
+        dtype: The dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.identity(2).numpy()
+        array([[1., 0.],
+               [0., 1.]])
+    """
+    return eye(n, n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+    """Return a matrix of ones on a diagonal and below it, and zeros above.
+
+    Args:
+        N: The number of rows.
+        M: Of columns; None: as many.
+        k: The number of the diagonal.
+        dtype: The dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.tri(2).numpy()
+        array([[1., 0.],
+               [1., 1.]])
+    """
+    take_constant_room((N, N if M is None else M), kind_of(dtype).itemsize)
+    return ops.constant(np.tri(N, N if M is None else M, k, dtype=kind_of(dtype)))
+
+
+def _triangle(name: str, m: Any, k: int) -> tuple[Tensor, Tensor]:
+    matrices = array(m)
+    if matrices.ndim < 2:
+        raise ValueError(f"Argument to {name} must have rank at least 2")
+    take_constant_room(matrices.shape[-2:], 1)
+    below = ops.constant(np.tri(matrices.shape[-2], matrices.shape[-1], k, dtype=bool))
+    return matrices, ops.broadcast_to(below, matrices.shape)
+
+
+def tril(m: Any, k: int = 0) -> Tensor:
+    """Return matrices with zeros above a diagonal.
+
+    Args:
+        m: The matrices.
+        k: The number of the diagonal.
+
+    Raises:
+        ValueError: They have fewer than two axes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.tril([[1, 2], [3, 4]]).numpy()
+        array([[1, 0],
+               [3, 4]])
+    """
+    matrices, below = _triangle("tril", m, k)
+    return ops.where(below, matrices, ops.zeros_like(matrices))
+
+
+def triu(m: Any, k: int = 0) -> Tensor:
+    """Return matrices with zeros below a diagonal.
+
+    Args and errors: as for `tril`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.triu([[1, 2], [3, 4]]).numpy()
+        array([[1, 2],
+               [0, 4]])
+    """
+    matrices, below = _triangle("triu", m, k - 1)
+    return ops.where(below, ops.zeros_like(matrices), matrices)
+
+
+def diag(v: Any, k: int = 0) -> Tensor:
+    """Return a matrix with a vector on a diagonal, or a matrix' diagonal.
+
+    Args:
+        v: A vector or a matrix.
+        k: The number of the diagonal.
+
+    Raises:
+        InvalidArgumentError: It is neither.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.diag([1, 2]).numpy()
+        array([[1, 0],
+               [0, 2]])
+    """
+    x = array(v)
+    if x.ndim not in (1, 2):
+        raise InvalidArgumentError(f"`diag` takes a vector or a matrix. Received: shape {x.shape}")
+    if x.ndim == 2:
+        return diagonal(x, k)
+    return ops.diag(x, k=k) if x.size else ops.zeros([abs(k)] * 2, x.dtype)
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """Return a diagonal of matrices, as the last axis.
+
+    Args:
+        a: The matrices.
+        offset: The number of the diagonal; one that they have not is empty.
+        axis1: The axis of the rows.
+        axis2: That of the columns.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.diagonal([[1, 2], [3, 4]]).numpy()
+        array([1, 4])
+    """
+    x = array(a)
+    moved = moveaxis(x, (axis1, axis2), (-2, -1))
+    if not -moved.shape[-2] < offset < moved.shape[-1]:
+        return ops.zeros((*moved.shape[:-2], 0), x.dtype)
+    return ops.diag_part(moved, k=offset)
+
+
+def diagflat(v: Any, k: int = 0) -> Tensor:
+    """Return a matrix with all elements on a diagonal.
+
+    Args:
+        v: The elements.
+        k: The number of the diagonal.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.diagflat([[1, 2]]).numpy()
+        array([[1, 0],
+               [0, 2]])
+    """
+    return diag(ops.reshape(array(v), [-1]), k)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the powers of each element, as a row.
+
+    Args:
+        x: A vector.
+        N: How many; None: as many as elements.
+        increasing: Whether they begin with the power 0.
+
+    Raises:
+        ValueError: `x` is no vector, or `N` is negative.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.vander([2, 3]).numpy()
+        array([[2, 1],
+               [3, 1]])
+    """
+    vector = array(x)
+    if vector.ndim != 1:
+        raise ValueError("x must be a one-dimensional array")
+    count = len(vector) if N is None else int(N)
+    if count < 0:
+        raise ValueError("N must be nonnegative")
+    take_constant_room((count,), 8)
+    powers = np.arange(count) if increasing else np.arange(count)[::-1]
+    return ops.pow(ops.expand_dims(vector, -1), ops.constant(powers.astype(vector.dtype)))
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
+    """Return the indices of a main diagonal, along each axis.
+
+    Args:
+        n: The length of the axes.
+        ndim: How many there are.
+
+    Raises:
+        ValueError: One of both is negative.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.diag_indices(2)[0].numpy()
+        array([0, 1], dtype=int32)
+    """
+    for name, value in (("n", n), ("ndim", ndim)):
+        if value < 0:
+            raise ValueError(f"{name} argument to diag_indices must be nonnegative, got {value}")
+    return (ops.range(n),) * ndim
+
+
+def meshgrid(*xi: Any, **kwargs: Any) -> list[Tensor]:
+    """Return the coordinates of a grid, one tensor for each axis.
+
+    Args:
+        *xi: The coordinates along each axis.
+        **kwargs: `indexing`, "xy" or "ij"; `sparse`, False; and `copy`, True.
+
+    Raises:
+        ValueError: They are others.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.meshgrid([1, 2], [3])[1].numpy()
+        array([[3, 3]])
+    """
+    if kwargs.get("sparse", False) or not kwargs.get("copy", True):
+        raise ValueError("`meshgrid` takes sparse=False and copy=True alone. Leave them out.")
+    grid = [array(coordinates) for coordinates in xi]
+    indexing = kwargs.get("indexing", "xy")
+    if len({axis.dtype for axis in grid}) < 2:
+        return list(ops.meshgrid(*grid, indexing=indexing))
+    places = ops.meshgrid(*(ops.range(axis.size) for axis in grid), indexing=indexing)
+    pairs = zip(grid, places, strict=True)
+    return [ops.gather(ops.reshape(axis, [-1]), place) for axis, place in pairs]
+
+
+explain_functions(__name__)
