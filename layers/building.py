@@ -6,14 +6,13 @@ A weight that does not fit in memory must leave none of those behind that were m
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from itertools import zip_longest
 from typing import Any, NoReturn
 
 from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.layers.shapes import Shapes, as_shapes
-from mirrored.layers.weights import WeightOwner
 from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.program.variable_creation import rule_in_force, ruled_by
@@ -21,8 +20,15 @@ from mirrored.program.variable_creation import rule_in_force, ruled_by
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def building(build: Callable[..., None]) -> Callable[..., None]:
-    """Return ``build`` made to run once a layer, and to leave nothing behind when it fails."""
+def building(
+    build: Callable[..., None], scope: Callable[..., AbstractContextManager[None]]
+) -> Callable[..., None]:
+    """Return ``build`` made to run once a layer, and to leave nothing behind when it fails.
+
+    Args:
+        build: The method.
+        scope: Given the layer, and whether it may make no variables, the context to build it in.
+    """
     signature = inspect.signature(build)
     names = list(signature.parameters)[1:]
     others = {name for name in names[1:] if not name.endswith(("shape", "shapes"))}
@@ -50,8 +56,7 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
                     context.merge_call(lambda strategy: _built_eagerly(self, shapes, by_name))
                     _check_shared(self)
                 return
-            scope = nullcontext() if alone else self._build_scope()
-            with undone_on_failure(self._walk()), scope, self._within_path():
+            with scope(self, alone=alone):
                 build(self, *shapes, **by_name)
             self._input_shape = first
             arguments = signature.bind(self, *shapes, **by_name).arguments
@@ -63,18 +68,6 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
 
     run._runs_once = True  # type: ignore[attr-defined]
     return run
-
-
-def unbuilt(layer: WeightOwner) -> list[WeightOwner]:
-    """Return the layer, or those inside it, whose weights are still to be made.
-
-    Those that a layer did not use when it ran are left out.
-    """
-    if not layer.built:
-        return [layer]
-    if layer._has_run:
-        return []
-    return [descendant for inner in layer._sublayers for descendant in unbuilt(inner)]
 
 
 def _check_shared(layer: Any) -> None:
@@ -113,7 +106,7 @@ def _built_eagerly(layer: Any, shapes: list[Shapes], by_name: dict[str, Shapes])
 
 
 @contextmanager
-def undone_on_failure(owners: Iterable[WeightOwner]) -> Iterator[None]:
+def undone_on_failure(owners: Iterable[Any]) -> Iterator[None]:
     """Within this context, an exception leaves the owners as they are now.
 
     That is, their attributes and what is in lists and dicts among these. What is built already

@@ -9,9 +9,7 @@ from typing import Any, NoReturn
 
 from mirrored import _nest
 from mirrored.layers.policy import as_policy
-from mirrored.layers.weights import WeightOwner
 from mirrored.serialization.constructor_arguments import arguments_of, made_like
-from mirrored.variables import Variable
 
 _PLAIN = (str, int, float, bool, type(None))
 # What every layer's configuration has, or, of what has defaults, may have.
@@ -59,8 +57,13 @@ class ConstructorSignature:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-def config_of(layer: Any) -> dict[str, Any]:
-    """Return the arguments that make a layer like another; `Layer.get_config` says of which."""
+def config_of(layer: Any, unique: tuple[type, ...]) -> dict[str, Any]:
+    """Return the arguments that make a layer like another; `Layer.get_config` says of which.
+
+    Args:
+        layer: The layer.
+        unique: The classes of what two layers cannot share.
+    """
     from mirrored.serialization.public_names import public_base  # Few programs need it.
 
     cls = type(layer)
@@ -73,13 +76,13 @@ def config_of(layer: Any) -> dict[str, Any]:
     definer = next(base for base in cls.__mro__ if "get_config" in vars(base))
     if not issubclass(owner, definer):  # It says itself what it adds.
         return shared
-    arguments = _constructor_arguments(layer)
+    arguments = _constructor_arguments(layer, unique)
     if not ("name" in _parameters(cls) or _takes_any(cls)):
         del shared["name"]
     return {**arguments, **shared}
 
 
-def _constructor_arguments(layer: Any) -> dict[str, Any]:
+def _constructor_arguments(layer: Any, unique: tuple[type, ...]) -> dict[str, Any]:
     """Return what the class was called with, by name, and the defaults of what was not."""
     from mirrored.serialization.writing import in_memory  # Few programs need it.
 
@@ -102,7 +105,7 @@ def _constructor_arguments(layer: Any) -> dict[str, Any]:
             _refuse(layer, "takes arguments by their places alone")
     arguments.pop("name", None)
     values = _nest.flatten(arguments)
-    if any(isinstance(value, WeightOwner | Variable) for value in values):
+    if any(isinstance(value, unique) for value in values):
         _refuse(layer, "was made with layers or variables, which both would have")
     if not (in_memory() or all(isinstance(value, _PLAIN) for value in values)):
         _refuse(layer, "was made with what is no number, string or list of such")

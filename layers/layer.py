@@ -3,31 +3,36 @@
 A layer is a forward function plus its variables; a layer that holds others has theirs too.
 """
 
+import contextlib
 import inspect
 from collections import deque
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, ClassVar, Self, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest, _overrides, graph, ops
-from mirrored._absent import absent_members
+from mirrored._absent import absent_members, missing_attribute
 from mirrored._arguments import explained
 from mirrored._contexts import Within
-from mirrored._name_scope import path_of
-from mirrored._tracebacks import shorten
+from mirrored._name_scope import path_of, within_path
+from mirrored._naming import check_name, snake_case, unique_name
+from mirrored._tracebacks import shorten, shortened
 from mirrored.distribute.context import one_of_several
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers import added_losses, construction, regularizers
-from mirrored.layers.building import building, unbuilt, undone_on_failure
+from mirrored.layers.building import building, undone_on_failure
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
 from mirrored.layers.conversion import as_argument, as_input, as_tensor, is_structure
+from mirrored.layers.policy import DTypePolicy, as_policy
+from mirrored.layers.regularizers import Penalty
 from mirrored.layers.shapes import (
     Shape,
     Shapes,
+    as_known_shape,
     as_shape,
     as_shapes,
     is_shape,
@@ -35,13 +40,26 @@ from mirrored.layers.shapes import (
     shapes_in,
     without_batch,
 )
-from mirrored.layers.weights import WeightOwner
-from mirrored.ops import Tensor
+from mirrored.layers.weights import (
+    assign_all,
+    find,
+    in_order,
+    load_into,
+    new_weight,
+    with_states,
+)
+from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.serialization.constructor_arguments import serialized
-from mirrored.variables import Variable
+from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
+from mirrored.variables.tracking import Seeds, Tracking
+from mirrored.variables.traits import check_overwrite
+from mirrored.variables.variable import mode_of
 
+_Found = TypeVar("_Found")
+
+_HOLDERS = (Tensor, list, tuple, dict)
 _OUTSIDE: Any = object()
 # Whether the layer whose `call` is running trains, None where nobody said; sublayers that it calls
 # follow it.
@@ -96,7 +114,7 @@ class EmbeddingOptions(_SharedOptions, total=False):
 
 @explained
 @absent_members("tf.keras.layers.Layer")
-class Layer(WeightOwner):
+class Layer(Tracking, _overrides.Subclassable):
     """A function of tensors, with the variables that it computes with.
 
     A subclass defines ``call``, and ``build`` where it has weights. Layers and variables that it
@@ -136,6 +154,10 @@ class Layer(WeightOwner):
         >>> [weight.name for weight in layer.weights]
         ['scale/factor:0']
     """
+
+    _autocast: bool = True
+    _input_dtype: np.dtype[Any] | None
+    _autocast_dtype: np.dtype[Any] | None
 
     _never_called = _overrides.LAYER
     _for_itself = _overrides.LAYER_ITSELF
@@ -190,7 +212,7 @@ class Layer(WeightOwner):
         cls._training_default = default if isinstance(default, bool) else None
         build = cls.build  # A mixin's too, which this class inherits first.
         if build is not Layer.build and not hasattr(build, "_runs_once"):
-            type.__setattr__(cls, "build", building(build))
+            type.__setattr__(cls, "build", building(build, _made_whole))
 
     def __init__(
         self,
@@ -207,7 +229,15 @@ class Layer(WeightOwner):
             input_shape = (input_dim,)
         example_shape = None if input_shape is None else as_shape(input_shape)
         self._autocast = bool(autocast)
-        super().__init__(name, trainable, dtype)
+        self._name = check_name(
+            unique_name(snake_case(type(self).__name__)) if name is None else name
+        )
+        self._path: str | None = None  # Known when it is built.
+        self._take_policy(as_policy(dtype))
+        self._trainable = bool(trainable)
+        self._added: list[Variable] = []
+        self.built = False
+        self._has_run = False  # Then what it has not built it does not use.
         self.activity_regularizer: Any = regularizers.get(activity_regularizer)
         self._inbound_nodes: deque[Node] = deque()
         self._example_shape = example_shape
@@ -216,6 +246,286 @@ class Layer(WeightOwner):
         self._output_dtype: Any = self._compute_dtype
         # The shapes that `build` was given, by the names of its arguments.
         self._built_for: dict[str, Shapes] | None = None
+
+    if not TYPE_CHECKING:  # It would tell type checkers that every attribute exists.
+
+        def __getattr__(self, attribute: str) -> Any:
+            if "_name" not in vars(self):
+                raise AttributeError(
+                    f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` "
+                    "as the first statement in the `__init__()` method: there is no "
+                    f"{attribute!r}. Go add it!"
+                )
+            values = (self._replica_attributes or {}).get(attribute)
+            with contextlib.suppress(AttributeError):
+                if values is not None:
+                    return values.value()
+            return missing_attribute(self, attribute)
+
+        def __delattr__(self, name: str) -> None:
+            if name in (self._replica_attributes or ()):
+                from mirrored.distribute.replica_attributes import delete  # Few programs need it.
+
+                delete(self, name)
+            else:
+                super().__delattr__(name)
+
+    def _store(self, name: str, value: Any) -> None:
+        """Assign an attribute: tensors that a replica of several assigns are its own."""
+        if self._replica_attributes or (isinstance(value, _HOLDERS) and one_of_several()):
+            from mirrored.distribute.replica_attributes import assign  # Few programs need it.
+
+            if assign(self, name, value):
+                return
+        super(_overrides.Subclassable, self).__setattr__(name, value)
+
+    # Its name and dtypes.
+
+    @property
+    def name(self) -> str:
+        """The layer's name."""
+        return self._name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the layer's weights."""
+        return self._dtype
+
+    @property
+    def variable_dtype(self) -> np.dtype[Any]:
+        """The same as ``dtype``."""
+        return self._dtype
+
+    @property
+    def compute_dtype(self) -> np.dtype[Any]:
+        """The dtype that it computes in: its inputs are cast to it, and beside them its weights."""
+        return self._compute_dtype
+
+    @property
+    def dtype_policy(self) -> DTypePolicy:
+        """Both dtypes, by their common name. It can be set; weights that exist keep their dtype."""
+        return self._dtype_policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, value: Any) -> None:
+        self._take_policy(as_policy(value))
+
+    def _take_policy(self, policy: DTypePolicy) -> None:
+        """Compute in the dtypes of a policy from now on."""
+        self._dtype_policy = policy
+        self._dtype = ops.as_dtype(policy.variable_dtype)
+        self._compute_dtype = ops.as_dtype(policy.compute_dtype)
+        # None: floats that it is called on keep their dtype.
+        self._input_dtype = self._compute_dtype if self._autocast else None
+        mixed = self._autocast and self._compute_dtype != self._dtype
+        self._autocast_dtype = self._compute_dtype if mixed else None
+
+    @property
+    def autocast(self) -> bool:
+        """Whether floats and weights are cast to the dtype that it computes in."""
+        return self._autocast
+
+    @autocast.setter
+    def autocast(self, value: bool) -> None:
+        self._autocast = bool(value)
+        self._take_policy(self._dtype_policy)
+
+    @property
+    def path(self) -> str | None:
+        """The names of the models and layers around it, and its own; None before it is built."""
+        return self._path
+
+    def _within_path(self) -> Within:
+        """Return the context in which the paths of what it makes begin with its own."""
+        if self._path is None:
+            self._path = path_of(self._name)
+        return within_path(self._path)
+
+    # Its weights.
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training changes the layer's weights; setting it sets it in all sublayers."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        for layer in walk(self):
+            layer._trainable = bool(value)
+
+    def add_weight(
+        self,
+        shape: Any = None,
+        initializer: Any = None,
+        dtype: Any = None,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        regularizer: Any = None,
+        constraint: Any = None,
+        synchronization: VariableSynchronization | str | None = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation | str | None = VariableAggregation.NONE,
+        autocast: bool = True,
+        overwrite_with_gradient: bool = False,
+    ) -> Variable:
+        """Create a variable that belongs to the layer; a strategy's scope mirrors it.
+
+        Args:
+            shape: Its shape, every size known; () for None.
+            initializer: What it starts as: a name or ``initializer(shape, dtype=None)``; for None
+                "glorot_uniform", or "zeros" where it is no floating-point variable.
+            dtype: Its dtype; the layer's for None.
+            name: Its name within the layer; numbered for None.
+            trainable: Whether training changes it.
+            regularizer: The penalty on it: a name, a function of the variable, or None.
+            constraint: What optimizers bring it back to after a step: a name, a function of its
+                value, or None.
+            synchronization: When its copies on several replicas are brought together; Keras' name
+                of it, as in "on_read", will do.
+            aggregation: How values that replicas assign become one; so will Keras' "mean".
+            autocast: Whether a layer in mixed precision computes with it in the narrow dtype.
+            overwrite_with_gradient: False: there is no training in float8.
+
+        Raises:
+            ValueError: The shape has an unknown size, a name is unknown, or the initializer
+                returns another shape.
+        """
+        if isinstance(shape, str):
+            raise ValueError(
+                f"`name` must be passed as a keyword argument. Received: add_weight({shape!r}, "
+                f"...). Use: add_weight(shape=..., name={shape!r})."
+            )
+        path = f"{self._name}/{name or f'variable_{len(self._added)}'}"
+        check_overwrite(overwrite_with_gradient)
+        variable = new_weight(
+            path,
+            as_known_shape(() if shape is None else shape, path),
+            initializer,
+            self._dtype if dtype is None else ops.as_dtype(dtype),
+            trainable=trainable,
+            regularizer=regularizer,
+            constraint=constraint,
+            synchronization=mode_of(VariableSynchronization, synchronization),
+            aggregation=mode_of(VariableAggregation, aggregation),
+        )
+        self._added.append(variable)
+        variable._traits.autocast = bool(autocast)
+        inner = path.removeprefix(self._name + "/")
+        variable._traits.path = f"{self._path or path_of(self._name)}/{inner}"
+        return variable
+
+    @property
+    def weights(self) -> list[Variable]:
+        """All variables of the layer and its sublayers, each once."""
+        return find([in_order(own) for _, own in walk_with(self, Variable)], Variable)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The layer's weights, then its streams of random numbers, then those of its sublayers.
+
+        A stream's state is a variable of two integers, its seed and the number of its draws.
+        """
+        kinds = (Variable, SeedGenerator, Seeds)
+        parts: Iterator[tuple[Layer, list[Any]]] = walk_with(self, kinds)
+        return find([with_states(layer._name, own) for layer, own in parts], Variable)
+
+    @property
+    def trainable_weights(self) -> list[Variable]:
+        """Those of ``weights`` that training changes."""
+        if not self._trainable:
+            return []
+        # Layers inside say it for themselves, as in Keras: setting `trainable` sets theirs too, and
+        # one that is thawed afterwards is trained.
+        parts = walk_with(self, Variable)
+        owned = find([in_order(own) for layer, own in parts if layer._trainable], Variable)
+        return [variable for variable in owned if variable.trainable]
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """The same as ``trainable_weights``."""
+        return self.trainable_weights
+
+    @property
+    def non_trainable_weights(self) -> list[Variable]:
+        """Those of ``weights`` that training leaves alone."""
+        trained = {id(weight) for weight in self.trainable_weights}
+        return [weight for weight in self.weights if id(weight) not in trained]
+
+    @property
+    def non_trainable_variables(self) -> list[Variable]:
+        """Those of ``variables`` that training leaves alone."""
+        trained = {id(weight) for weight in self.trainable_weights}
+        return [variable for variable in self.variables if id(variable) not in trained]
+
+    @property
+    def regularized_weights(self) -> list[tuple[Variable, Penalty]]:
+        """The trainable weights that have a penalty, each with its penalty."""
+        pairs = [(weight, weight.regularizer) for weight in self.trainable_weights]
+        return [(weight, penalty) for weight, penalty in pairs if penalty is not None]
+
+    @property
+    def losses(self) -> list[Tensor]:
+        """What is added to the loss in training: `add_loss`, then the penalties on weights.
+
+        Those that the layer and its sublayers added are there from their calls until the next
+        call that none of them is in the midst of; those of a step that `fit` or `evaluate` ran
+        are gone with it. A penalty is the present one, a scalar for each regularized weight.
+        """
+        pairs = self.regularized_weights
+        penalties = [ops.convert_to_tensor(penalty(weight)) for weight, penalty in pairs]
+        return [*losses_in(self), *penalties]
+
+    def count_params(self) -> int:
+        """Return the number of scalars in the weights.
+
+        Raises:
+            ValueError: The layer has no weights yet.
+        """
+        if not self.built:
+            raise ValueError(
+                f"You tried to call `count_params` on layer '{self._name}', but the layer isn't "
+                "built. You can build it manually via: `layer.build(input_shape)`."
+            )
+        return sum(weight.size for weight in self.weights)
+
+    def get_weights(self) -> list[np.ndarray[Any, Any]]:
+        """Return the values of ``weights``, as arrays on the host."""
+        return [np.asarray(weight.numpy()) for weight in self.weights]
+
+    @shortened
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Assign the values of all weights; nothing is changed unless all of them fit.
+
+        Args:
+            weights: One array a weight, in the order and shapes of ``get_weights``.
+
+        Raises:
+            ValueError: There are more or fewer than weights, or a shape differs.
+            TypeError: A value is not numbers.
+        """
+        assign_all(self._name, self.weights, list(weights))
+
+    def save_own_variables(self, store: Any) -> None:
+        """Put the layer's own variables into a store, under "0", "1" and so on.
+
+        Files in Keras' formats have what it puts there; layers inside are asked for themselves.
+
+        Args:
+            store: What the file has of this layer, as a dict; an array is written at once.
+        """
+        for number, variable in enumerate(own_weights(self)):
+            store[str(number)] = variable
+
+    def load_own_variables(self, store: Any) -> None:
+        """Set the layer's own variables to what `save_own_variables` put into a store.
+
+        Args:
+            store: What the file has of this layer, as a dict of arrays.
+
+        Raises:
+            ValueError: It has more or fewer variables, or one of another shape. None was set.
+        """
+        load_into(self, own_weights(self), store)
 
     # What it is made of.
 
@@ -233,7 +543,7 @@ class Layer(WeightOwner):
             >>> mr.layers.RepeatVector(2, name="twice").get_config()["n"]
             2
         """
-        return construction.config_of(self)
+        return construction.config_of(self, (Layer, Variable))
 
     def _shared_config(self) -> dict[str, Any]:
         """Return what the configurations of all layers have."""
@@ -488,7 +798,7 @@ class Layer(WeightOwner):
         self._prepare(arguments.first, arguments)
         if placeholders((tensors, named)):
             if added_losses.held and _training.get() is _OUTSIDE:
-                added_losses.forget(self._walk())
+                added_losses.forget(walk(self))
             return self._connect(args, kwargs, training, arguments, has_masks)
         if has_masks:
             output = self._run_masked(tensors, named, training, arguments)
@@ -561,7 +871,7 @@ class Layer(WeightOwner):
         if outer is _OUTSIDE:
             outer = None
             if added_losses.held:
-                added_losses.forget(self._walk())
+                added_losses.forget(walk(self))
         if training is None:
             training = outer
         if training is None:
@@ -643,7 +953,7 @@ class Layer(WeightOwner):
         """Return placeholders for what a call returns, by `compute_output_shape` if it has one."""
         says_shapes = type(self).compute_output_shape is not Layer.compute_output_shape
         if self._infers or not says_shapes:
-            with undone_on_failure(self._walk()):
+            with undone_on_failure(walk(self)):
                 return self._results(args, kwargs, training)
         method = self.compute_output_shape
         named = arguments.of(method, f"{type(self).__name__!r}")
@@ -704,7 +1014,7 @@ class Layer(WeightOwner):
     def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""
         if not self._has_run and unbuilt(self):
-            with undone_on_failure(self._walk()):
+            with undone_on_failure(walk(self)):
                 self._results(args, kwargs, False)
 
     @property
@@ -801,6 +1111,92 @@ class SameShape(Layer):
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return ``input_shape``."""
         return input_shape
+
+
+def sublayers(layer: Layer) -> list[Layer]:
+    """Return the layers in a layer's attributes, each once, in order of assignment.
+
+    Args:
+        layer: The layer.
+    """
+    return find(vars(layer).values(), Layer, layer)
+
+
+def walk(layer: Layer) -> Iterator[Layer]:
+    """Yield a layer and all inside it, each once, a layer before its sublayers.
+
+    Args:
+        layer: The layer.
+    """
+    return (inner for inner, _ in walk_with(layer, ()))
+
+
+def walk_with(
+    layer: Layer, kind: type[_Found] | tuple[Any, ...], seen: set[int] | None = None
+) -> Iterator[tuple[Layer, list[_Found]]]:
+    """Yield the layers of `walk`, each with what its own attributes hold of a kind.
+
+    Args:
+        layer: The layer.
+        kind: A class, or a tuple of classes.
+        seen: The identities of layers to leave out, to which those are added that it yields.
+    """
+    seen = set() if seen is None else seen
+    if id(layer) in seen:
+        return
+    seen.add(id(layer))
+    # Looked through once for both.
+    held: list[Any] = find(vars(layer).values(), (Layer, kind), layer)
+    yield layer, [part for part in held if isinstance(part, kind)]
+    for inner in held:
+        if isinstance(inner, Layer):
+            yield from walk_with(inner, kind, seen)
+
+
+def own_weights(layer: Layer) -> list[Variable]:
+    """Return the variables in a layer's own attributes, trainable ones first, as Keras has it.
+
+    Args:
+        layer: The layer.
+    """
+    return in_order(find(vars(layer).values(), Variable, layer))
+
+
+def losses_in(layer: Layer) -> list[Tensor]:
+    """Return what a layer and its sublayers added to the loss, without penalties.
+
+    Args:
+        layer: The layer.
+    """
+    # In the order of Keras' `losses`: parts of parts from the last.
+    layers, seen, waiting = [layer], {id(layer)}, deque(sublayers(layer))
+    while waiting:
+        inner = waiting.popleft()
+        if id(inner) not in seen:
+            seen.add(id(inner))
+            layers.append(inner)
+            waiting.extendleft(sublayers(inner))
+    return added_losses.held_by(layers)
+
+
+def unbuilt(layer: Layer) -> list[Layer]:
+    """Return the layer, or those inside it, whose weights are still to be made.
+
+    Those that a layer did not use when it ran are left out.
+    """
+    if not layer.built:
+        return [layer]
+    if layer._has_run:
+        return []
+    return [descendant for inner in sublayers(layer) for descendant in unbuilt(inner)]
+
+
+@contextmanager
+def _made_whole(layer: Layer, *, alone: bool) -> Iterator[None]:
+    """Within this context a layer makes its weights, all of them or none."""
+    scope = nullcontext() if alone else layer._build_scope()
+    with undone_on_failure(walk(layer)), scope, layer._within_path():
+        yield
 
 
 def _without_mode(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:

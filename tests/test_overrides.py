@@ -116,7 +116,6 @@ def test_a_reduce_of_ones_own_goes_with_an_all_reduce_of_ones_own(base: Any) -> 
         (mr.optim.SGD, "_weight_decay_for"),
         (mr.metrics.Mean, "set_totals"),
         (mr.distribute.CrossDeviceOps, "_check"),
-        (mr.layers.Dense, "_sublayers"),
         (mr.layers.Layer, "as_outputs"),
         (mr.Model, "build_for"),
         (mr.losses.Loss, "shard"),

@@ -17,6 +17,7 @@ from mirrored._overrides import Subclassable, check_overrides
 from mirrored.devices import refuse_reset_where
 from mirrored.distribute import Strategy, get_strategy, has_strategy
 from mirrored.errors import InvalidArgumentError
+from mirrored.layers.layer import walk, walk_with
 from mirrored.layers.shapes import Shape, shapes_in
 from mirrored.optim import Optimizer
 from mirrored.optim import get as get_optimizer
@@ -200,7 +201,7 @@ class CompiledNetwork(Network):
         means of the outputs' losses, where several have one, and the metrics in attributes of the
         model and of its layers.
         """
-        own = [metric for _, held in self._walk_with(Metric) for metric in held]
+        own = [metric for _, held in walk_with(self, Metric) for metric in held]
         if self._compilation is None:
             return own
         return [*self._compilation.updated_metrics(), *own]
@@ -270,7 +271,7 @@ def compile_model(model: CompiledNetwork, optimizer: Any, *arguments: Any) -> Co
     loss, _, *metrics = arguments
     all_metrics = _nest.flatten(metrics)
     _check_scopes(strategy, optimizer, all_metrics)
-    for part in (*model._walk(), optimizer, *_nest.flatten(loss), *all_metrics):
+    for part in (*walk(model), optimizer, *_nest.flatten(loss), *all_metrics):
         if isinstance(part, Subclassable):  # Its class may have changed since it was defined.
             check_overrides(type(part))
     with strategy.scope():

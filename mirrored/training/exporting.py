@@ -13,7 +13,7 @@ from mirrored.export.onnx_file import export_function
 from mirrored.export.tracing import Given
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import added_losses
-from mirrored.layers.building import unbuilt
+from mirrored.layers.layer import unbuilt
 from mirrored.layers.shapes import map_shapes
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import convert_to_tensor, is_tensor

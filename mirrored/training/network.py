@@ -16,7 +16,7 @@ from mirrored.layers import InputLayer, Layer
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.conversion import as_input, as_tensor, is_structure
-from mirrored.layers.layer import layer_mode
+from mirrored.layers.layer import layer_mode, sublayers, walk
 from mirrored.layers.policy import DTypePolicy, dtype_policy
 from mirrored.layers.shapes import (
     Shapes,
@@ -213,7 +213,7 @@ class Network(BuiltOnZeros):
         """The layers, each once, as they are needed in a functional model or were assigned."""
         if self._part is not None:
             return [operation for operation in self.operations if isinstance(operation, Layer)]
-        return [sublayer for sublayer in self._sublayers if isinstance(sublayer, Layer)]
+        return sublayers(self)
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """Return a layer by its name or its place in `layers`.
@@ -389,7 +389,7 @@ class Network(BuiltOnZeros):
         """Return placeholders for what a call returns."""
         if type(self).compute_output_shape is not Network.compute_output_shape:
             return super()._announced(args, kwargs, training, arguments)
-        with undone_on_failure(self._walk()):
+        with undone_on_failure(walk(self)):
             return self._results(args, kwargs, training)
 
     def _take_policy(self, policy: DTypePolicy) -> None:

@@ -5,7 +5,8 @@ from functools import cached_property
 from typing import Any
 
 from mirrored import _nest
-from mirrored.layers.weights import WeightOwner, find
+from mirrored.layers.layer import Layer, walk_with
+from mirrored.layers.weights import find
 from mirrored.optim import Optimizer
 from mirrored.training.metrics import Metric
 from mirrored.training.model_steps import SteppedNetwork
@@ -34,7 +35,7 @@ class RunPlan:
         layers: The model and the layers inside it, with the variables that are held by each.
     """
 
-    layers: list[tuple[WeightOwner, list[Variable]]]
+    layers: list[tuple[Layer, list[Variable]]]
 
     def __init__(self, model: SteppedNetwork) -> None:
         self.model, self.strategy = model, model.distribute_strategy
@@ -51,7 +52,7 @@ class RunPlan:
         self.layers, self._has_metrics = [], False
         kinds: Any = (Variable, Metric)
         parts: list[Any]
-        for layer, parts in self.model._walk_with(kinds):
+        for layer, parts in walk_with(self.model, kinds):
             variables = [part for part in parts if isinstance(part, Variable)]
             self._has_metrics = self._has_metrics or len(variables) < len(parts)
             self.layers.append((layer, variables))

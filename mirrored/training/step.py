@@ -19,6 +19,7 @@ from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import GlobalBatch, Scales
 from mirrored.layers.added_losses import forget
+from mirrored.layers.layer import losses_in, walk
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
@@ -85,7 +86,7 @@ class Step:
         # What only layers write, in their calls.
         self._states = [weight for weight in self._model.weights if id(weight) not in trained]
         self._regularized = self._model.regularized_weights
-        self._unbuilt = [layer for layer in self._model._walk() if not layer.built]
+        self._unbuilt = [layer for layer in walk(self._model) if not layer.built]
 
     # ------------------------------------------------------------------ the three kinds of step
 
@@ -245,7 +246,7 @@ class Step:
                 loss = output.loss.shard(target, prediction, weights, examples)
                 losses.append(loss)
                 terms.append(loss if output.weight is None else loss * output.weight)
-        total = _sum(terms, self._model._added_losses())
+        total = _sum(terms, losses_in(self._model))
         return [total, *losses] if len(losses) > 1 else [total], parts
 
     def _penalty(self) -> Tensor | None:
@@ -298,7 +299,7 @@ class Step:
         try:
             return self._strategy.run(part, shards)
         finally:
-            forget(self._model._walk(), of_all=True)  # A recording's would keep all of it.
+            forget(walk(self._model), of_all=True)  # A recording's would keep all of it.
 
     def _with_zeros(self, outcome: Any) -> Any:
         """Put zeros where a replica without examples gave None."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.distribute.distributed_variables import MirroredVariable
+from mirrored.layers.layer import walk_with
 from mirrored.ops.spec import TensorSpec
 from mirrored.serialization.writing import serialize_keras_object
 from mirrored.training.compilation import COMPILED
@@ -27,7 +28,7 @@ def facts_of(model: SteppedNetwork, size: int, specs: Iterable[TensorSpec]) -> d
         size: How many examples the global batch has.
         specs: The shapes and dtypes of an example's arrays.
     """
-    layers = (layer for layer, _ in model._walk_with(()) if not isinstance(layer, Network))
+    layers = (layer for layer, _ in walk_with(model, ()) if not isinstance(layer, Network))
     compilation = model._compilation
     compiled = zip(COMPILED, () if compilation is None else compilation.given, strict=False)
     return {

@@ -8,6 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.layers.building import undone_on_failure
+from mirrored.layers.layer import walk
 
 
 class Grows(mr.layers.Layer):
@@ -47,7 +48,7 @@ def test_a_failure_is_undone_inside_and_out() -> None:
 
 def test_success_is_kept() -> None:
     layer = mr.layers.Dense(2)
-    with undone_on_failure(layer._walk()):
+    with undone_on_failure(walk(layer)):
         layer.build((None, 3))
     assert len(layer.weights) == 2
 
@@ -59,7 +60,7 @@ def test_what_was_built_before_is_left_alone() -> None:
     kernel = built.kernel
 
     def build() -> None:
-        with undone_on_failure(outer._walk()):
+        with undone_on_failure(walk(outer)):
             outer.build((None, 4))
             kernel.assign(np.ones((4, 2), dtype=np.float32))
             raise ZeroDivisionError

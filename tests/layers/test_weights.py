@@ -16,6 +16,7 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.distribute import MirroredStrategy
 from mirrored.layers import Dense, Layer
+from mirrored.layers.layer import sublayers
 from mirrored.layers.weights import find
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
@@ -138,7 +139,7 @@ def test_parts_come_in_the_order_of_their_assignments_as_in_keras(
     metric, model = mr.metrics.Metric(), mr.Model()
     assign(metric, lambda name: mr.metrics.Mean(name=name))
     assign(model, lambda name: mr.metrics.Mean(name=name))
-    layers = [each.name for each in of_layers._sublayers]
+    layers = [each.name for each in sublayers(of_layers)]
     assert layers == sorted(layers)
     assert len(layers) > 1
     assert names(of_variables.weights) == layers

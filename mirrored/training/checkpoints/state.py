@@ -12,7 +12,7 @@ import numpy as np
 
 from mirrored.data.dataset_iterators import DatasetIterator
 from mirrored.layers import Layer
-from mirrored.layers.building import unbuilt
+from mirrored.layers.layer import unbuilt, walk
 from mirrored.layers.weights import find
 from mirrored.ops.random import SeedGenerator, global_state
 from mirrored.optim import Optimizer
@@ -181,7 +181,7 @@ def trackers(value: Any, seen: set[int] | None = None) -> Iterator[Tracker]:
         return
     seen.add(id(value))
     if isinstance(value, Layer):
-        yield from (layer._tracker for layer in value._walk())
+        yield from (layer._tracker for layer in walk(value))
     elif isinstance(value, Metric):
         yield value._tracker
     elif isinstance(value, Watched):
@@ -315,20 +315,20 @@ def _of_layer(name: str, layer: Layer, some: bool) -> Part:
             "it has no weights to save. Build the model first, by calling it on some data or by "
             "using `build()`."
         )
-    walk = list(layer._walk())
+    layers = list(walk(layer))
     if not is_whole:  # Names of later layers are not known: an unbuilt one may make some.
-        walk = list(itertools.takewhile(lambda inner: inner.built, walk))
+        layers = list(itertools.takewhile(lambda inner: inner.built, layers))
     generators: dict[str, Stateful] = named_by_place(
         (f"{name}/{place(index, inner)}.seed_generator", generator)
-        for index, inner in enumerate(walk)
+        for index, inner in enumerate(layers)
         for generator in find(vars(inner).values(), SeedGenerator)
     )
     states = named_by_place(
         (f"{name}/{place(index, inner)}.generator", generator.state)
-        for index, inner in enumerate(walk)
+        for index, inner in enumerate(layers)
         for generator in _moving(inner)
     )
-    weights = {f"{name}/{key}": weight for key, weight in named_weights(walk).items()}
+    weights = {f"{name}/{key}": weight for key, weight in named_weights(layers).items()}
     return Part(name, {**weights, **states}, generators, is_whole=is_whole)
 
 

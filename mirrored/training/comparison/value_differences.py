@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.layers.layer import walk
 from mirrored.ops.spec import FLOATS, is_bfloat16
 from mirrored.optim.hyperparameters import check_number
 from mirrored.training.comparison.step_notes import Event
@@ -78,7 +79,7 @@ class Tolerances:
     """
 
     def __init__(self, model: Any, rtol: float | None, atol: float | None) -> None:
-        dtypes = [layer.compute_dtype for layer in model._walk()]
+        dtypes = [layer.compute_dtype for layer in walk(model)]
         outputs = model.required_compilation().outputs
         dtypes += [entry.loss.dtype for entry in outputs.outputs if entry.loss] if outputs else []
         self._spacing = max(_spacing(dtype) for dtype in dtypes)

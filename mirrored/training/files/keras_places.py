@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from mirrored._naming import file_case
 from mirrored.layers import Layer
+from mirrored.layers.layer import own_weights
 from mirrored.layers.weights import find
 from mirrored.ops.random import SeedGenerator
 from mirrored.optim import Optimizer
@@ -53,7 +54,7 @@ def places(model: Network, skipped: Iterable[Any] = ()) -> list[Place]:
         id(weight)
         for _, owner in parts
         if isinstance(owner, Layer)
-        for weight in owner._own_weights()
+        for weight in own_weights(owner)
     }
     missing = [weight.name for weight in model.weights if id(weight) not in there]
     if missing:

@@ -13,7 +13,8 @@ import numpy as np
 from mirrored._logging import warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.layers import Layer
-from mirrored.layers.stored import check_count, shape_problem
+from mirrored.layers.layer import own_weights
+from mirrored.layers.weights import check_count, shape_problem
 from mirrored.optim import Optimizer
 from mirrored.optim.optimizer import skipped
 from mirrored.program.variable_access import variable_writes
@@ -183,8 +184,9 @@ def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_ne
 
 
 def _targets_of_layer(layer: Layer, group: ReadGroup) -> list[Target]:
-    check_count(layer, len(group))
-    return [_target(weight, group, str(i)) for i, weight in enumerate(layer._own_weights())]
+    own = own_weights(layer)
+    check_count(layer, own, len(group))
+    return [_target(weight, group, str(i)) for i, weight in enumerate(own)]
 
 
 def _targets_of_optimizer(

@@ -6,22 +6,22 @@ They are places in the model and kinds of layers, so any model of the same layer
 from collections.abc import Iterable
 from typing import TypeVar
 
-from mirrored.layers.weights import WeightOwner
+from mirrored.layers.layer import Layer, own_weights
 from mirrored.variables import Variable
 
 Item = TypeVar("Item")
 
 
-def named_weights(layers: Iterable[WeightOwner]) -> dict[str, Variable]:
+def named_weights(layers: Iterable[Layer]) -> dict[str, Variable]:
     """Return the weights, each once, under names that another layer of the same parts gives.
 
     Args:
-        layers: The layer and all inside it, as its `_walk` yields them.
+        layers: The layer and all inside it, as `walk` yields them.
     """
     return named_by_place(
         (f"{place(index, inner)}.{leaf_name(variable)}", variable)
         for index, inner in enumerate(layers)
-        for variable in inner._own_weights()
+        for variable in own_weights(inner)
     )
 
 

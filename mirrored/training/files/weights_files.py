@@ -21,7 +21,7 @@ from mirrored._files import (
     trains_together,
 )
 from mirrored.errors import WeightsFileError
-from mirrored.layers.building import unbuilt
+from mirrored.layers.layer import unbuilt, walk
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
 from mirrored.training.files.keras_weights import load_state, save_state
 from mirrored.training.files.named_weights import named_weights
@@ -79,7 +79,7 @@ def save_weights(
     with alone_unless(model.distribute_strategy.is_shared):
         check_overwrite(path, overwrite)
         if not path.endswith(KERAS_ENDING):
-            save_tensors(path, named_weights(model._walk()))
+            save_tensors(path, named_weights(walk(model)))
             return
         with saving(path, "weights file") as file, writing(file) as writer:
             save_state(model, writer, with_streams=False)
@@ -155,13 +155,13 @@ def _state_in(path: str) -> Iterator[Hdf5Reader]:
 
 
 def _load_tensors(model: Network, path: str) -> None:
-    named = named_weights(model._walk())
+    named = named_weights(walk(model))
     expected = {key: (variable.shape, variable.dtype) for key, variable in named.items()}
     try:
         with contextlib.closing(load_tensors(path, expected)) as loaded:
             assign_together((named[key], array) for key, array in loaded)
     except WeightsFileError as error:
-        unused = [layer for layer in model._walk() if not layer.built]
+        unused = [layer for layer in walk(model) if not layer.built]
         if unused:
             error.add_note(
                 f"These layers of the model have no weights yet, since no call used them: {unused}."

@@ -15,8 +15,8 @@ from mirrored.distribute.distributed_variables import MirroredVariable
 from mirrored.distribute.global_batch import GlobalBatch, assuming_replicas
 from mirrored.distribute.replica_variables import ReplicaVariables, shared_by_replicas
 from mirrored.layers.added_losses import forget
-from mirrored.layers.layer import Layer
-from mirrored.layers.weights import WeightOwner, find
+from mirrored.layers.layer import Layer, walk
+from mirrored.layers.weights import find
 from mirrored.ops import SeedGenerator, Tensor, TensorSpec
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
@@ -281,7 +281,7 @@ def scales_of(
 
 
 def analysed(
-    model: WeightOwner,
+    model: Layer,
     function: Function,
     arguments: Sequence[Any],
     *,
@@ -304,7 +304,7 @@ def analysed(
     """
     leaves = [leaf for leaf in _nest.flatten(list(arguments)) if leaf is not None]
     shapes = [_spec_of(leaf).shape for leaf in leaves]
-    shapes += [variable.shape for variable in find([model, *model._walk()], Variable)]
+    shapes += [variable.shape for variable in find([model, *walk(model)], Variable)]
     for recorder in recordings([size for shape in shapes for size in shape]):
         batch = AnalysedBatch(recorder, refuses=refuses)
         try:
@@ -335,7 +335,7 @@ def _spec_of(leaf: Any) -> TensorSpec:
 def _as_one_replica(model: Any, recorder: ShardRecorder, batch: AnalysedBatch) -> Iterator[None]:
     """Run as the first replica of several that never meet, and leave no trace."""
     strategy, sizes = model.distribute_strategy, recorder.sizes
-    layers = list(model._walk())
+    layers = list(walk(model))
     generators = find([vars(layer) for layer in layers], SeedGenerator)
     marks = [current_rng_state().mark(), *(generator.mark() for generator in generators)]
     context = ReplicaContext(strategy, 0, _Alone(strategy, recorder, batch).merge)
@@ -515,7 +515,7 @@ def advice_for(model: Any, operation: Operation) -> str:
         model: The model.
         operation: The operation.
     """
-    for layer in model._walk():
+    for layer in walk(model):
         if layer.name == operation.owner and hasattr(layer, "synchronized"):
             return "Give the layer `synchronized=True`: it then uses the whole batch."
     if operation.name in DRAWS:
