@@ -93,6 +93,8 @@ class Arrays:
 
         Taking rows out of anything else makes NumPy copy all of it, each time.
         """
+        if all([column.flags.c_contiguous for column in self.columns]):
+            return self
         return self._mapped(np.ascontiguousarray)
 
     def copied(self) -> "Arrays":

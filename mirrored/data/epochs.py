@@ -3,19 +3,14 @@
 An epoch and a pass need not be the same, and one loop trains on all kinds of data.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from time import perf_counter
-from typing import Any
 
 from mirrored._logging import logger
 from mirrored.data.arrays import Arrays, Check
-from mirrored.data.batches import Chunk, Span
-from mirrored.data.passes import Passes, PassesOfRows, cardinality_of, passes_of
-from mirrored.data.rng import FitRng
-from mirrored.data.row_transforms import Batched, Repeated, Shuffled
-from mirrored.data.stored import Given, Stored
-from mirrored.data.transform import INFINITE_CARDINALITY, Slices, Transform
+from mirrored.data.batches import Span
+from mirrored.data.passes import Passes
+from mirrored.data.py_dataset import PyDataset
 
 # Running several batches of a stream in one go takes less Python. Where no callback looks between
 # steps, some batches are read first: no more bytes than a cache holds, and for no longer than a
@@ -64,91 +59,6 @@ class Epochs:
         self.is_stream = pass_steps is None
         self._warned = False
 
-    @classmethod
-    def of_arrays(
-        cls,
-        arrays: Given,
-        for_what: str,
-        batch_size: int,
-        steps: int,
-        steps_name: str = "steps",
-        *,
-        goes_on: bool,
-        shuffled: bool = False,
-    ) -> "Epochs":
-        """Return batches of arrays, pass after pass.
-
-        Args:
-            arrays: The examples.
-            for_what: The method that asks, named in errors.
-            batch_size: The number of examples in a global batch.
-            steps: How many batches an epoch has; where a pass has fewer it is shorter.
-            steps_name: The argument that `steps` was given for.
-            goes_on: Whether an epoch goes on where the one before ended.
-            shuffled: Whether each pass is in another order, by the global seed.
-        """
-        passes: Passes
-        if isinstance(arrays, Stored):
-            from mirrored.data.stored_passes import PassesOfStored  # What has no room is seldom.
-
-            passes = PassesOfStored(arrays, batch_size, shuffled=shuffled)
-        else:
-            rows: Transform = Slices(arrays.columns, arrays.size)
-            if shuffled:
-                rows = Shuffled(rows, arrays.size, FitRng())
-            transform = Repeated(Batched(rows, batch_size, drop_remainder=False), None)
-            passes = PassesOfRows(transform, arrays)
-        return cls(
-            passes,
-            steps,
-            goes_on=goes_on,
-            for_what=for_what,
-            steps_name=steps_name,
-            pass_steps=-(-arrays.size // batch_size),
-        )
-
-    @classmethod
-    def of_stream(
-        cls,
-        data: Iterable[Any],
-        for_what: str,
-        steps: int | None,
-        steps_name: str,
-        *,
-        goes_on: bool,
-        class_weight: Mapping[int, float] | None = None,
-        shuffled: bool = False,
-        among: Callable[[Passes], Passes] | None = None,
-    ) -> "Epochs":
-        """Return the batches that a dataset, a generator or another iterable gives.
-
-        Args:
-            data: What gives batches.
-            for_what: The method that asks, named in errors.
-            steps: How many batches an epoch has; None: all of a pass.
-            steps_name: The argument that `steps` was given for.
-            goes_on: Whether an epoch with `steps` goes on where the one before ended.
-            class_weight: A weight for each integer label, or None.
-            shuffled: Whether the batches of a `PyDataset` are taken in another order in each pass.
-            among: From the batches of this process to those of all, where each has its own.
-
-        Raises:
-            ValueError: There is no batch, the first one is none, or there is no end without
-                `steps`.
-        """
-        size = cardinality_of(data)
-        if size == INFINITE_CARDINALITY and steps is None:
-            raise ValueError(
-                f"`{for_what}` needs `{steps_name}` for a dataset that never ends. Received: an "
-                f"infinite dataset and {steps_name}=None. Give it, or leave `.repeat()` out."
-            )
-        passes = passes_of(data, for_what, class_weight, shuffled=shuffled)
-        if among is not None:
-            passes = among(passes)
-        epochs = cls(passes, steps, goes_on=goes_on, for_what=for_what, steps_name=steps_name)
-        epochs.steps = steps if steps is not None or size < 0 else size
-        return epochs
-
     @property
     def example(self) -> Arrays:
         """Arrays of the shapes and dtypes that the data have, but for their first axis."""
@@ -184,11 +94,12 @@ class Epochs:
             most: How many a span may have; None: as many as is sensible.
         """
         notified = self._passes.notified
-        if notified is not None:
-            notified.on_epoch_begin()
+        return self._spans(most) if notified is None else self._notifying(notified, most)
+
+    def _notifying(self, data: PyDataset, most: int | None) -> Iterator[Span]:
+        data.on_epoch_begin()
         yield from self._spans(most)
-        if notified is not None:
-            notified.on_epoch_end()
+        data.on_epoch_end()
 
     def _spans(self, most: int | None) -> Iterator[Span]:
         done, wanted = 0, self._wanted
@@ -199,8 +110,8 @@ class Epochs:
             span, failure = self._gathered(
                 limit if wanted is None else min(limit, wanted - done), asked=most is not None
             )
-            done += span.count
-            if span.count:
+            if span is not None:
+                done += span.count
                 yield span
             if failure is not None:  # What came before it was well, and has been run.
                 try:
@@ -222,25 +133,26 @@ class Epochs:
         """End what works for the data that have not been used."""
         self._passes.close()
 
-    def _gathered(self, most: int, *, asked: bool) -> tuple[Span, Exception | None]:
+    def _gathered(self, most: int, *, asked: bool) -> tuple[Span | None, Exception | None]:
         """Return the next batches and what ended them; as many as asked, or as is sensible."""
-        chunks: list[Chunk] = []
+        parts: list[Span] = []
         count, room, until = 0, _BYTES_AHEAD, perf_counter() + _SECONDS_AHEAD
-        while count < most and (asked or not chunks or (room > 0 and perf_counter() < until)):
-            if chunks and self._passes.is_lent:
-                chunks[-1] = replace(chunks[-1], arrays=chunks[-1].arrays.copied())
+        while count < most and (asked or not parts or (room > 0 and perf_counter() < until)):
+            if parts and self._passes.is_lent:
+                parts[-1].arrays = parts[-1].arrays.copied()
             try:
-                chunk = self._passes.read(most - count)
+                part = self._passes.read(most - count)
             except Exception as error:
-                if not chunks:
+                if not parts:
                     raise
-                return Span(chunks), error
-            if chunk is None:
+                return Span.joined(parts), error
+            if part is None:
                 break
-            chunks.append(chunk)
-            count += len(chunk)
-            room -= sum([column.nbytes for column in chunk.arrays.columns])
-        return Span(chunks), None
+            parts.append(part)
+            count += part.count
+            if count < most:
+                room -= sum([column.nbytes for column in part.arrays.columns])
+        return (Span.joined(parts) if parts else None), None
 
     def _run_out(self, done: int) -> None:
         self.ran_out = self.ran_out or not (done and self._passes.begins_anew)

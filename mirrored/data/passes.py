@@ -9,13 +9,13 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mirrored.data.arrays import Arrays, Check, Rows, adapt_batch, count_of
-from mirrored.data.batches import Chunk
+from mirrored.data.arrays import Arrays, Check, Rows, adapt_batch, rows_from
+from mirrored.data.batches import Span
 from mirrored.data.columns import Layout, described
 from mirrored.data.positions import elements_of
 from mirrored.data.py_dataset import PyDataset, batches_of
 from mirrored.data.spec import DatasetBase
-from mirrored.data.transform import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
+from mirrored.data.transform import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from mirrored.ops import SeedGenerator
 
 if TYPE_CHECKING:
@@ -31,8 +31,11 @@ class PassesOfRows:
     """Batches of the rows of arrays, of which nothing is read but which rows they are.
 
     Args:
-        transform: Which rows.
         arrays: The arrays.
+        batch_size: The number of rows in a batch.
+        begin: Begins a pass: returns what gives the rows of the next batches, at most as many as
+            it is called with.
+        count: The number of batches in a pass; negative: it has no end.
         otherwise: Gives the batches one by one, where not all examples are well.
 
     Attributes:
@@ -49,12 +52,17 @@ class PassesOfRows:
     notified: PyDataset | None = None
 
     def __init__(
-        self, transform: Transform, arrays: Arrays, otherwise: "Callable[[], Passes] | None" = None
+        self,
+        arrays: Arrays,
+        batch_size: int,
+        begin: Callable[[], Callable[[int], Rows]],
+        count: int = INFINITE_CARDINALITY,
+        otherwise: "Callable[[], Passes] | None" = None,
     ) -> None:
-        self._transform, self._arrays, self._otherwise = transform, arrays, otherwise
-        self._size = transform.batch_size or 1
-        self.example = arrays.rows(slice(0, self._size))
-        self.most_ahead = max(1, _ROWS_AHEAD // self._size)
+        self._arrays, self._size, self._otherwise = arrays, batch_size, otherwise
+        self._begin, self._count = begin, count
+        self.example = arrays if otherwise is None else arrays.rows(slice(0, batch_size))
+        self.most_ahead = max(1, _ROWS_AHEAD // batch_size)
         self._read: Callable[[int], Rows] | None = None
         self.batches_read = 0
 
@@ -76,20 +84,21 @@ class PassesOfRows:
     def has_next(self) -> bool:
         """Return whether this pass has another batch."""
         if self._read is None:
-            self._read = self._transform.open_rows(self._transform.begin())
-        elif self.batches_read == self._transform.cardinality:
+            self._read = self._begin()
+        elif self.batches_read == self._count:
             self.close()
         return self._read is not None
 
-    def read(self, most: int) -> Chunk | None:
+    def read(self, most: int) -> Span | None:
         """Return which rows the next batches are."""
         if not self.has_next() or self._read is None:
             return None
         rows = self._read(most)
-        self.batches_read += -(-count_of(rows) // self._size)
         if not isinstance(rows, slice):
             self._arrays = self._arrays.contiguous()
-        return Chunk(self._arrays, rows, self._size)
+        span = Span(self._arrays, rows, self._size)
+        self.batches_read += span.count
+        return span
 
     def close(self) -> None:
         """Leave the pass."""
@@ -157,14 +166,14 @@ class PassesOfBatches:
         self._first = self._first or self._next()
         return self._first is not None
 
-    def read(self, most: int) -> Chunk | None:
+    def read(self, most: int) -> Span | None:
         """Return the next batch."""
         batch, self._first = self._first or self._next(), None
         if batch is None:
             return None
         batch = self._checked(batch, *self._checks)
         self.batches_read += 1
-        return Chunk(batch, slice(0, batch.size), batch.size)
+        return Span(batch, slice(0, batch.size), batch.size)
 
     def close(self) -> None:
         """Leave the pass; an iterator that is the user's own stays as it is."""
@@ -319,4 +328,41 @@ def passes_of(
         arrays = adapt_batch(slices.rows(slice(None)), for_what, class_weight)
     except ValueError:
         return one_by_one()  # The batch that is wrong is named.
-    return PassesOfRows(transform, arrays, one_by_one)
+    return PassesOfRows(
+        arrays,
+        transform.batch_size or 1,
+        lambda: transform.open_rows(transform.begin()),
+        transform.cardinality,
+        one_by_one,
+    )
+
+
+def passes_of_arrays(arrays: Arrays, batch_size: int, *, shuffled: bool) -> PassesOfRows:
+    """Return batches of all rows of arrays, pass after pass without end.
+
+    Args:
+        arrays: The arrays.
+        batch_size: The number of rows in a batch; the last one of a pass may have fewer.
+        shuffled: Whether each pass is in another order, which a `SeedGenerator` draws. Its seed is
+            taken when the passes begin: the model, whose weights are drawn from the global stream
+            too, is built by then.
+    """
+    size = arrays.size
+
+    def begin() -> Callable[[int], Rows]:
+        seeds = SeedGenerator() if shuffled else None
+        order: Rows = slice(0, size) if seeds is None else seeds.permutation(size)
+        place = 0
+
+        def read(most: int) -> Rows:
+            nonlocal order, place
+            if place >= size:
+                place = 0
+                if seeds is not None:
+                    order = seeds.permutation(size)
+            start, place = place, place + most * batch_size
+            return rows_from(order, start, most * batch_size)
+
+        return read
+
+    return PassesOfRows(arrays, batch_size, begin)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.ops import SeedGenerator
 from mirrored.ops.philox import WORD, Key
 from mirrored.ops.rng_state import (
     RngState,
@@ -137,35 +136,3 @@ class Rng:
     def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:
         """Return the numbers below `size` in the order that the transform draws in an iteration."""
         return self.stream(iteration).generator().permutation(size)
-
-
-class FitRng(Rng):
-    """What `fit` draws the order of arrays from: a `SeedGenerator`, a draw a pass.
-
-    The seed is taken when the iteration begins, and not before: the model, whose weights are drawn
-    from the global stream too, is built by then.
-    """
-
-    def __init__(self) -> None:
-        self._seeds: SeedGenerator | None = None
-
-    @property
-    def seed(self) -> None:
-        """None: it is the generator's."""
-        return None
-
-    @property
-    def base(self) -> None:
-        """None: no function draws."""
-        return None
-
-    def number(self) -> int:
-        """Take the seed; there is one iteration."""
-        self._seeds = SeedGenerator()
-        return 0
-
-    def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:
-        """Return the order of a pass."""
-        seeds = self._seeds or SeedGenerator()
-        seeds.restore((seeds.state[0], *(iteration.passes or (0,))))
-        return seeds.permutation(size)

@@ -6,7 +6,7 @@ What a pass reads together is shuffled together, so each row comes once in each.
 from collections.abc import Iterator
 
 from mirrored.data.arrays import Check, Rows
-from mirrored.data.batches import Chunk
+from mirrored.data.batches import Span
 from mirrored.data.py_dataset import PyDataset
 from mirrored.data.stored import Stored, runs_of
 from mirrored.ops import SeedGenerator
@@ -37,7 +37,7 @@ class PassesOfStored:
         self._seeds: SeedGenerator | None = None
         self._checks: list[Check] = []
         self._runs: Iterator[list[slice]] | None = None
-        self._chunk: Chunk | None = None  # What was read, and not given out yet.
+        self._span: Span | None = None  # Read, and not given out yet.
         self.batches_read = 0
 
     def checked(self, check: Check) -> "PassesOfStored":
@@ -61,21 +61,20 @@ class PassesOfStored:
             self._runs = runs_of(blocks, self.most_ahead * self._size)
         return True
 
-    def read(self, most: int) -> Chunk | None:
+    def read(self, most: int) -> Span | None:
         """Return the next batches, of those that were read together."""
-        chunk = self._chunk or self._next()
-        part = chunk.part(0, min(most, len(chunk)))
-        rest = len(chunk) - len(part)
-        self._chunk = chunk.part(len(part), rest) if rest else None
-        self.batches_read += len(part)
+        span = self._span or self._next()
+        part = span.part(0, min(most, span.count))
+        self._span = span.after(part.count) if part.count < span.count else None
+        self.batches_read += part.count
         return part
 
     def close(self) -> None:
         """Leave the pass."""
-        self._runs = self._chunk = None
+        self._runs = self._span = None
         self.batches_read = 0
 
-    def _next(self) -> Chunk:
+    def _next(self) -> Span:
         self.has_next()
         run = next(self._runs or iter(()), None)
         if run is None:
@@ -92,4 +91,4 @@ class PassesOfStored:
         rows: Rows = slice(0, arrays.size)
         if self._seeds is not None:
             rows = self._seeds.permutation(arrays.size)
-        return Chunk(arrays, rows, self._size)
+        return Span(arrays, rows, self._size)

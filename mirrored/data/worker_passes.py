@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mirrored.data.arrays import Arrays, Check, count_of
-from mirrored.data.batches import Chunk
+from mirrored.data.batches import Span
 from mirrored.data.py_dataset import PyDataset
 
 # From what this process says to what each of them says, in order; all of them call it.
@@ -26,7 +26,7 @@ class Own(Protocol):
     def checked(self, check: Check) -> Any:
         """Return the data as a function leaves them."""
 
-    def read(self, most: int) -> Chunk | None:
+    def read(self, most: int) -> Span | None:
         """Return the next batch; None at the end of a pass."""
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class PassesOfWorkers:
         self._own, self._share, self._gather = own, share, gather
         self.example = self._latest = own.example
         self.is_lent, self.begins_anew = own.is_lent, own.begins_anew
-        self._next: Chunk | None = None  # Read, and not given out yet.
+        self._next: Span | None = None  # Read, and not given out yet.
         self._ended = False  # This process has nothing more in this pass.
         self.is_open, self.batches_read = False, 0
 
@@ -72,14 +72,14 @@ class PassesOfWorkers:
                 self.close()
         return self._next is not None
 
-    def read(self, most: int) -> Chunk | None:
+    def read(self, most: int) -> Span | None:
         """Return the next batch; where this process has none of it, without rows."""
         del most
         if not self.has_next():
             return None
-        chunk, self._next = self._next, None
+        span, self._next = self._next, None
         self.batches_read += 1
-        return chunk
+        return span
 
     def close(self) -> None:
         """Leave the pass."""
@@ -87,7 +87,7 @@ class PassesOfWorkers:
         self._next, self._ended = None, False
         self.is_open, self.batches_read = False, 0
 
-    def _meet(self) -> Chunk | None:
+    def _meet(self) -> Span | None:
         """Return this process's part of the next batch; None where no process has one."""
         own = None if self._ended else self._own.read(1)
         self._ended = own is None
@@ -110,8 +110,8 @@ class PassesOfWorkers:
                 "with `padded_shapes`."
             )
         if own is not None:
-            return Chunk(own.arrays, own.rows, count, sizes)
-        return Chunk(self._nothing(kinds), slice(0, 0), 0, sizes)
+            return Span(own.arrays, own.rows, count, sizes)
+        return Span(self._nothing(kinds), slice(0, 0), 0, sizes)
 
     def _nothing(self, kinds: Sequence[tuple[str, tuple[int, ...]]]) -> Arrays:
         """Return arrays without examples, of the shapes that the others have."""

@@ -7,7 +7,7 @@ structure of arrays, all with as many rows as it has examples.
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from mirrored._arguments import explained
 from mirrored.data.arrays import Rows, count_of, rows_from
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostRows
-
-if TYPE_CHECKING:
-    from mirrored.data.batches import Span
 
 # For each replica, its arrays of some steps.
 Parts = Sequence[Sequence[Any]]
@@ -131,18 +128,6 @@ def sharding_of_own(sizes: tuple[int, ...], first: int, here: int) -> Sharding:
         ends[-1],
         sizes,
     )
-
-
-def sharding_of_span(span: "Span", sharing: Sharing) -> Sharding:
-    """Return where the parts of each batch of a span are.
-
-    Args:
-        span: Batches that are alike.
-        sharing: Who shares them.
-    """
-    if span.sizes is not None:
-        return sharding_of_own(span.sizes, *sharing[1:])
-    return sharding_of(span.size, *sharing)
 
 
 def cut(batches: Iterator[Any], sharing: Sharing, join: Join) -> Any:

@@ -90,7 +90,7 @@ class CustomStep(Step):
             return row.as_vectors(notes.loss(), batch.share(replica), squares=across)
 
         with batch.in_force():
-            outcome = self._with_zeros(self._run(on_replica, tuple(shards)))
+            outcome = self._with_zeros(self._run(on_replica, shards))
             values = strategy.reduce("sum", outcome["values"])
             parts = _integers_of(strategy, outcome, batch) if "integers" in outcome else []
         losses = strategy.experimental_local_results(outcome["loss"])

@@ -86,7 +86,7 @@ class EagerSteps(StepDriver):
             self._cut(_cast(array, dtype), sharding)
             for array, dtype in zip(batch.columns, dtypes, strict=True)
         ]
-        return Shards(*batch.layout.pack(parts))
+        return batch.layout.pack(parts)
 
     def _compare(self, batch: Arrays, examples: int, kind: str) -> None:
         """Raise WorkerError where other workers take another step."""

@@ -1,11 +1,10 @@
-"""What `fit`, `evaluate` and `predict` run on: the data that they are given, checked.
+"""The data that `fit`, `evaluate` and `predict` run on, checked against the model.
 
 All of it is checked before the first step, so bad input changes nothing.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,161 +12,53 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._numbers import check_count
-from mirrored.data.arrays import (
-    Arrays,
-    check_batch_size,
-    is_stream,
-    split_validation,
-    unbatched,
-)
-from mirrored.data.columns import described
+from mirrored.data.arguments import VALIDATION_DATA, DataArguments
+from mirrored.data.arrays import Arrays, is_stream, split_validation, unbatched
 from mirrored.data.epochs import Epochs
-from mirrored.data.stored import Given, adapt_all, weighed
-from mirrored.distribute import DistributedDataset, Strategy
+from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import Shape, shapes_in
 from mirrored.training.compilation import output_names
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.run_plan import RunPlan
 
-_BATCH_SIZE = 32  # Keras' default.
-# What the arguments are called, where that depends on what the data are for.
-_STEPS = {"fit": "steps_per_epoch", "validation": "validation_steps"}
-_SIZES = {"validation": "validation_batch_size"}
 _KINDS = {"fit": "train", "validation": "test", "evaluate": "test", "predict": "predict"}
-_VALIDATION_DATA = (
-    "`validation_data` is a tuple (x, y) or (x, y, sample_weight), or a dataset of batches of "
-    "these."
-)
 
 
-@dataclass(frozen=True, kw_only=True)
-class GivenData:
-    """Data as a method was given them, and how they make batches and epochs.
+def epochs_of(plan: RunPlan, data: DataArguments) -> Epochs:
+    """Return the batches of data, to be closed; of a stream the first one is read.
 
-    Attributes:
-        use: What the data are for: "fit", "validation", "evaluate" or "predict".
-        x: The inputs, or a stream of batches; for "validation" all that was given.
-        y: The targets.
-        sample_weight: The weights.
-        batch_size: The number of examples in a batch of arrays.
-        default_size: That number where it was not given.
-        steps: How many batches an epoch has; None: all.
-        class_weight: A weight for each integer label.
-        shuffle: Whether arrays are taken in another order in each pass.
-        validate: Whether they are looked through for NaN and infinity.
-
-    Raises:
-        ValueError: A number is out of range.
+    Args:
+        plan: The plan of the run.
+        data: The data.
     """
+    if is_stream(data.x):
+        return _of_stream(plan, data, _whole(data.x))
+    return data.of_arrays(data.arrays())
 
-    use: str
-    x: Any
-    y: Any = None
-    sample_weight: Any = None
-    batch_size: int | None
-    default_size: int | None = None
-    steps: int | None
-    class_weight: dict[int, float] | None = None
-    shuffle: bool = False
-    validate: bool = False
 
-    def __post_init__(self) -> None:
-        if self.steps is not None:
-            check_count(self._steps_name, self.steps, least=1)
-        if not isinstance(self.shuffle, bool | np.bool_):
-            raise ValueError(f"`shuffle` is True or False. Received: shuffle={self.shuffle!r}")
-        if self.batch_size is not None:
-            check_batch_size(self.batch_size, self._size_name)
+def _whole(data: Any) -> Any:
+    """Return the batches in a stream, those of a distributed dataset before they are cut."""
+    if not isinstance(data, DistributedDataset):
+        return data
+    from mirrored.data.dataset import Dataset  # Others need none of it.
 
-    @property
-    def _steps_name(self) -> str:
-        return _STEPS.get(self.use, "steps")
+    whole = data.whole
+    return whole if isinstance(whole, Dataset) else Dataset.from_generator(data.global_batches)
 
-    @property
-    def _size_name(self) -> str:
-        return _SIZES.get(self.use, "batch_size")
 
-    def epochs(self, strategy: Strategy) -> Epochs:
-        """Return the batches, to be closed; of a stream the first one is read."""
-        stream = self.stream()
-        if stream is None:
-            return self.of_arrays(self.arrays())
-        return self.of_stream(stream, strategy)
+def _of_stream(plan: RunPlan, data: DataArguments, batches: Any) -> Epochs:
+    if not plan.is_shared:  # One process asks nothing.
+        return data.of_stream(batches)
+    from mirrored.distribute.worker_input import among_workers
 
-    def stream(self) -> Any:
-        """Return what gives batches, those of a distributed dataset whole; None: arrays do."""
-        data = self.x
-        if isinstance(data, DistributedDataset):
-            from mirrored.data.dataset import Dataset  # Arrays need none of it.
-
-            whole = data.whole
-            data = (
-                whole if isinstance(whole, Dataset) else Dataset.from_generator(data.global_batches)
-            )
-        return data if is_stream(data) else None
-
-    def of_stream(self, data: Any, strategy: Strategy) -> Epochs:
-        """Return the batches that a stream gives, which is all that may be given then."""
-        kind = described(data)
-        for name, value, noun in (
-            ("y", self.y, "the targets"),
-            ("sample_weight", self.sample_weight, "the sample weights"),
-        ):
-            if value is not None:
-                raise ValueError(
-                    f"When providing `x` as {kind}, `{name}` should not be passed. Instead, {noun} "
-                    f"should be included as part of the {type(data).__name__}."
-                )
-        among = None
-        if strategy.is_shared:  # One process asks nothing.
-            from mirrored.distribute.worker_input import among_workers
-
-            data, among = among_workers(strategy, self.x, data, self.use)
-        return Epochs.of_stream(
-            data,
-            self.use,
-            self.steps,
-            self._steps_name,
-            goes_on=self.use == "fit",
-            class_weight=self.class_weight,
-            shuffled=bool(self.shuffle),
-            among=among,
-        )
-
-    def arrays(self) -> Given:
-        """Return what was given as arrays."""
-        if self.use != "validation":
-            return adapt_all(self.x, self.y, self.sample_weight, for_what=self.use)
-        data = self.x
-        parts = data if isinstance(data, list | tuple) else (data,)
-        if not 1 <= len(parts) <= 3:
-            raise ValueError(f"{_VALIDATION_DATA} Received: {described(data)} of {len(parts)}.")
-        return adapt_all(*parts, for_what=self.use)
-
-    def of_arrays(self, arrays: Given) -> Epochs:
-        """Return the batches of arrays."""
-        if self.class_weight is not None:
-            arrays = weighed(arrays, self.class_weight)
-        size = self.default_size if self.batch_size is None else self.batch_size
-        if size is None:  # As in Keras, where only the number of steps is said.
-            size = _BATCH_SIZE if self.steps is None else -(-arrays.size // self.steps)
-        steps = -(-arrays.size // size) if self.steps is None else self.steps
-        return Epochs.of_arrays(
-            arrays,
-            self.use,
-            size,
-            steps,
-            self._steps_name,
-            goes_on=self.use == "fit",
-            shuffled=bool(self.shuffle),
-        )
+    return data.of_stream(batches, partial(among_workers, plan.strategy, data.x))
 
 
 def fit_epochs(
     plan: RunPlan,
-    training: GivenData,
-    validation: GivenData,
+    training: DataArguments,
+    validation: DataArguments,
     validation_split: float,
     stack: ExitStack,
 ) -> tuple[Epochs, Epochs | None]:
@@ -184,15 +75,15 @@ def fit_epochs(
         ValueError: Data do not fit the model or each other.
     """
     validated: Epochs | None = None
-    stream = training.stream()
-    if stream is not None:
+    if is_stream(training.x):
+        batches = _whole(training.x)
         if validation_split:
             raise ValueError(
                 "Argument `validation_split` is only supported for tensors or NumPy arrays. "
-                f"Found incompatible type in the input: {type(stream)}. Pass a dataset as "
+                f"Found incompatible type in the input: {type(batches)}. Pass a dataset as "
                 "`validation_data`."
             )
-        trained = training.of_stream(stream, plan.strategy)
+        trained = _of_stream(plan, training, batches)
     else:
         arrays = training.arrays()
         if validation.x is None and validation_split:
@@ -201,7 +92,7 @@ def fit_epochs(
         trained = training.of_arrays(arrays)
     stack.enter_context(closing(trained))
     if validation.x is not None:
-        validated = stack.enter_context(closing(validation.epochs(plan.strategy)))
+        validated = stack.enter_context(closing(epochs_of(plan, validation)))
     if training.validate:
         from mirrored.data.finite import check_finite  # Few ask for it.
 
@@ -307,7 +198,7 @@ def _check_targets(plan: RunPlan, use: str, is_stream: bool, arrays: Arrays) -> 
             f"`{use}` needs batches of (x, y) or (x, y, sample_weight). Received: a batch without "
             "targets, which the loss needs."
         )
-    advice = _VALIDATION_DATA if use == "validation" else "Pass an array as `y`."
+    advice = VALIDATION_DATA if use == "validation" else "Pass an array as `y`."
     raise ValueError(f"`{use}` needs targets to compute the loss. Received: y=None. {advice}")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mirrored._interrupt import InterruptGuard
 from mirrored._numbers import check_count
+from mirrored.data.arguments import DataArguments
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
 from mirrored.errors import NonFiniteLossError
@@ -20,7 +21,7 @@ from mirrored.training.callbacks.callback import check_verbose
 from mirrored.training.compilation import running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
-from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
+from mirrored.training.inputs import epochs_of, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.run_plan import RunPlan
@@ -36,8 +37,8 @@ Means = RunningMeans | LatestLogs
 
 def fit(
     plan: RunPlan,
-    training: GivenData,
-    validation: GivenData,
+    training: DataArguments,
+    validation: DataArguments,
     *,
     validation_split: float,
     validation_freq: int | Sequence[int],
@@ -152,7 +153,7 @@ def _train(
 
 
 def evaluate(
-    plan: RunPlan, data: GivenData, *, callbacks: Callbacks, verbose: int | str
+    plan: RunPlan, data: DataArguments, *, callbacks: Callbacks, verbose: int | str
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
     hooks = _callbacks(verbose, callbacks)
@@ -164,14 +165,14 @@ def evaluate(
 
 
 def on_batch(
-    plan: RunPlan, kind: str, data: GivenData, *, goes_on: bool = False
+    plan: RunPlan, kind: str, data: DataArguments, *, goes_on: bool = False
 ) -> dict[str, float]:
     """Return the logs of one step; `Model.train_on_batch` and `test_on_batch` say the rest.
 
     Metrics begin anew, unless they are to go on.
     """
     with ExitStack() as stack:
-        epochs = stack.enter_context(closing(data.epochs(plan.strategy)))
+        epochs = stack.enter_context(closing(epochs_of(plan, data)))
         prepare(plan, epochs, use=data.use)
         stack.enter_context(running(plan.model, f"{kind}_on_batch"))
         steps = stack.enter_context(_steps_of(plan))
@@ -189,7 +190,7 @@ def on_batch(
         return means.finish()
 
 
-def predict(plan: RunPlan, data: GivenData, *, callbacks: Callbacks, verbose: int | str) -> Any:
+def predict(plan: RunPlan, data: DataArguments, *, callbacks: Callbacks, verbose: int | str) -> Any:
     """Return the outputs; `Model.predict` says what the arguments mean."""
     hooks = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
@@ -210,13 +211,13 @@ def predict(plan: RunPlan, data: GivenData, *, callbacks: Callbacks, verbose: in
 
 def _begun(
     plan: RunPlan,
-    data: GivenData,
+    data: DataArguments,
     callbacks: CallbackList,
     verbose: int | str,
     stack: ExitStack,
 ) -> Epochs:
     """Return the batches of an evaluation or a prediction, which runs until the stack is closed."""
-    epochs = stack.enter_context(closing(data.epochs(plan.strategy)))
+    epochs = stack.enter_context(closing(epochs_of(plan, data)))
     prepare(plan, epochs, use=data.use)
     stack.enter_context(running(plan.model, data.use))
     stack.enter_context(plan.strategy.scope())

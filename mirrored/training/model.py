@@ -10,11 +10,11 @@ from mirrored import _overrides
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
+from mirrored.data.arguments import DataArguments
 from mirrored.training import loop
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import check_steps_per_execution, compile_model
 from mirrored.training.configured import ConfiguredModel
-from mirrored.training.inputs import GivenData
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import in_order
 
@@ -190,7 +190,7 @@ class Model(ConfiguredModel):
         """
         return loop.fit(
             self._plan_of("fit"),
-            GivenData(
+            DataArguments(
                 use="fit",
                 x=x,
                 y=y,
@@ -201,7 +201,7 @@ class Model(ConfiguredModel):
                 shuffle=shuffle,
                 validate=bool(validate_data),
             ),
-            GivenData(
+            DataArguments(
                 use="validation",
                 x=validation_data,
                 batch_size=validation_batch_size,
@@ -277,7 +277,7 @@ class Model(ConfiguredModel):
             ValueError: An argument is out of range, or data do not fit the model or each other.
         """
         plan = self._plan_of("evaluate")
-        data = GivenData(
+        data = DataArguments(
             use="evaluate",
             x=x,
             y=y,
@@ -311,7 +311,7 @@ class Model(ConfiguredModel):
             ValueError: An argument is out of range, or the data do not fit the model.
         """
         loop.check_context("predict")
-        data = GivenData(use="predict", x=x, batch_size=batch_size, steps=steps)
+        data = DataArguments(use="predict", x=x, batch_size=batch_size, steps=steps)
         return loop.predict(RunPlan(self), data, callbacks=callbacks, verbose=verbose)
 
     # ------------------------------------------------------------------ looking

@@ -8,11 +8,11 @@ from typing import Any
 
 from mirrored import _overrides
 from mirrored._arguments import explained
+from mirrored.data.arguments import DataArguments
 from mirrored.distribute.input import DistributedIterator
 from mirrored.errors import OutOfRangeError
 from mirrored.program import PeekingIterator
 from mirrored.training import loop
-from mirrored.training.inputs import GivenData
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import in_order
@@ -270,9 +270,9 @@ _USES = {"train": "fit", "test": "evaluate"}
 
 def _batch(
     use: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None
-) -> GivenData:
+) -> DataArguments:
     """Return one batch of all examples."""
-    return GivenData(
+    return DataArguments(
         use=use,
         x=x,
         y=y,

@@ -20,7 +20,7 @@ from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.program.results import Results
 from mirrored.training.custom_steps import row_of
 from mirrored.training.run_plan import RunPlan
-from mirrored.training.step import Shards, Totals, joined, of_all_workers
+from mirrored.training.step import Totals, joined, of_all_workers
 from mirrored.training.step_driver import NotFinite, StepDriver, Take
 
 
@@ -104,7 +104,7 @@ class RecordedSteps(StepDriver):
 
     def _replay(self, trace: Trace, span: Span, sharding: Sharding, report: Report) -> bool:
         """Run a recorded step for each batch of a span; return whether to go on."""
-        width = len(span.columns)
+        width = len(span.arrays.columns)
 
         def feed(arrays: Sequence[Any]) -> dict[int, Feeder]:
             return {
@@ -119,7 +119,7 @@ class RecordedSteps(StepDriver):
 
     def _trace(self, kind: str, span: Span, sharding: Sharding) -> Trace:
         """Return the step for batches like these, recorded where it is not."""
-        columns, layout = span.columns, span.layout
+        columns, layout = span.arrays.columns, span.arrays.layout
         dtypes = self._column_dtypes(kind, layout, columns)
         specs = tuple(
             [
@@ -163,7 +163,7 @@ class RecordedSteps(StepDriver):
         def step(fed: list[Tensor]) -> Any:
             width = len(specs)
             columns = [PerReplica(fed[i::width], sharding.starts, size) for i in range(width)]
-            shards = Shards(*layout.pack(columns))
+            shards = layout.pack(columns)
             taken = self._step(kind)
             if kind == "predict":
                 return taken.predict(shards, sizes)

@@ -28,19 +28,9 @@ from mirrored.training.run_plan import RunPlan
 from mirrored.training.utilities import pack_x_y_sample_weight
 from mirrored.variables import Variable
 
-
-class Shards(NamedTuple):
-    """A global batch, cut into a part a replica and brought to the replicas' devices.
-
-    Attributes:
-        x: The inputs: a `PerReplica`, or a list, tuple or dict of these, as they were given.
-        y: The targets, likewise, or None.
-        sample_weight: The weights, likewise, or None.
-    """
-
-    x: Any
-    y: Any
-    sample_weight: Any
+# The inputs, targets and weights of a global batch, cut into a part for each replica and brought to
+# the replicas' devices: a `PerReplica`, a list, tuple or dict of these as the user has it, or None.
+Shards = tuple[Any, Any, Any]
 
 
 class Totals(NamedTuple):
@@ -169,7 +159,7 @@ class Step:
         """
         scales = self._scales("predict", shards)
         with GlobalBatch(sizes, scales=scales).in_force():
-            outputs = self._run(self._outputs, (shards.x,), _as_it_is)
+            outputs = self._run(self._outputs, (shards[0],), _as_it_is)
         return self._strategy.experimental_local_results(outputs)
 
     def _outputs(self, x: Any) -> Any:
@@ -188,11 +178,11 @@ class Step:
         """
         if self._strategy.num_replicas_in_sync == 1:
             return None
-        key = kind, repr(_nest.map_structure(_described, tuple(shards)))
+        key = kind, repr(_nest.map_structure(_described, shards))
         if key not in self._findings:
             from mirrored.training.shard_analysis.step_analysis import scales_of  # For several.
 
-            arguments = (shards.x,) if kind == "predict" else tuple(shards)
+            arguments = (shards[0],) if kind == "predict" else shards
             step = partial(self._analysed, kind)
             self._findings[key] = scales_of(
                 self._model, step, arguments, rows=kind == "predict", refuses=self._refuses

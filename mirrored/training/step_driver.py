@@ -12,7 +12,7 @@ import numpy as np
 from mirrored import _nest, ops
 from mirrored.data.batches import Span
 from mirrored.data.columns import Columns, Layout
-from mirrored.distribute.sharding import Sharding, sharding_of_span
+from mirrored.distribute.sharding import Sharding, sharding_of, sharding_of_own
 from mirrored.training.custom_steps import row_of, step_of
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.run_plan import RunPlan
@@ -107,7 +107,10 @@ class StepDriver(ABC):
         return self._steps[kind]
 
     def _sharding(self, part: Span) -> Sharding:
-        return sharding_of_span(part, self._strategy.sharing)
+        sharing = self._strategy.sharing
+        if part.sizes is not None:
+            return sharding_of_own(part.sizes, *sharing[1:])
+        return sharding_of(part.batch_size, *sharing)
 
     def _column_dtypes(
         self, kind: str, layout: Layout, columns: Columns

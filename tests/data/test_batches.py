@@ -1,12 +1,13 @@
 """Batches cover every example once, in order, whatever the sizes and wherever they are read to."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mirrored.data.arrays import Arrays, Rows, adapt, joined
-from mirrored.data.batches import Chunk, Span
+from mirrored.data.batches import Span
 
 
 def examples(count: int) -> Arrays:
@@ -25,9 +26,8 @@ def rows_of(count: int, shuffled: bool) -> Rows:
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_cover(count: int, batch_size: int, sizes: list[int], shuffled: bool) -> None:
     arrays, rows = examples(count), rows_of(count, shuffled)
-    chunk = Chunk(arrays, rows, batch_size)
-    span = Span([chunk])
-    assert span.count == len(chunk) == len(sizes)
+    span = Span(arrays, rows, batch_size)
+    assert span.count == len(sizes)
     for _ in range(2):  # A second pass gives the same batches.
         listed = list(span)
         assert [batch.size for batch in listed] == sizes
@@ -37,7 +37,7 @@ def test_cover(count: int, batch_size: int, sizes: list[int], shuffled: bool) ->
             )
             shared = [np.shares_memory(batch.columns[column], whole) for batch in listed]
             assert all(shared) is not shuffled
-    for first in range(len(sizes) + 1):
+    for first in range(len(sizes)):
         rest = span.after(first)
         assert rest.count == len(sizes) - first
         assert [batch.x.tolist() for batch in rest] == [each.x.tolist() for each in listed[first:]]
@@ -47,7 +47,7 @@ def test_cover(count: int, batch_size: int, sizes: list[int], shuffled: bool) ->
 
 
 def test_inputs_alone() -> None:
-    (batch,) = Span([Chunk(adapt([1.0, 2.0], for_what="predict"), slice(0, 2), 8)])
+    (batch,) = Span(adapt([1.0, 2.0], for_what="predict"), slice(0, 2), 8)
     assert batch.y is None
     assert batch.sample_weight is None
 
@@ -65,8 +65,8 @@ def test_joined_rows(parts: list[Rows], rows: list[int]) -> None:
     assert np.arange(9)[joined(parts)].tolist() == rows
 
 
-def single(batch: Arrays) -> Chunk:
-    return Chunk(batch, slice(0, batch.size), batch.size)
+def one_by_one(batches: Iterable[Arrays]) -> Span:
+    return Span.joined([Span(batch, slice(0, batch.size), batch.size) for batch in batches])
 
 
 def test_parts_of_a_span_are_batches_of_one_kind() -> None:
@@ -85,7 +85,7 @@ def test_parts_of_a_span_are_batches_of_one_kind() -> None:
         adapt({"a": np.zeros((1, 4), np.float32)}, for_what="predict"),
         adapt({"b": np.ones((1, 4), np.float32)}, for_what="predict"),
     ]
-    span = Span([single(each) for each in kinds])
+    span = one_by_one(kinds)
     assert [part.count for part in span.alike()] == [2, 1, 1, 1, 1, 2, 1, 2, 1]
     assert [part.count for part in span.after(1).alike()] == [1, 1, 1, 1, 1, 2, 1, 2, 1]
     assert [batch.columns[0].shape for batch in span.after(4)] == [(1, 4)] * 8
@@ -96,11 +96,11 @@ def test_parts_of_a_span_are_batches_of_one_kind() -> None:
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_feeders_write_rows_of_batches(shard: slice, dtype: Any, shuffled: bool) -> None:
     """Whether the batches are rows of the same arrays or there one by one."""
-    whole = Span([Chunk(examples(7), rows_of(7, shuffled), 2)]).after(1)
+    whole = Span(examples(7), rows_of(7, shuffled), 2).after(1)
     batches = list(whole)
     part, last = whole.alike()
     assert (part.count, last.count) == (2, 1)
-    for span in (part, next(Span([single(each) for each in batches]).alike())):
+    for span in (part, next(one_by_one(batches).alike())):
         count = shard.stop - shard.start
         targets = np.zeros((count, 2), dtype), np.zeros(count, np.int64), np.zeros(count)
         feed = span.feeder(shard, targets)
@@ -112,7 +112,7 @@ def test_feeders_write_rows_of_batches(shard: slice, dtype: Any, shuffled: bool)
 
 def test_batches_of_which_other_processes_have_rows() -> None:
     given = [(slice(0, 2), (2, 3)), (slice(0, 0), (0, 4)), (slice(0, 2), (2, 3))]
-    span = Span([Chunk(examples(2), rows, rows.stop, sizes) for rows, sizes in given])
+    span = Span.joined([Span(examples(2), rows, rows.stop, sizes) for rows, sizes in given])
     assert [(part.count, part.size, part.sizes) for part in span.alike()] == [
         (1, sum(sizes), sizes) for _, sizes in given
     ]

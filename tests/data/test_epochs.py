@@ -1,5 +1,6 @@
 """Epochs: how datasets and arrays are read, pass after pass."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
+from mirrored.data.arguments import DataArguments
 from mirrored.data.arrays import Arrays, adapt
-from mirrored.data.epochs import Epochs
 
 
 def rows() -> mr.data.Dataset:
@@ -32,7 +33,10 @@ PIPELINES: dict[str, Any] = {
 
 def taken(data: mr.data.Dataset, steps: int | None, goes_on: bool, most: int | None) -> list[Any]:
     """Return the batches of three epochs, and what is known of the epochs after each."""
-    epochs = Epochs.of_stream(data, "fit", steps, "steps", goes_on=goes_on)
+    arguments = DataArguments(
+        use="fit" if goes_on else "evaluate", x=data, batch_size=None, steps=steps
+    )
+    epochs = arguments.of_stream(data)
     seen: list[Any] = []
     for _ in range(3):
         seen.append([epochs.begin()])
@@ -63,23 +67,23 @@ def test_what_is_wrong_with_rows_is_said_of_their_batch() -> None:
             raise ValueError("Too much.")
         return arrays
 
-    epochs = Epochs.of_stream(rows().batch(2), "fit", None, "steps", goes_on=True)
+    arguments = DataArguments(use="fit", x=None, batch_size=2, steps=4)
+    epochs = dataclasses.replace(arguments, steps=None).of_stream(rows().batch(2))
     epochs.check_with(check)
     assert epochs.begin()
     spans = epochs.spans(1)
     assert [next(spans).count for _ in range(2)] == [1, 1]
     with pytest.raises(ValueError, match=r"^Batch 2 of the data \(counted from 0\): Too much.$"):
         next(spans)
-    whole = Epochs.of_arrays(adapt(np.arange(7.0), np.arange(7)), "fit", 2, 4, goes_on=True)
+    whole = arguments.of_arrays(adapt(np.arange(7.0), np.arange(7)))
     with pytest.raises(ValueError, match=r"^Too much.$"):
         whole.check_with(check)
 
 
 def test_each_pass_over_arrays_is_in_another_order_by_the_global_seed() -> None:
     def orders() -> list[list[float]]:
-        epochs = Epochs.of_arrays(
-            adapt(np.arange(7.0), np.arange(7)), "fit", 2, 3, goes_on=True, shuffled=True
-        )
+        arguments = DataArguments(use="fit", x=None, batch_size=2, steps=3, shuffle=True)
+        epochs = arguments.of_arrays(adapt(np.arange(7.0), np.arange(7)))
         seen = []
         for _ in range(6):  # Every other one has the last batch alone.
             assert epochs.begin()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.data.epochs import Epochs
+from mirrored.data.arguments import DataArguments
 from mirrored.data.passes import cardinality_of
 
 X = np.arange(14, dtype=np.float32).reshape(7, 2)
@@ -80,7 +80,7 @@ def test_cardinality(data: Any, count: int) -> None:
 
 
 def check_read(data: Any) -> None:
-    epochs = Epochs.of_stream(data, "fit", None, "steps", goes_on=True)
+    epochs = DataArguments(use="fit", x=data, batch_size=None, steps=None).of_stream(data)
     assert epochs.steps == 3
     for _ in range(2):
         assert epochs.begin()

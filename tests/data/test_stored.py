@@ -12,8 +12,8 @@ import pytest
 
 import mirrored as mr
 from mirrored.data import stored
+from mirrored.data.arguments import DataArguments
 from mirrored.data.arrays import Arrays, adapt_batch
-from mirrored.data.epochs import Epochs
 from mirrored.data.stored import Stored, adapt_all, is_stored
 
 X = np.arange(300, dtype=np.float32).reshape(100, 3) / 100
@@ -134,7 +134,8 @@ def test_what_is_small_is_read_at_once() -> None:
 
 
 def batches(data: Stored, size: int, passes: int, **options: Any) -> Iterator[list[np.ndarray]]:
-    epochs = Epochs.of_arrays(data, "fit", size, -(-data.size // size), goes_on=True, **options)
+    arguments = DataArguments(use="fit", x=None, batch_size=size, steps=None, **options)
+    epochs = arguments.of_arrays(data)
     for _ in range(passes):
         assert epochs.begin()
         yield [batch.x for span in epochs.spans(None) for batch in span]
@@ -146,7 +147,7 @@ def test_each_row_is_read_once_a_pass(size: int, shuffled: bool) -> None:
     x = Slices(X)
     data = adapt_all(x, Y, for_what="fit").rows(slice(5, 95))
     orders = []
-    for given in batches(data, size, 3, shuffled=shuffled):
+    for given in batches(data, size, 3, shuffle=shuffled):
         assert [len(batch) for batch in given[:-1]] == [size] * (len(given) - 1)
         orders.append((np.concatenate(given)[:, 0] * 100 / 3).round().astype(int).tolist())
         assert sorted(orders[-1]) == list(range(5, 95))
@@ -172,7 +173,7 @@ def test_blocks_are_chunks_of_files() -> None:
 
 def test_a_step_goes_on_where_the_last_epoch_ended() -> None:
     data = adapt_all(Slices(X), Y, for_what="fit")
-    epochs = Epochs.of_arrays(data, "fit", 30, 3, goes_on=True)
+    epochs = DataArguments(use="fit", x=None, batch_size=30, steps=3).of_arrays(data)
     seen = []
     for _ in range(3):
         epochs.begin()

@@ -26,14 +26,18 @@ def beside(counts: list[int], shape: tuple[int, ...] = (2,)) -> PassesOfWorkers:
 def test_a_pass_goes_on_until_no_process_has_more() -> None:
     passes = beside([3, 1, 4, 0, 2, 0, 0])
     first = list(iter(lambda: passes.read(9), None))
-    assert [chunk.sizes for chunk in first] == [(2, 3), (1, 1), (0, 4)]
-    assert [chunk[0].x.tolist() for chunk in first] == [X[:2].tolist(), X[2:].tolist(), []]
-    assert [len(chunk) for chunk in first] == [1, 1, 1]
+    assert [span.sizes for span in first] == [(2, 3), (1, 1), (0, 4)]
+    assert [batch.x.tolist() for span in first for batch in span] == [
+        X[:2].tolist(),
+        X[2:].tolist(),
+        [],
+    ]
+    assert [span.count for span in first] == [1, 1, 1]
     assert (passes.is_open, passes.batches_read) == (False, 0)
     assert passes.has_next()
     assert passes.has_next()  # They met for it once.
     second = list(iter(lambda: passes.read(9), None))
-    assert [chunk.sizes for chunk in second] == [(2, 2), (1, 0)]
+    assert [span.sizes for span in second] == [(2, 2), (1, 0)]
 
 
 def test_a_pass_that_is_left_begins_anew() -> None:
@@ -43,9 +47,9 @@ def test_a_pass_that_is_left_begins_anew() -> None:
     assert (passes.is_open, passes.batches_read) == (True, 1)
     passes.close()
     assert (passes.is_open, passes.batches_read) == (False, 0)
-    chunk = passes.read(1)
-    assert chunk is not None
-    assert chunk[0].x.tolist() == X[:2].tolist()
+    span = passes.read(1)
+    assert span is not None
+    assert next(iter(span)).x.tolist() == X[:2].tolist()
 
 
 def test_examples_of_other_shapes() -> None:
@@ -53,7 +57,7 @@ def test_examples_of_other_shapes() -> None:
         beside([1], (3,)).read(1)
     # Who has ended takes the shape that the others have.
     passes = beside([0, 0, 5], (3,))
-    assert [chunk.sizes for chunk in (passes.read(1), passes.read(1)) if chunk] == [(2, 0), (1, 0)]
+    assert [span.sizes for span in (passes.read(1), passes.read(1)) if span] == [(2, 0), (1, 0)]
     last = passes.read(1)
     assert last is not None
-    assert last[0].x.shape == (0, 3)
+    assert next(iter(last)).x.shape == (0, 3)

@@ -15,6 +15,7 @@ import numpy as np
 
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
+from mirrored.data.arguments import DataArguments
 from mirrored.data.arrays import is_stream
 from mirrored.data.columns import described
 from mirrored.data.stored import Given
@@ -27,7 +28,7 @@ from mirrored.training.comparison.value_differences import Tolerances, Value
 from mirrored.training.compilation import running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
-from mirrored.training.inputs import GivenData, prepare
+from mirrored.training.inputs import prepare
 from mirrored.training.model import Model
 from mirrored.training.run_plan import RunPlan, optimizers_of
 from mirrored.variables import Variable
@@ -163,7 +164,7 @@ def compare_replicas(
             f"`compare_replicas` takes one batch. Received: {described(x)}. Take a batch of it, as "
             "in `x, y = next(iter(dataset))`."
         )
-    arrays = GivenData(
+    arrays = DataArguments(
         use="fit", x=x, y=y, sample_weight=sample_weight, batch_size=None, steps=None
     ).arrays()
     if arrays.size < 2:
@@ -235,7 +236,7 @@ def _values(
 
 def _step(copy: ReplicaCopy, arrays: Given, examples: int) -> dict[Event, Value]:
     plan = RunPlan(copy.model)
-    data = GivenData(use="fit", x=None, batch_size=examples, steps=1)
+    data = DataArguments(use="fit", x=None, batch_size=examples, steps=1)
     with ExitStack() as stack:
         epochs = stack.enter_context(closing(data.of_arrays(arrays)))
         prepare(plan, epochs, use="fit")
