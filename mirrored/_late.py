@@ -7,6 +7,8 @@ the stub next to it, which `python tests/support/stubs.py` writes from the table
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any, Self, TypeVar
 
 _Value = TypeVar("_Value")
@@ -122,3 +124,49 @@ class FilledByFiles(dict[str, _Value]):
         for file in iter_modules(sys.modules[self._package].__path__):
             import_module(f"{self._package}.{file.name}")
         return self
+
+
+class MovedModules:
+    """Finds modules that are in others by now, since pickles name the modules of classes.
+
+    Args:
+        rows: The present modules, each with the earlier names in the same package, separated by
+            spaces.
+    """
+
+    def __init__(self, rows: Mapping[str, str]) -> None:
+        self._homes = {
+            f"{home.rpartition('.')[0]}.{old}": home
+            for home, names in rows.items()
+            for old in names.split()
+        }
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def home(self, name: str) -> str:
+        """Return the present module of one that was moved."""
+        return self._homes[name]
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec of a module that was moved; None for all others."""
+        loader: Any = self
+        return ModuleSpec(name, loader) if name in self._homes else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Let Python create the module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Let the module have the names of its present one."""
+        home = import_module(self.home(module.__name__))
+        vars(module)["__getattr__"] = lambda name: getattr(home, name)
+
+
+MOVED = MovedModules(
+    {
+        "mirrored.optim.adagrad": "adadelta rmsprop",
+        "mirrored.optim.adam": "adamw adamax nadam lamb",
+        "mirrored.optim.updates": "update_steps",
+    }
+)
+sys.meta_path.append(MOVED)

@@ -1,21 +1,21 @@
 # Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
 from mirrored._absent import public_module as _public_module
-from mirrored.optim.adadelta import Adadelta as Adadelta
+from mirrored.optim.adagrad import Adadelta as Adadelta
 from mirrored.optim.adafactor import Adafactor as Adafactor
 from mirrored.optim.adagrad import Adagrad as Adagrad
 from mirrored.optim.adam import Adam as Adam
-from mirrored.optim.adamw import AdamW as AdamW
-from mirrored.optim.adamax import Adamax as Adamax
+from mirrored.optim.adam import AdamW as AdamW
+from mirrored.optim.adam import Adamax as Adamax
 from mirrored.optim.ftrl import Ftrl as Ftrl
-from mirrored.optim.lamb import Lamb as Lamb
+from mirrored.optim.adam import Lamb as Lamb
 from mirrored.optim.lion import Lion as Lion
 from mirrored.optim.loss_scale_optimizer import LossScaleOptimizer as LossScaleOptimizer
 from mirrored.optim.multi_optimizer import MultiOptimizer as MultiOptimizer
 from mirrored.optim.muon import Muon as Muon
-from mirrored.optim.nadam import Nadam as Nadam
+from mirrored.optim.adam import Nadam as Nadam
 from mirrored.optim.optimizer import Optimizer as Optimizer
 from mirrored.optim.multi_optimizer import OptimizerMap as OptimizerMap
-from mirrored.optim.rmsprop import RMSprop as RMSprop
+from mirrored.optim.adagrad import RMSprop as RMSprop
 from mirrored.optim.sgd import SGD as SGD
 from mirrored.optim.schedule_free_adamw import ScheduleFreeAdamW as ScheduleFreeAdamW
 from mirrored.optim.optimizer_registry import deserialize as deserialize

@@ -29,8 +29,7 @@ from mirrored.ops.spec import Shape
 from mirrored.optim.hyperparameters import Tensors, check_number, optional_number, scheduled
 from mirrored.optim.slots import SAME_SCOPE, Kept, Slots, build_once, unknown
 from mirrored.optim.transforms import Clipping
-from mirrored.optim.update_steps import RuleByVariable
-from mirrored.optim.updates import Rule, Update
+from mirrored.optim.updates import Rule, RuleByVariable, Update
 from mirrored.program.variable_creation import ruled_by
 from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable, VariableAggregation

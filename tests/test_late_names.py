@@ -1,6 +1,7 @@
 """Names that are loaded when they are first asked for, and what an import loads without that."""
 
 import json
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import stubs
 
 import mirrored as mr
 from mirrored import ops
-from mirrored._late import LISTS, LateNames, late_module
+from mirrored._late import LISTS, MOVED, LateNames, late_module
 from mirrored.ops.op import OPS
 
 # What an import loads of this package. Who comes to more lets names be loaded when they are asked
@@ -132,3 +133,24 @@ def test_what_somebody_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> 
     names = LateNames("example", {"mirrored.ops": "sort"})
     setattr(module, "sort", sorted)  # noqa: B010
     assert names.load("sort") is sorted
+
+
+# What pickles of earlier versions name, by the modules that it is from.
+EARLIER = {
+    "mirrored.optim": """
+        adadelta.Adadelta adamax.Adamax adamw.AdamW lamb.Lamb nadam.Nadam rmsprop.RMSprop
+        update_steps.RuleByVariable
+    """,
+}
+PICKLED = [f"{package}.{name}" for package, names in EARLIER.items() for name in names.split()]
+
+
+@pytest.mark.parametrize("path", PICKLED)
+def test_pickles_find_what_was_moved(path: str) -> None:
+    module, _, name = path.rpartition(".")
+    loaded = pickle.loads(f"c{module}\n{name}\n.".encode())
+    assert (loaded.__module__, loaded.__name__) == (MOVED.home(module), name)
+
+
+def test_every_module_that_was_moved_is_tried() -> None:
+    assert {path.rpartition(".")[0] for path in PICKLED} == {*MOVED}
