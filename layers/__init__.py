@@ -12,42 +12,33 @@ _public_module(
         "mirrored._naming": "reset_names",
         "mirrored.graph": "SymbolicTensor",
         "mirrored.layers": "activations constraints initializers regularizers",
-        "mirrored.layers.activation": "Activation",
-        "mirrored.layers.activity_regularization": "ActivityRegularization",
-        "mirrored.layers.advanced_activations": "ELU LeakyReLU PReLU ReLU Softmax",
+        "mirrored.layers.activation": "Activation ELU LeakyReLU PReLU ReLU Softmax",
         "mirrored.layers.attention": "AdditiveAttention Attention",
         "mirrored.layers.batch_normalization": "BatchNormalization",
-        "mirrored.layers.category_encoding": "CategoryEncoding",
+        "mirrored.layers.category_encoding": "CategoryEncoding Discretization",
+        "mirrored.layers.core": "ActivityRegularization Identity Lambda Masking Pipeline Rescaling",
         "mirrored.layers.dense": "Dense",
-        "mirrored.layers.discretization": "Discretization",
-        "mirrored.layers.dropout": "Dropout",
+        "mirrored.layers.dropout": """
+            AlphaDropout Dropout GaussianDropout GaussianNoise SpatialDropout1D
+        """,
         "mirrored.layers.einsum_dense": "EinsumDense",
-        "mirrored.layers.embedding": "Embedding",
-        "mirrored.layers.flatten": "Flatten",
+        "mirrored.layers.embedding": "Embedding ReversibleEmbedding",
         "mirrored.layers.global_pooling": """
             GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D GlobalMaxPooling1D
         """,
-        "mirrored.layers.group_normalization": "GroupNormalization",
-        "mirrored.layers.grouped_query_attention": "GroupQueryAttention",
         "mirrored.layers.input": "Input InputLayer",
         "mirrored.layers.joining": "Concatenate Dot concatenate dot",
         "mirrored.layers.layer": "Layer",
         "mirrored.layers.layer_normalization": """
-            LayerNormalization RMSNormalization UnitNormalization
+            GroupNormalization LayerNormalization RMSNormalization UnitNormalization
         """,
-        "mirrored.layers.masking": "Masking",
         "mirrored.layers.merging": """
             Add Average Maximum Minimum Multiply Subtract add average maximum minimum
             multiply subtract
         """,
-        "mirrored.layers.multi_head_attention": "MultiHeadAttention",
-        "mirrored.layers.noise": "AlphaDropout GaussianDropout GaussianNoise SpatialDropout1D",
+        "mirrored.layers.multi_head_attention": "GroupQueryAttention MultiHeadAttention",
         "mirrored.layers.normalization": "Normalization",
-        "mirrored.layers.pipeline": "Pipeline",
-        "mirrored.layers.plain": "Identity Lambda Rescaling",
-        "mirrored.layers.reshaping": "Permute RepeatVector Reshape",
-        "mirrored.layers.reversible_embedding": "ReversibleEmbedding",
-        "mirrored.layers.time_distributed": "TimeDistributed",
-        "mirrored.layers.wrapper": "SpectralNormalization Wrapper",
+        "mirrored.layers.reshaping": "Flatten Permute RepeatVector Reshape",
+        "mirrored.layers.wrapper": "SpectralNormalization TimeDistributed Wrapper",
     },
 )

@@ -8,13 +8,10 @@ _public_module(
     {
         "mirrored.layers.activation_registry": "Activation deserialize get serialize",
         "mirrored.layers.nonlinearities": """
-            celu elu exponential gelu hard_sigmoid hard_silu hard_swish hard_tanh
-            leaky_relu linear log_sigmoid log_softmax mish relu relu6 selu sigmoid silu
-            softmax softplus softsign swish tanh
-        """,
-        "mirrored.layers.sparse_nonlinearities": """
-            glu hard_shrink soft_shrink sparse_plus sparse_sigmoid sparsemax squareplus
-            tanh_shrink threshold
+            celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish
+            hard_tanh leaky_relu linear log_sigmoid log_softmax mish relu relu6 selu
+            sigmoid silu soft_shrink softmax softplus softsign sparse_plus
+            sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink threshold
         """,
     },
 )

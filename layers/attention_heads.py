@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored.layers import constraints, initializers, regularizers
-from mirrored.layers.advanced_activations import Softmax
+from mirrored.layers.activation import Softmax
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.dropout import Dropout, from_0_to_1
 from mirrored.layers.einsum_dense import EinsumDense

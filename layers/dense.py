@@ -7,11 +7,10 @@ import math
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explained, only
 from mirrored._numbers import as_positive
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
-from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS

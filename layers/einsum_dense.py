@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explained, only
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.initializers import Filling, VarianceScaling
 from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape, as_shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS

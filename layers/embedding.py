@@ -1,4 +1,4 @@
-"""A vector for each of so many integers: rows of a table, which training changes.
+"""A vector for each integer: rows of a table, which training changes, and scores by that table.
 
 The gradient of the table is that of the rows which a batch has, each summed over its places.
 """
@@ -6,13 +6,13 @@ The gradient of the table is that of the rows which a batch has, each summed ove
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained, takes_older
+from mirrored._arguments import explained, only, takes_older
 from mirrored._numbers import as_integer
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import EmbeddingOptions, Layer
-from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
+from mirrored.ops.masks import masked
 from mirrored.ops.spec import INDICES
 from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable
@@ -130,3 +130,119 @@ def _positive(name: str, value: Any) -> int:
             f"{type(value).__name__})."
         )
     return number
+
+
+@explained
+class ReversibleEmbedding(Embedding):
+    """Looks up vectors for integers and, called with ``reverse=True``, scores integers by vectors.
+
+    Press and Wolf, Using the Output Embedding to Improve Language Models, 2017:
+    https://arxiv.org/abs/1608.05859
+
+    Args:
+        input_dim: How many integers there are: from 0 to ``input_dim`` - 1.
+        output_dim: The vectors' size.
+        tie_weights: Whether the scores are products with the table itself, and not with one of
+            their own.
+        embeddings_initializer: What the tables start as.
+        embeddings_regularizer: The penalty on the table, if any.
+        embeddings_constraint: What optimizers bring the table back to after a step, if anything.
+        mask_zero: As for ``Embedding``.
+        reverse_dtype: The dtype that scores are computed in; None: that of the layer.
+        logit_soft_cap: What scores are kept below, by tanh; None: they may be any.
+        **options: What ``Embedding`` takes further.
+
+    Raises:
+        ValueError: A size is no positive integer, or a name is unknown.
+
+    Example:
+        >>> import mirrored as mr
+        >>> layer = ReversibleEmbedding(10, 4)
+        >>> vectors = layer(mr.constant([[1, 2, 3]]))
+        >>> vectors.shape, layer(vectors, reverse=True).shape
+        ((1, 3, 4), (1, 3, 10))
+    """
+
+    _infers = True  # What it returns depends on an argument.
+    reverse_embeddings: Variable
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        tie_weights: bool = True,
+        embeddings_initializer: Any = "uniform",
+        embeddings_regularizer: Any = None,
+        embeddings_constraint: Any = None,
+        mask_zero: bool = False,
+        reverse_dtype: Any = None,
+        logit_soft_cap: float | None = None,
+        *,
+        quantization_config: None = None,
+        **options: Unpack[EmbeddingOptions],
+    ) -> None:
+        super().__init__(
+            input_dim,
+            output_dim,
+            embeddings_initializer,
+            embeddings_regularizer,
+            embeddings_constraint,
+            mask_zero,
+            quantization_config=quantization_config,
+            **options,
+        )
+        self.tie_weights = bool(tie_weights)
+        self.reverse_dtype = reverse_dtype
+        self.logit_soft_cap = logit_soft_cap
+
+    def build(self, input_shape: Shape) -> None:
+        """Create the table, and one for the scores where that is another."""
+        super().build(input_shape)
+        if not self.tie_weights:
+            self.reverse_embeddings = self.add_weight(
+                shape=(self.output_dim, self.input_dim),
+                initializer=self.embeddings_initializer,
+                name="reverse_embeddings",
+            )
+
+    def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
+        """Return vectors for integers, or scores for vectors.
+
+        Args:
+            inputs: Integers of any shape; where ``reverse`` is true, vectors in the last axis.
+            reverse: Whether to score.
+
+        Returns:
+            The inputs' shape and ``output_dim``; or with ``input_dim`` in the last axis.
+        """
+        if not reverse:
+            mask = super().compute_mask(inputs)
+            vectors = super().call(inputs)
+            return vectors if mask is None else masked(vectors, mask)
+        own = self.embeddings if self.tie_weights else self.reverse_embeddings
+        values, table = inputs, ops.cast(own, self.compute_dtype)
+        if self.reverse_dtype is not None:
+            values, table = (ops.cast(value, self.reverse_dtype) for value in (values, table))
+        scores = ops.matmul(values, table, transpose_b=self.tie_weights)
+        if self.logit_soft_cap is None:
+            return scores
+        return ops.tanh(scores / self.logit_soft_cap) * self.logit_soft_cap
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
+        """Return None: vectors have their mask from `call`.
+
+        Args:
+            inputs: The inputs.
+            mask: Their mask, which does not matter.
+        """
+
+    def compute_output_shape(self, input_shape: Shape, reverse: bool = False) -> Shape:
+        """Return ``input_shape`` and ``output_dim``, or with ``input_dim`` in its last axis.
+
+        Args:
+            input_shape: The inputs' shape.
+            reverse: Whether these are vectors.
+        """
+        if reverse:
+            return (*input_shape[:-1], self.input_dim)
+        return (*input_shape, self.output_dim)

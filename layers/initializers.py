@@ -10,12 +10,10 @@ _public_module(
     __name__,
     {
         "mirrored.layers.initializer_registry": "Filling deserialize get serialize",
-        "mirrored.layers.orthogonal": "Orthogonal",
         "mirrored.layers.starting_values": """
-            Constant Identity Initializer Ones RandomNormal RandomUniform TruncatedNormal Zeros
-        """,
-        "mirrored.layers.variance_scaling": """
-            GlorotNormal GlorotUniform HeNormal HeUniform LecunNormal LecunUniform VarianceScaling
+            Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer
+            LecunNormal LecunUniform Ones Orthogonal RandomNormal RandomUniform
+            TruncatedNormal VarianceScaling Zeros
         """,
     },
 )

@@ -9,8 +9,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained, explained_only
 from mirrored.layers.layer import LayerOptions
-from mirrored.layers.merged_masks import check_masks, mask_of_rank
-from mirrored.layers.merging import Merge
+from mirrored.layers.merging import Merge, check_masks, mask_of_rank
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import Tensor
 

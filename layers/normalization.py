@@ -4,7 +4,8 @@ It is for inputs; `BatchNormalization` and `LayerNormalization` go by what passe
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Unpack
 
 import numpy as np
@@ -12,11 +13,14 @@ from numpy.typing import NDArray
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.data import Dataset
+from mirrored.data.py_dataset import PyDataset
 from mirrored.distribute import get_strategy, in_cross_replica_context
 from mirrored.errors import InvalidArgumentError
 from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
+from mirrored.ops.conversion import is_tensor
 from mirrored.variables import Variable
 
 _PART = 2**18  # Elements, of 2 MB in double precision: they stay in a cache.
@@ -142,7 +146,7 @@ class Normalization(SameShape):
                 mean was given.
         """
         # Programs that never adapt do not load datasets.
-        from mirrored.layers.adapting import batches_to_adapt_to
+        from mirrored.layers.normalization import batches_to_adapt_to
 
         if self.input_mean is not None:
             raise ValueError(
@@ -283,3 +287,51 @@ def _spread(numbers: Any, kept: tuple[int, ...], shape: tuple[int, ...]) -> NDAr
             f"`mean` and `variance` have the sizes of the axes {list(kept)} of an input, of shape "
             f"{tuple(shape[axis] for axis in kept)}. Received: values of shape {values.shape}"
         ) from None
+
+
+_WITHOUT_BATCHES = 128  # What Keras gathers of a dataset of vectors that has no batches.
+
+
+def batches_to_adapt_to(data: Any) -> Iterator[NDArray[Any]]:
+    """Yield the arrays of data: itself, or those of its batches, without their targets.
+
+    Args:
+        data: An array or a tensor; or a dataset, a `PyDataset` or another iterable of such, or of
+            tuples that begin with one.
+
+    Raises:
+        TypeError: It is none of these.
+        ValueError: There are no batches.
+    """
+    if isinstance(data, np.ndarray) or is_tensor(data):
+        yield np.asarray(data)
+        return
+    if not isinstance(data, Dataset | PyDataset | Iterable):
+        raise TypeError(
+            f"Unsupported data type: {type(data)}. `adapt` supports `np.ndarray`, backend tensors, "
+            "`tf.data.Dataset`, `keras.utils.PyDataset`, and iterables of batches (e.g. list, "
+            "generator)."
+        )
+    batches = map(_inputs_of, data)
+    first = next(batches, None)
+    if first is None:
+        raise ValueError(
+            "adapt() received an empty iterable (no batches). Expected at least one batch. Pass a "
+            "non-empty iterable of arrays or tensors, e.g. layer.adapt([x]) or "
+            "layer.adapt(list_of_batches)."
+        )
+    if first.ndim == 1 and isinstance(data, Dataset):
+        batches, first = map(_inputs_of, data.batch(_WITHOUT_BATCHES)), None
+    yield from batches if first is None else chain([first], batches)
+
+
+def _inputs_of(batch: Any) -> NDArray[Any]:
+    inputs = batch[0] if isinstance(batch, tuple) else batch
+    if not hasattr(inputs, "shape"):
+        raise TypeError(
+            "adapt() expects an iterable that yields arrays or tensors with a `.shape` attribute "
+            "(e.g. numpy arrays or backend tensors). Got an element of type "
+            f"{type(inputs).__name__}. Ensure each yielded element is array-like with a `.shape` "
+            "attribute."
+        )
+    return np.asarray(inputs)

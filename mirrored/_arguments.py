@@ -15,6 +15,7 @@ from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._tracebacks import shorten
 
 _Target = TypeVar("_Target")
+_Value = TypeVar("_Value")
 
 # What older versions of TensorFlow and Keras called arguments: the first that is there is meant.
 _OLDER = {
@@ -133,6 +134,25 @@ def takes_older(
         return cls
 
     return decorate
+
+
+def only(name: str, value: Any, kept: _Value, advice: str) -> _Value:
+    """Return the one value that an argument of Keras' has here.
+
+    Args:
+        name: The argument's name.
+        value: What was given.
+        kept: The value.
+        advice: What the error says to do.
+
+    Raises:
+        ValueError: Another value was given.
+    """
+    if value is not kept and (type(value) is not type(kept) or value != kept):
+        raise ValueError(
+            f"`{name}` is not provided here: it is {kept!r}. {advice} Received: {name}={value!r}"
+        )
+    return kept
 
 
 def has_options(function: Any) -> bool:

@@ -164,9 +164,23 @@ class MovedModules:
 
 MOVED = MovedModules(
     {
+        "mirrored.layers.activation": "advanced_activations",
+        "mirrored.layers.category_encoding": "discretization",
+        "mirrored.layers.core": "activity_regularization masking pipeline plain",
+        "mirrored.layers.dropout": "noise",
+        "mirrored.layers.embedding": "reversible_embedding",
+        "mirrored.layers.layer_normalization": "group_normalization",
+        "mirrored.layers.multi_head_attention": "grouped_query_attention",
+        "mirrored.layers.nonlinearities": "sparse_nonlinearities",
+        "mirrored.layers.reshaping": "flatten",
+        "mirrored.layers.starting_values": "orthogonal variance_scaling",
+        "mirrored.layers.wrapper": "time_distributed",
         "mirrored.optim.adagrad": "adadelta rmsprop",
         "mirrored.optim.adam": "adamw adamax nadam lamb",
         "mirrored.optim.updates": "update_steps",
+        "mirrored.training.callbacks.monitor_callback": "early_stopping reduce_lr_on_plateau",
+        "mirrored.training.metrics.accuracy": "hits top_k",
+        "mirrored.training.metrics.confusion": "operating_points",
     }
 )
 sys.meta_path.append(MOVED)

@@ -137,9 +137,23 @@ def test_what_somebody_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> 
 
 # What pickles of earlier versions name, by the modules that it is from.
 EARLIER = {
+    "mirrored.layers": """
+        activity_regularization.ActivityRegularization advanced_activations.PReLU
+        discretization.Discretization flatten.Flatten group_normalization.GroupNormalization
+        grouped_query_attention.GroupedQueryAttention masking.Masking noise.GaussianNoise
+        orthogonal.Orthogonal pipeline.Pipeline plain.Lambda
+        reversible_embedding.ReversibleEmbedding sparse_nonlinearities.sparsemax
+        time_distributed.TimeDistributed variance_scaling.GlorotUniform
+    """,
     "mirrored.optim": """
         adadelta.Adadelta adamax.Adamax adamw.AdamW lamb.Lamb nadam.Nadam rmsprop.RMSprop
         update_steps.RuleByVariable
+    """,
+    "mirrored.training.callbacks": """
+        early_stopping.EarlyStopping reduce_lr_on_plateau.ReduceLROnPlateau
+    """,
+    "mirrored.training.metrics": """
+        hits.binary_accuracy operating_points.PrecisionAtRecall top_k.TopKCategoricalAccuracy
     """,
 }
 PICKLED = [f"{package}.{name}" for package, names in EARLIER.items() for name in names.split()]

@@ -4,13 +4,13 @@ from mirrored.training.backup_and_restore import BackupAndRestore as BackupAndRe
 from mirrored.training.callbacks.csv_logger import CSVLogger as CSVLogger
 from mirrored.training.callbacks import Callback as Callback
 from mirrored.training.callbacks import CallbackList as CallbackList
-from mirrored.training.callbacks.early_stopping import EarlyStopping as EarlyStopping
+from mirrored.training.callbacks.monitor_callback import EarlyStopping as EarlyStopping
 from mirrored.training.callbacks import History as History
 from mirrored.training.callbacks.lambda_callback import LambdaCallback as LambdaCallback
 from mirrored.training.callbacks.learning_rate_scheduler import LearningRateScheduler as LearningRateScheduler
 from mirrored.training.callbacks.model_checkpoint import ModelCheckpoint as ModelCheckpoint
 from mirrored.training.callbacks.progbar_logger import ProgbarLogger as ProgbarLogger
-from mirrored.training.callbacks.reduce_lr_on_plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from mirrored.training.callbacks.monitor_callback import ReduceLROnPlateau as ReduceLROnPlateau
 from mirrored.training.callbacks.swap_ema_weights import SwapEMAWeights as SwapEMAWeights
 from mirrored.training.callbacks.tensorboard import TensorBoard as TensorBoard
 from mirrored.training.callbacks.terminate_on_nan import TerminateOnNaN as TerminateOnNaN

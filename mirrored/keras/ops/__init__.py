@@ -85,12 +85,9 @@ _public_module(
         "mirrored.keras_functions.windows": "bartlett blackman hamming hanning kaiser",
         "mirrored.layers.activations": "sigmoid",
         "mirrored.layers.nonlinearities": """
-            celu elu hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu log_sigmoid
-            relu6 selu silu softsign swish
-        """,
-        "mirrored.layers.sparse_nonlinearities": """
-            glu hard_shrink soft_shrink sparse_plus sparse_sigmoid sparsemax squareplus
-            tanh_shrink threshold
+            celu elu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh
+            leaky_relu log_sigmoid relu6 selu silu soft_shrink softsign sparse_plus
+            sparse_sigmoid sparsemax squareplus swish tanh_shrink threshold
         """,
     },
 )

@@ -15,9 +15,14 @@ _late_module(
         """,
         "mirrored.training.metrics.accuracy": """
             Accuracy BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy
+            SparseTopKCategoricalAccuracy TopKCategoricalAccuracy binary_accuracy
+            categorical_accuracy sparse_categorical_accuracy
+            sparse_top_k_categorical_accuracy top_k_categorical_accuracy
         """,
         "mirrored.training.metrics.confusion": """
-            FalseNegatives FalsePositives Precision Recall TrueNegatives TruePositives
+            FalseNegatives FalsePositives Precision PrecisionAtRecall Recall
+            RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity
+            TrueNegatives TruePositives
         """,
         "mirrored.training.metrics.correlations": """
             ConcordanceCorrelation PearsonCorrelation R2Score concordance_correlation
@@ -28,10 +33,6 @@ _late_module(
             BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy
         """,
         "mirrored.training.metrics.f_scores": "F1Score FBetaScore",
-        "mirrored.training.metrics.hits": """
-            binary_accuracy categorical_accuracy sparse_categorical_accuracy
-            sparse_top_k_categorical_accuracy top_k_categorical_accuracy
-        """,
         "mirrored.training.metrics.mean": "Mean MeanSquaredError",
         "mirrored.training.metrics.means": """
             CategoricalHinge CosineSimilarity Hinge KLDivergence LogCoshError
@@ -42,11 +43,6 @@ _late_module(
         "mirrored.training.metrics.metric_registry": """
             AUTOMATIC deserialize get kind_of resolve serialize
         """,
-        "mirrored.training.metrics.operating_points": """
-            PrecisionAtRecall RecallAtPrecision SensitivityAtSpecificity
-            SpecificityAtSensitivity
-        """,
         "mirrored.training.metrics.overlaps": "BinaryIoU IoU MeanIoU OneHotIoU OneHotMeanIoU",
-        "mirrored.training.metrics.top_k": "SparseTopKCategoricalAccuracy TopKCategoricalAccuracy",
     },
 )

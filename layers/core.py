@@ -1,14 +1,18 @@
-"""Layers of one line: what passes, is scaled, or is a function of the user's own."""
+"""Layers that pass, scale, mask or penalise their inputs, or call functions and layers."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.layer import Layer, LayerOptions, SameShape
+from mirrored.layers.layer import Layer, LayerOptions, PlainOptions, SameShape
+from mirrored.layers.masks import carrying
+from mirrored.layers.regularizers import L1L2
 from mirrored.layers.shapes import Shapes, is_shape, map_shapes
 from mirrored.ops import Tensor
+from mirrored.ops.masks import masked
+from mirrored.ops.spec import FLOATS
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 
 
@@ -174,3 +178,156 @@ class Lambda(Layer):
             return self._given_shape(input_shape)
         batch = input_shape[0] if is_shape(input_shape) else None
         return map_shapes(lambda shape: (batch, *shape), self._given_shape)
+
+
+@explained
+class Masking(SameShape):
+    """Masks each step whose features are all one value: later layers and the loss leave it out.
+
+    Its features become 0, and the outputs carry the mask, of the inputs' shape without its last
+    axis, False where a step is masked.
+
+    Args:
+        mask_value: The value.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Example:
+        >>> outputs = Masking(-1.0)([[[2.0, -1.0], [-1.0, -1.0]]])
+        >>> outputs.numpy().tolist()
+        [[[2.0, -1.0], [0.0, 0.0]]]
+        >>> Masking().compute_mask(outputs).numpy().tolist()
+        [[True, False]]
+    """
+
+    _keeps_integers = True
+
+    def __init__(self, mask_value: Any = 0.0, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
+        self.mask_value = mask_value
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the inputs, 0 where they are masked.
+
+        Args:
+            inputs: Shape (batch, ..., features).
+        """
+        mask = self.compute_mask(inputs)
+        outputs = ops.where(ops.expand_dims(mask, -1), inputs, ops.zeros((), inputs.dtype))
+        return masked(outputs, mask)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """Return where a feature is another than the value.
+
+        Args:
+            inputs: Shape (batch, ..., features).
+            mask: A mask that they have already, which does not matter.
+        """
+        if not hasattr(inputs, "dtype"):
+            inputs = ops.convert_to_tensor(inputs)
+        if inputs.dtype not in FLOATS:  # The value may be none of theirs.
+            inputs = ops.cast(inputs, ops.floatx())
+        return ops.reduce_any(ops.not_equal(inputs, self.mask_value), axis=-1)
+
+
+@explained
+class Pipeline(Layer):
+    """Calls layers one after the other.
+
+    Other than with ``Sequential``, they train unless the call says that they do not: noise and
+    the like, which is for preparing data, is added.
+
+    Args:
+        layers: The layers.
+        name: Its name.
+
+    Example:
+        >>> import mirrored as mr
+        >>> pipeline = mr.keras.layers.Pipeline([mr.layers.Rescaling(2.0), mr.layers.ReLU()])
+        >>> pipeline([[-1.0, 2.0]]).numpy().tolist()
+        [[0.0, 4.0]]
+    """
+
+    def __init__(self, layers: Sequence[Any], name: str | None = None) -> None:
+        super().__init__(name=name)
+        self._pipeline_layers = layers
+
+    @property
+    def layers(self) -> Any:
+        """The layers."""
+        return self._pipeline_layers
+
+    def call(self, inputs: Any, training: bool = True, mask: Any = None) -> Any:
+        """Return what the last layer returns.
+
+        Args:
+            inputs: What the first layer takes.
+            training: Whether the layers train.
+            mask: The mask of the inputs, if these carry none.
+        """
+        del training  # The layers follow it by themselves.
+        outputs = inputs if mask is None else carrying(inputs, mask)
+        for layer in self._pipeline_layers:
+            outputs = layer(outputs)
+        return outputs
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        return {"layers": serialized(self._pipeline_layers), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return a layer that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+
+        Raises:
+            ValueError: It has no layers.
+        """
+        layers = config.get("layers")
+        if not isinstance(layers, list | tuple):
+            raise ValueError(
+                "`Pipeline` config must contain a `layers` key mapping to a list of serialized "
+                f"layers. Received config with layers={layers}."
+            )
+        return cls(**{**config, "layers": [deserialized(layer, None) for layer in layers]})
+
+
+@explained
+class ActivityRegularization(SameShape):
+    """Returns its inputs, and adds a penalty on them to the loss.
+
+    The penalty is (l1 * sum(abs(inputs)) + l2 * sum(square(inputs))) / examples.
+
+    Args:
+        l1: The factor of the sum of absolute values.
+        l2: The factor of the sum of squares.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: A factor is negative or not a finite number.
+
+    Example:
+        >>> layer = ActivityRegularization(l2=0.5)
+        >>> layer([[1.0, 2.0], [0.0, 1.0]]).shape
+        (2, 2)
+        >>> [float(loss) for loss in layer.losses]
+        [1.5]
+    """
+
+    _supports_masking = True
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0, **options: Unpack[PlainOptions]) -> None:
+        penalty = L1L2(l1=l1, l2=l2)
+        super().__init__(activity_regularizer=penalty, **options)
+        self.l1, self.l2 = penalty.l1, penalty.l2
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        config = super().get_config()
+        del config["activity_regularizer"]  # It is made of the others.
+        return config
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return ``inputs``, of any shape."""
+        return inputs
