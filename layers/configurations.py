@@ -5,8 +5,7 @@ from typing import Any
 
 from mirrored._arguments import explained_only
 from mirrored.layers.layer import Layer
-from mirrored.serialization.reading import deserialize_keras_object
-from mirrored.serialization.writing import serialize_keras_object
+from mirrored.serialization.configs import deserialize_keras_object, serialize_keras_object
 
 
 def serialize(layer: Any) -> Any:

@@ -64,7 +64,7 @@ def config_of(layer: Any, unique: tuple[type, ...]) -> dict[str, Any]:
         layer: The layer.
         unique: The classes of what two layers cannot share.
     """
-    from mirrored.serialization.public_names import public_base  # Few programs need it.
+    from mirrored.serialization.class_names import public_base  # Few programs need it.
 
     cls = type(layer)
     owner = public_base(cls)
@@ -84,7 +84,7 @@ def config_of(layer: Any, unique: tuple[type, ...]) -> dict[str, Any]:
 
 def _constructor_arguments(layer: Any, unique: tuple[type, ...]) -> dict[str, Any]:
     """Return what the class was called with, by name, and the defaults of what was not."""
-    from mirrored.serialization.writing import in_memory  # Few programs need it.
+    from mirrored.serialization.configs import in_memory  # Few programs need it.
 
     made_with = vars(layer).get("_made_with")
     signature = inspect.signature(type(layer).__init__)

@@ -195,7 +195,7 @@ def as_policy(dtype: Any) -> DTypePolicy:
 
 
 def _of_configuration(config: dict[str, Any]) -> Any:
-    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+    from mirrored.serialization.configs import deserialize_keras_object  # Few programs need it.
 
     policy = deserialize_keras_object(config, module_objects={"DTypePolicy": DTypePolicy})
     if not isinstance(policy, DTypePolicy):

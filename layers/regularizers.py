@@ -60,7 +60,7 @@ class Regularizer(Configured):
         Raises:
             NotImplementedError: The subclass does not say.
         """
-        from mirrored.serialization.public_names import public_base  # Few programs need it.
+        from mirrored.serialization.class_names import public_base  # Few programs need it.
 
         if public_base(type(self)) is Regularizer:
             raise NotImplementedError(f"{self} does not implement get_config()")

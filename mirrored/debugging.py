@@ -22,7 +22,7 @@ _public_module(
             assert_same_float_dtype assert_scalar assert_shapes assert_type
             check_numerics is_numeric_tensor
         """,
-        "mirrored.training.comparison.replica_comparison": "compare_replicas",
+        "mirrored.training.replica_comparison": "compare_replicas",
         "mirrored.training.mixing_operations": "mixing_operations",
     },
 )

@@ -23,7 +23,7 @@ from mirrored.ops import assert_scalar as assert_scalar
 from mirrored.ops import assert_shapes as assert_shapes
 from mirrored.ops import assert_type as assert_type
 from mirrored.ops import check_numerics as check_numerics
-from mirrored.training.comparison.replica_comparison import compare_replicas as compare_replicas
+from mirrored.training.replica_comparison import compare_replicas as compare_replicas
 from mirrored._tracebacks import disable_traceback_filtering as disable_traceback_filtering
 from mirrored._tracebacks import enable_traceback_filtering as enable_traceback_filtering
 from mirrored.devices import get_log_device_placement as get_log_device_placement

@@ -10,8 +10,6 @@ _public_module(
     __name__,
     {
         "mirrored.data.examples": "BytesList Example Feature Features FloatList Int64List",
-        "mirrored.training.checkpoints.checkpoint": "Checkpoint",
-        "mirrored.training.checkpoints.folder": "latest_checkpoint",
-        "mirrored.training.checkpoints.manager": "CheckpointManager",
+        "mirrored.training.files.checkpoint": "Checkpoint CheckpointManager latest_checkpoint",
     },
 )

@@ -417,7 +417,7 @@ class Optimizer(_overrides.Subclassable):
             >>> mr.optim.SGD(0.5, momentum=0.25).get_config()["momentum"]
             0.25
         """
-        from mirrored.serialization.writing import serialize_keras_object  # Few programs need it.
+        from mirrored.serialization.configs import serialize_keras_object  # Few programs need it.
 
         rate: Any = self._learning_rate
         if isinstance(rate, Variable):
@@ -937,7 +937,7 @@ def read_config(
         names: Those that may be configurations themselves.
         custom_objects: Classes and functions that these may name.
     """
-    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+    from mirrored.serialization.configs import deserialize_keras_object  # Few programs need it.
 
     arguments = dict(config)
     for name in names:

@@ -340,7 +340,7 @@ def serialize(learning_rate_schedule: Any) -> Any:
         >>> serialize(PiecewiseConstantDecay([2], [1.0, 0.5]))["config"]["boundaries"]
         [2]
     """
-    from mirrored.serialization.writing import serialize_keras_object  # Few programs need it.
+    from mirrored.serialization.configs import serialize_keras_object  # Few programs need it.
 
     return serialize_keras_object(learning_rate_schedule)
 
@@ -357,7 +357,7 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
         >>> deserialize(serialize(PiecewiseConstantDecay([2], [1.0, 0.5]))).values
         [1.0, 0.5]
     """
-    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+    from mirrored.serialization.configs import deserialize_keras_object  # Few programs need it.
 
     names = {name: globals()[name] for name in globals()["__all__"] if not name.islower()}
     return deserialize_keras_object(config, custom_objects, module_objects=names)

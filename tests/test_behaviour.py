@@ -85,7 +85,7 @@ HELD: dict[str, dict[str, str]] = {
     "training/callbacks/test_travel.py": {
         "callbacks-travel": "test_they_travel test_training_goes_on_with_what_they_had_counted",
     },
-    "training/checkpoints/test_restoration.py": {
+    "training/files/test_restoration.py": {
         "late-variables": "test_attributes_that_a_module_gets_later "
         "test_the_file_is_the_one_that_was_restored test_the_first_call_of_an_unbuilt_model "
         "test_training_goes_on_with_the_same_bits",
@@ -568,8 +568,8 @@ HELD: dict[str, dict[str, str]] = {
     "data/test_positions.py": {
         "iterator-position": "test_an_iterator_goes_on test_the_state_of_a_generator_is_not_known"
     },
-    "training/checkpoints/test_checkpoint_state.py": {"either-name": "test_either_of_two_names"},
-    "training/checkpoints/test_checkpoint_resume.py": {
+    "training/files/test_checkpoint_state.py": {"either-name": "test_either_of_two_names"},
+    "training/files/test_checkpoint_resume.py": {
         "optimizer-restore": "test_goes_on_with_the_same_bits test_on_another_number_of_replicas",
         "deterministic": "test_goes_on_with_the_same_bits",
     },
@@ -597,7 +597,7 @@ HELD: dict[str, dict[str, str]] = {
         "test_training_logs_it_once test_a_loss_that_looks_at_the_whole_shard "
         "test_what_is_no_model_or_no_input_of_it",
     },
-    "training/comparison/test_replica_comparison.py": {
+    "training/test_replica_comparison.py": {
         "compare-replicas": "test_right_steps_pass test_wrong_steps_are_found_by_name "
         "test_under_any_strategy_nothing_changes",
     },
@@ -677,9 +677,7 @@ HELD: dict[str, dict[str, str]] = {
         "crafted-configurations": "test_what_is_refused test_a_value_that_is_wrong_somewhere "
         "test_lambdas_are_refused",
     },
-    "training/checkpoints/test_checkpoint_manager.py": {
-        "leftovers": "test_what_a_killed_program_left"
-    },
+    "training/files/test_checkpoint_manager.py": {"leftovers": "test_what_a_killed_program_left"},
     "training/files/test_tensor_file.py": {
         "crafted-files": "test_what_a_checkpoint_says test_what_a_weights_file_says "
         "test_one_bad_file_hides_no_good_one",

@@ -1,4 +1,4 @@
-"""ONNX nodes for elementwise ops.
+"""ONNX nodes for elementwise ops and for the ops of losses and gradients.
 
 Where ONNX has no such operation, or its definition loses digits, it is a few others.
 """
@@ -195,6 +195,43 @@ def _elu(w: Writer, call: Call) -> Ref:
     return w.where(w.compare("Less", x, _like(w, x, 0)), _expm1(w, call), x)
 
 
+def _relu_gradient(w: Writer, call: Call) -> Ref:
+    g, y = call.inputs
+    is_on = w.cast(w.compare("Greater", y, w.constant(0, y.dtype)), g.dtype)
+    return w.add("Mul", g, is_on)
+
+
+def _sigmoid(w: Writer, call: Call) -> Ref:
+    g, y = call.inputs
+    slope = w.add("Mul", w.add("Sub", w.constant(1, y.dtype), y), y)
+    return w.add("Mul", slope, g)
+
+
+def _tanh(w: Writer, call: Call) -> Ref:
+    g, y = call.inputs
+    slope = w.add("Sub", w.constant(1, y.dtype), w.add("Mul", y, y))
+    return w.add("Mul", slope, g)
+
+
+def _sqrt(w: Writer, call: Call) -> Ref:
+    g, y = call.inputs
+    return w.add("Div", w.add("Mul", g, w.constant(0.5, g.dtype)), y)
+
+
+def _sigmoid_entropy(w: Writer, call: Call) -> Ref:
+    logits, labels = call.inputs
+    power = w.add("Exp", w.add("Neg", w.add("Abs", logits)))
+    above = w.add("Max", logits, w.constant(0, logits.dtype))
+    straight = w.add("Sub", above, w.add("Mul", logits, labels))
+    return w.add("Add", straight, log1p(w, power))
+
+
+def _softmax_entropy(w: Writer, call: Call) -> Ref:
+    logits, labels = call.inputs
+    entropies = w.add("Mul", w.add("LogSoftmax", logits, axis=1), labels)
+    return w.add("Neg", w.add("ReduceSum", entropies, w.dims([1]), keepdims=0))
+
+
 RULES: Mapping[str, Rule] = {
     **{
         op: plain(op)
@@ -234,15 +271,21 @@ RULES: Mapping[str, Rule] = {
     "NotEqual": _comparison("Equal", negated=True),
     "RealDiv": plain("Div"),
     "Relu": _relu,
+    "ReluGrad": _relu_gradient,
     "Rint": _rounded("Round"),
     "Round": _rounded("Round"),
     "Rsqrt": _rsqrt,
     "SelectV2": _select,
+    "SigmoidCrossEntropyWithLogits": _sigmoid_entropy,
+    "SigmoidGrad": _sigmoid,
     "Sign": _sign,
+    "SoftmaxCrossEntropyWithLogits": _softmax_entropy,
     "Softplus": _softplus,
     "Softsign": _softsign,
+    "SqrtGrad": zero_where(0, _sqrt),
     "Square": _square,
     "SquaredDifference": _squared_difference,
+    "TanhGrad": _tanh,
     "Xdivy": zero_where(0, plain("Div")),
     "Xlog1py": zero_where(0, _times_log1p),
     "Xlogy": zero_where(0, _times_log),

@@ -1,25 +1,31 @@
-"""Writes a traced function as an ONNX file, atomically.
+"""Writes a traced function as an ONNX file, atomically, by the table of ops with a mapping to ONNX.
 
 All of it is made and checked in memory first, so that what cannot be written leaves no file.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mirrored._files import PathName, as_path, check_replaceable, replacing
-from mirrored.export.constants import Band, Constant, Counted, Numbers, Repeated
-from mirrored.export.export_recorder import Call as Function
+from mirrored.export import array_nodes, elementwise_nodes
+from mirrored.export.elementwise_nodes import Rule
 from mirrored.export.node_writer import OPSET, Call, Ref, Writer, onnx_module, onnx_type
-from mirrored.export.sizes import Dim
-from mirrored.export.tables import RULES, written
+from mirrored.export.sizes import Band, Constant, Counted, Dim, Numbers, Repeated
+from mirrored.export.tracing import Call as Function
 from mirrored.export.tracing import Given, Trace, Traced, traced
+from mirrored.ops.spec import float32, is_narrow
 from mirrored.version import VERSION
 
 _IR_VERSION = 8  # That of the first release with this opset, so that older programs read it too.
 _LARGEST = 2**31 - 2**20  # Bytes: a message of protobuf has at most 2 GiB.
 _WHAT = "file of ONNX"
+
+RULES: Mapping[str, Rule] = {**elementwise_nodes.RULES, **array_nodes.RULES}
+# They move values and compute nothing, whatever their dtype.
+_MOVES = array_nodes.MOVES.keys() | {"Cast", "SelectV2"}
 
 
 def export_function(
@@ -197,3 +203,25 @@ _MAKERS: tuple[tuple[type[Constant], Callable[[Writer, Any], Ref]], ...] = (
     (Band, _band),
     (Numbers, _numbers),
 )
+
+
+def written(w: Writer, call: Call) -> Ref:
+    """Write the nodes of a call and return their result.
+
+    Floats of 16 bits are computed with in float32 and rounded once, as they are here.
+
+    Args:
+        w: What writes them.
+        call: The call.
+
+    Raises:
+        NotImplementedError: ONNX has no such operation for its dtypes, or it needs a size that is
+            not known.
+    """
+    w.call = call
+    rule = RULES[call.op]
+    if call.op in _MOVES or not any(is_narrow(value.dtype) for value in call.inputs):
+        return rule(w, call)
+    wide = tuple(w.cast(item, float32) if is_narrow(item.dtype) else item for item in call.inputs)
+    dtype = float32 if is_narrow(call.dtype) else call.dtype
+    return w.cast(rule(w, replace(call, inputs=wide, dtype=dtype)), call.dtype)

@@ -11,7 +11,6 @@ _public_module(
     {
         "mirrored.training": "Model Sequential",
         "mirrored.training.cloning": "clone_model",
-        "mirrored.training.files.model_files": "load_model save_model",
-        "mirrored.training.files.model_json": "model_from_json",
+        "mirrored.training.files.model_files": "load_model save_model model_from_json",
     },
 )

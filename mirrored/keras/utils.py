@@ -15,17 +15,15 @@ _public_module(
         "mirrored.data.splitting": "split_dataset",
         "mirrored.data.timeseries": "timeseries_dataset_from_array",
         "mirrored.layers": "clear_session=reset_names",
-        "mirrored.serialization.reading": "deserialize_keras_object",
-        "mirrored.serialization.custom_objects": """
+        "mirrored.serialization.configs": "deserialize_keras_object serialize_keras_object",
+        "mirrored.serialization.class_names": """
             CustomObjectScope custom_object_scope get_custom_objects get_registered_name
             get_registered_object register_keras_serializable
         """,
-        "mirrored.serialization.writing": "serialize_keras_object",
         "mirrored.training.diagrams": "model_to_dot plot_model",
         "mirrored.training.progbar": "Progbar",
         "mirrored.training.utilities": """
-            pack_x_y_sample_weight set_random_seed to_categorical
-            unpack_x_y_sample_weight
+            pack_x_y_sample_weight set_random_seed to_categorical unpack_x_y_sample_weight
         """,
     },
 )

@@ -50,7 +50,7 @@ def arguments_of(thing: Any, without: Collection[str] = ()) -> dict[str, Any]:
         >>> arguments_of(mr.keras.initializers.Constant(2.0))
         {'value': 2.0}
     """
-    from mirrored.serialization.public_names import public_base
+    from mirrored.serialization.class_names import public_base
 
     owner = public_base(type(thing))
     signature = inspect.signature(getattr(owner, "__init__", object.__init__))
@@ -80,8 +80,8 @@ def made_like(thing: Any) -> Any:
         >>> made_like(mr.layers.Dense(3, activation=lambda x: -x)).units
         3
     """
-    from mirrored.serialization.custom_objects import CustomObjectScope  # Few programs need them.
-    from mirrored.serialization.writing import kept_in_memory
+    from mirrored.serialization.class_names import CustomObjectScope  # Few programs need them.
+    from mirrored.serialization.configs import kept_in_memory
 
     classes: dict[str, type] = {}
     with kept_in_memory(classes):
@@ -97,9 +97,9 @@ def serialized(obj: Any, *, is_activation: bool = False) -> Any:
         obj: The object.
         is_activation: Whether it is a function that may be an activation, which is its name.
     """
-    from mirrored.serialization import writing  # Few programs need it.
+    from mirrored.serialization import configs  # Few programs need it.
 
-    return (writing.serialize_activation if is_activation else writing.serialize_keras_object)(obj)
+    return (configs.serialize_activation if is_activation else configs.serialize_keras_object)(obj)
 
 
 def deserialized(
@@ -115,7 +115,9 @@ def deserialized(
     Returns:
         The thing; a name that nothing has is returned as it is.
     """
-    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+    from mirrored.serialization.configs import (
+        deserialize_keras_object,  # Few programs need it.
+    )
 
     return deserialize_keras_object(config, custom_objects, module_objects=names)
 

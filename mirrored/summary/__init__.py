@@ -10,9 +10,9 @@ _public_module(
     __name__,
     {
         "mirrored.summary": "experimental",
-        "mirrored.training.summaries.values": """
-            flush histogram record_if scalar should_record_summaries text
+        "mirrored.training.summaries": """
+            SummaryWriter create_file_writer create_noop_writer flush histogram record_if
+            scalar should_record_summaries text
         """,
-        "mirrored.training.summaries.writer": "SummaryWriter create_file_writer create_noop_writer",
     },
 )

@@ -13,7 +13,7 @@ from mirrored._numbers import as_integer
 from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
 from mirrored.training.callbacks import Callback, Logs
-from mirrored.training.checkpoints.checkpoint import Checkpoint
+from mirrored.training.files.checkpoint import Checkpoint
 from mirrored.variables import DeviceVariable
 
 

@@ -12,8 +12,8 @@ from mirrored._arguments import explained_only
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import Input, InputLayer, Layer
 from mirrored.layers.construction import made_again
-from mirrored.serialization.custom_objects import CustomObjectScope
-from mirrored.serialization.writing import kept_in_memory
+from mirrored.serialization.class_names import CustomObjectScope
+from mirrored.serialization.configs import kept_in_memory
 from mirrored.training.model import Model
 from mirrored.training.sequential import Sequential
 

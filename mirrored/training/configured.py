@@ -115,7 +115,7 @@ class ConfiguredModel(SteppedOnBatches):
             >>> model.get_compile_config()["loss"]
             'mse'
         """
-        from mirrored.serialization.writing import in_memory  # Few programs need it.
+        from mirrored.serialization.configs import in_memory  # Few programs need it.
 
         compilation = self._compilation
         if compilation is None:
@@ -140,7 +140,7 @@ class ConfiguredModel(SteppedOnBatches):
         Args:
             config: What `get_compile_config` returned.
         """
-        from mirrored.serialization.public_names import name_of_class  # Few programs need it.
+        from mirrored.serialization.class_names import name_of_class  # Few programs need it.
 
         owner = next(base for base in type(self).__mro__ if "compile" in vars(base))
         if name_of_class(owner) != ("keras", "Model"):

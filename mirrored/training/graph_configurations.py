@@ -13,9 +13,13 @@ from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.graph.calls import Operation, get_item, keras_name, make_node
 from mirrored.graph.tensor import Span
 from mirrored.layers import Layer
-from mirrored.serialization.public_names import public_operation
-from mirrored.serialization.reading import deserialize_keras_object, failures_are_errors
-from mirrored.serialization.writing import in_memory, serialize_keras_object
+from mirrored.serialization.class_names import public_operation
+from mirrored.serialization.configs import (
+    deserialize_keras_object,
+    failures_are_errors,
+    in_memory,
+    serialize_keras_object,
+)
 from mirrored.training import operation_classes as classes
 from mirrored.training.network import Network
 

@@ -10,7 +10,7 @@ from mirrored import _nest
 from mirrored.distribute.distributed_variables import MirroredVariable
 from mirrored.layers.layer import walk_with
 from mirrored.ops.spec import TensorSpec
-from mirrored.serialization.writing import serialize_keras_object
+from mirrored.serialization.configs import serialize_keras_object
 from mirrored.training.compilation import COMPILED
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.network import Network

@@ -10,8 +10,7 @@ from op_table import TABLE
 
 import mirrored as mr
 from mirrored.export import elementwise_nodes
-from mirrored.export.onnx_file import export_function
-from mirrored.export.tables import RULES
+from mirrored.export.onnx_file import RULES, export_function
 from mirrored.export.tracing import Given
 from mirrored.ops.op import OPS
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.export.constants import Band, Counted, Numbers, Repeated, constant_of
-from mirrored.export.sizes import Samples, Size
-from mirrored.export.tables import RULES
+from mirrored.export.onnx_file import RULES
+from mirrored.export.sizes import Band, Counted, Numbers, Repeated, Samples, Size, constant_of
 from mirrored.export.tracing import Given, Trace, traced
 
 SAMPLES = Samples.of(["batch", "steps"], (5, 2, 11, 521), exact=False)

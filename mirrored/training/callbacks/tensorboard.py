@@ -11,11 +11,11 @@ from mirrored._arguments import explained
 from mirrored._files import PathName, writes_to
 from mirrored._numbers import check_count
 from mirrored.training.callbacks.callback import Callback, Logs
-from mirrored.training.summaries import values as summaries
-from mirrored.training.summaries.writer import (
+from mirrored.training.summaries import (
     SummaryWriter,
     create_file_writer,
     create_noop_writer,
+    histogram,
 )
 
 
@@ -181,7 +181,7 @@ class TensorBoard(Callback):
             for layer in self.model.layers:
                 for weight in layer.weights:
                     path = f"{self.model.name}/{weight.name.removesuffix(':0')}"
-                    summaries.histogram(f"{path}/histogram", weight.numpy(), step=epoch)
+                    histogram(f"{path}/histogram", weight.numpy(), step=epoch)
 
 
 def _check_not_asked(**arguments: tuple[Any, str]) -> None:

@@ -1,14 +1,15 @@
-"""HDF5 files as Keras lays them out: numbers in groups, each group that of one layer or optimizer.
+"""HDF5 files as Keras lays them out: numbers in groups, one group per layer or optimizer.
 
-Whoever made a file may have made up what it says: only whole arrays of numbers are read, that stand
-in the file itself, and their sizes are compared before memory is taken.
+The maker of a file may have made up its contents: only whole arrays of numbers that are stored in
+the file itself are read, and their sizes are compared before memory is taken.
 """
 
 import contextlib
 import errno
 import math
+import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from mirrored import _extras
 from mirrored.errors import WeightsFileError
 from mirrored.ops.spec import as_dtype, holds_numbers
 from mirrored.training.files.tensor_file import Spec
-from mirrored.training.files.watched_file import WatchedFile
 from mirrored.variables import Variable
 
 _VARS = "vars"
@@ -26,6 +26,69 @@ _OLD = "_layer_checkpoint_dependencies"
 _WHAT_HDF5_RAISES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ArithmeticError)
 _CHECKSUM = "crc32"  # An attribute of each array, which Keras leaves alone.
 _NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute that says so.
+
+
+class WatchedFile:
+    """A file that keeps what goes wrong in it, for whoever asks.
+
+    After that nothing is written, and what is read are zeros.
+
+    Args:
+        file: The file.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file: Any = file
+        self._failed = False
+        self._error: BaseException | None = None
+
+    def check(self) -> None:
+        """Raise what went wrong, once, if something did."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def read(self, size: int = -1) -> bytes:
+        """Return bytes: HDF5's package knows files by this method, and calls the next."""
+        data: bytes = self._file.read(size)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        """Read bytes."""
+        count = self._done(lambda: self._file.readinto(buffer), -1)
+        if self._failed:
+            view = memoryview(buffer).cast("B")
+            view[:] = bytes(len(view))
+            return len(view)
+        return count
+
+    def write(self, data: Any) -> int:
+        """Write bytes."""
+        return self._done(lambda: self._file.write(data), len(data))
+
+    def truncate(self, size: int) -> int:
+        """Make the file end after so many bytes."""
+        return self._done(lambda: self._file.truncate(size), size)
+
+    def flush(self) -> None:
+        """Hand on what was written."""
+        self._done(lambda: self._file.flush() or 0, 0)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place."""
+        return self._done(lambda: self._file.seek(offset, whence), offset)
+
+    def tell(self) -> int:
+        """Return the place."""
+        return self._done(self._file.tell, 0)
+
+    def _done(self, do: Callable[[], int], instead: int) -> int:
+        if not self._failed:
+            try:
+                return do()
+            except BaseException as error:
+                self._failed, self._error = True, error.with_traceback(None)
+        return instead
 
 
 # ---------------------------------------------------------------------------- writing

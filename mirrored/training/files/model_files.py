@@ -21,12 +21,22 @@ from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.ops.constant_room import within_constant_room
 from mirrored.program.variable_creation import Room, within_room
-from mirrored.serialization.reading import deserialize_keras_object, sharing_what_is_read
-from mirrored.serialization.writing import serialize_keras_object, sharing_what_is_written
+from mirrored.serialization.configs import (
+    deserialize_keras_object,
+    serialize_keras_object,
+    sharing_what_is_read,
+    sharing_what_is_written,
+)
+from mirrored.serialization.constructor_arguments import deserialized
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
-from mirrored.training.files.keras_assets import keeps_assets, load_assets, save_assets
-from mirrored.training.files.keras_weights import load_state, save_state
+from mirrored.training.files.keras_weights import (
+    keeps_assets,
+    load_assets,
+    load_state,
+    save_assets,
+    save_state,
+)
 from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, opened, state_of
 from mirrored.training.files.zip_members import Members, written_in_place
 
@@ -291,3 +301,29 @@ def _model_of(
         raise WeightsFileError(f"{reader.noun} has no model, but {model!r:.200}.")
     load_state(model, reader, is_new=True, late=room.late)
     return model
+
+
+@explained
+def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the model that `Model.to_json` wrote, here or in Keras, with new weights.
+
+    Args:
+        json_string: The text.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Raises:
+        ValueError: It is no JSON, or nested too deeply, or asks for large constants.
+        TypeError: It names a class that there is not.
+
+    Example:
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(2)])
+        >>> mr.keras.models.model_from_json(model.to_json()).output_shape
+        (None, 2)
+    """
+    try:
+        config = json.loads(json_string)
+    except RecursionError:
+        raise ValueError("The configuration is nested too deeply.") from None
+    with within_constant_room(len(json_string)):
+        return deserialized(config, None, custom_objects)

@@ -24,8 +24,8 @@ from mirrored.errors import WeightsFileError
 from mirrored.layers.layer import unbuilt, walk
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
 from mirrored.training.files.keras_weights import load_state, save_state
-from mirrored.training.files.named_weights import named_weights
 from mirrored.training.files.tensor_file import load_tensors, save_tensors
+from mirrored.training.files.tensor_tree import named_weights
 from mirrored.training.files.zip_members import Members
 from mirrored.training.network import Network
 from mirrored.variables.together import assign_together
@@ -121,7 +121,7 @@ def load_weights(
     path = _checked_path(filepath, "read from")
     _check_built(model, "loading weights into")
     if trains_together():
-        from mirrored.training.files.same_files import check_same_file
+        from mirrored.training.files.tensor_tree import check_same_file
 
         check_same_file(path, [model], "loading weights")
     if path.endswith((KERAS_ENDING, MODEL_ENDING)):

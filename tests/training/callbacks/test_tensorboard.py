@@ -142,7 +142,7 @@ def test_without_the_package(
     strategy: mr.MirroredStrategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    monkeypatch.delitem(sys.modules, "mirrored.training.summaries.event_file", raising=False)
+    monkeypatch.delitem(sys.modules, "mirrored.training.event_file", raising=False)
     board, steps = mr.callbacks.TensorBoard(tmp_path / "logs"), []
     counts = mr.callbacks.LambdaCallback(on_train_batch_begin=lambda *_: steps.append(1))
     with pytest.raises(ImportError, match=r"tensorboardX.* install mirrored's extra `tensorboard`"):

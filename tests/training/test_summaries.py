@@ -59,7 +59,7 @@ def test_what_is_in_the_file(tmp_path: Path) -> None:
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks for a file is told what to install, before its folder is made."""
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    monkeypatch.delitem(sys.modules, "mirrored.training.summaries.event_file", raising=False)
+    monkeypatch.delitem(sys.modules, "mirrored.training.event_file", raising=False)
     with pytest.raises(ImportError, match=r"tensorboardX.* install mirrored's extra `tensorboard`"):
         S.create_file_writer(tmp_path / "logs")
     assert not (tmp_path / "logs").exists()

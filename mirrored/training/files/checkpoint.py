@@ -1,32 +1,36 @@
-"""The whole state of training in one file: weights, slots, steps and random streams.
+"""Checkpoints: the whole state of training in one file, and series of such files in a folder.
 
-A run that is restored from it goes on with the bits of one that never stopped.
+A run that is restored from one goes on with the bits of one that never stopped. The order of a
+folder's checkpoints is in the files themselves: numbers and clocks may go back.
 """
 
+import contextlib
 import json
 import os
+import re
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored import devices
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path, trains_together
+from mirrored._files import PathName, as_path, remove_leftovers, trains_together, writes_to
+from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._tracebacks import shortened
 from mirrored.distribute import has_strategy, in_cross_replica_context
+from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.program.variable_access import variable_writes
-from mirrored.training.checkpoints.folder import SEQUENCE, saved_in
-from mirrored.training.checkpoints.restoration import ALIASES, Restoration, few
-from mirrored.training.checkpoints.state import (
+from mirrored.training.files.checkpoint_state import (
     ROOT,
     AutoTrackable,
     check_kinds,
     collect,
     find_parts,
 )
+from mirrored.training.files.restoration import ALIASES, Restoration, few
 from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, save_tensors
 from mirrored.variables import DeviceVariable, Module
 
@@ -252,7 +256,7 @@ class Checkpoint(AutoTrackable):
             WorkerError: Another worker has another file there, or none.
         """
         if trains_together():
-            from mirrored.training.files.same_files import check_same_file
+            from mirrored.training.files.tensor_tree import check_same_file
 
             check_same_file(save_path, self.held().values(), "restoring a checkpoint")
         if save_path is None:
@@ -316,3 +320,214 @@ def _check_context(done: str) -> None:
             f"A checkpoint is {done} by Python, which a recorded function does not run. Received: "
             "a call while a function was being recorded. Make the call outside mr.function."
         )
+
+
+SEQUENCE = "sequence"  # In the metadata: how many were saved in the folder before, and one.
+_SEQUENCE = re.compile(r"[0-9]{1,18}")
+_NUMBERED = re.compile(r"(?P<prefix>.+)-(?P<number>[0-9]+)", re.DOTALL)
+
+
+class Saved(NamedTuple):
+    """A file that `Checkpoint.save` wrote; later ones are greater.
+
+    Attributes:
+        sequence: Its place among those of its folder.
+        number: The number in its name.
+        path: Its path.
+    """
+
+    sequence: int
+    number: int
+    path: str
+
+
+def saved_in(directory: PathName, prefix: str | None = None) -> list[Saved]:
+    """Return the checkpoints in a folder in the order in which they were saved."""
+    return _checkpoints_in(directory, prefix)[0]
+
+
+def latest_in(directory: PathName, prefix: str | None = None) -> str | None:
+    """Return the path of the one that was saved last, and warn of files that cannot be read.
+
+    Returns:
+        The path; None if there is none.
+    """
+    checkpoints, errors = _checkpoints_in(directory, prefix)
+    for error in errors:
+        logger.warning("A file in a folder of checkpoints is left out. %s", error)
+    return checkpoints[-1].path if checkpoints else None
+
+
+@explained
+def latest_checkpoint(checkpoint_dir: PathName) -> str | None:
+    """Return the path of the checkpoint in a folder that was saved last; None if there is none.
+
+    Args:
+        checkpoint_dir: The folder, which need not be there. `Checkpoint.save` wrote the files;
+            those of `Checkpoint.write` do not count.
+
+    Raises:
+        TypeError: `checkpoint_dir` is no path.
+
+    Example:
+        >>> import tempfile
+        >>> import mirrored as mr
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
+        ...     path = checkpoint.save(folder + "/ckpt")
+        ...     mr.train.latest_checkpoint(folder) == path
+        True
+    """
+    return latest_in(checkpoint_dir)
+
+
+def is_of_series(name: str, prefix: str | None) -> bool:
+    """Return whether a file's name is one that `Checkpoint.save` gives."""
+    parts = _NUMBERED.fullmatch(name)
+    return parts is not None and prefix in (None, parts["prefix"])
+
+
+def _checkpoints_in(directory: PathName, prefix: str | None) -> tuple[list[Saved], list[Exception]]:
+    """Return the checkpoints in their order, and why other files with such names are none."""
+    folder = as_path(directory, "folder of checkpoints")
+    try:
+        names = sorted(os.listdir(folder or os.curdir))
+    except FileNotFoundError:
+        return [], []
+    checkpoints: list[Saved] = []
+    errors: list[Exception] = []
+    for name in names:
+        path = os.path.join(folder, name)
+        if not is_of_series(name, prefix) or not os.path.isfile(path):
+            continue
+        try:
+            sequence = _sequence_of(path)
+        except FileNotFoundError:  # Another manager has deleted it meanwhile.
+            continue
+        except (OSError, WeightsFileError) as error:
+            errors.append(error)
+            continue
+        if sequence is not None:  # Otherwise `Checkpoint.write` wrote it.
+            checkpoints.append(Saved(sequence, int(name.rpartition("-")[2]), path))
+    return sorted(checkpoints), errors
+
+
+def _sequence_of(path: str) -> int | None:
+    """Return which of its folder's checkpoints a file is, after checking its header alone."""
+    with open_tensors(path, CHECKPOINT) as file:
+        text = file.texts.get(SEQUENCE)
+    if text is not None and not _SEQUENCE.fullmatch(text):
+        raise WeightsFileError(
+            f"The checkpoint {path!r} is corrupt: its place among others is a number. Received: "
+            f"{text!r:.100}. Restore the file from another copy."
+        )
+    return None if text is None else int(text)
+
+
+@explained
+@absent_members("tf.train.CheckpointManager")
+class CheckpointManager:
+    """Saves a series of checkpoints in a folder, and deletes the oldest ones.
+
+    Args:
+        checkpoint: What is saved and restored.
+        directory: The folder, made with the first checkpoint.
+        max_to_keep: How many files to keep; None keeps all.
+        checkpoint_name: What the files' names begin with.
+
+    Raises:
+        TypeError: `checkpoint` is no Checkpoint, or `directory` no path.
+        ValueError: `max_to_keep` is neither None nor an integer above 0, or `checkpoint_name` is
+            no file's name.
+
+    Example:
+        >>> import os, tempfile
+        >>> import mirrored as mr
+        >>> checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     manager = mr.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+        ...     for _ in range(3):
+        ...         _ = manager.save()
+        ...     [os.path.basename(path) for path in manager.checkpoints]
+        ['ckpt-2', 'ckpt-3']
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory: PathName,
+        max_to_keep: int | None,
+        *,
+        checkpoint_name: str = "ckpt",
+    ) -> None:
+        value: Any = checkpoint
+        if not isinstance(value, Checkpoint):
+            raise TypeError(
+                "`checkpoint` is a mr.train.Checkpoint of what is saved, as in "
+                f"mr.train.Checkpoint(model=model). Received: {value!r}."
+            )
+        keep = None if max_to_keep is None else as_integer(max_to_keep)
+        if max_to_keep is not None and (keep is None or keep < 1):
+            raise ValueError(
+                f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep!r}."
+            )
+        self._checkpoint = checkpoint
+        name: Any = checkpoint_name
+        if not isinstance(name, str) or not name or os.path.basename(name) != name or "\0" in name:
+            raise ValueError(
+                "`checkpoint_name` is what the files' names begin with, without folders. Received: "
+                f"{checkpoint_name!r}. Put folders into `directory`."
+            )
+        self._directory = as_path(directory, "folder of checkpoints")
+        self._keep = keep
+        self._name = checkpoint_name
+
+    @property
+    def directory(self) -> str:
+        """The folder."""
+        return self._directory
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The paths of the files of this series that are there, the oldest first."""
+        return [checkpoint.path for checkpoint in saved_in(self._directory, self._name)]
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """The path of the file of this series that was saved last; None if there is none."""
+        return latest_in(self._directory, self._name)
+
+    def save(self, checkpoint_number: Any = None) -> str:
+        """Write a checkpoint, delete those that are too many, and return its path.
+
+        What killed programs have left of this series' temporary files is deleted too. Where
+        something cannot be deleted, a warning tells: the checkpoint is there.
+
+        Args:
+            checkpoint_number: The number in its name, an integer or a variable; None counts.
+
+        Raises:
+            OSError: As for `Checkpoint.save`, and so for its other errors. Nothing is deleted.
+        """
+        prefix = os.path.join(self._directory, self._name)
+        path = self._checkpoint.save(prefix, number=checkpoint_number)
+        own = writes_to(self._directory)
+        try:
+            if own:
+                self._delete_old()
+        except OSError as error:
+            logger.warning("The checkpoint %r is written, but old files stay: %s", path, error)
+        return path
+
+    def _delete_old(self) -> None:
+        if self._keep is not None:
+            for old in self.checkpoints[: -self._keep]:
+                with contextlib.suppress(FileNotFoundError):  # Another manager was here.
+                    os.unlink(old)
+        remove_leftovers(self._directory, lambda name: is_of_series(name, self._name))
+
+    def restore_or_initialize(self) -> str | None:
+        """Restore the latest checkpoint, if there is one, and return its path; errors as there."""
+        latest = self.latest_checkpoint
+        self._checkpoint.restore(latest)
+        return latest

@@ -15,14 +15,14 @@ import mirrored as mr
 from mirrored.errors import ResourceExhaustedError, WeightsFileError
 from mirrored.ops import SeedGenerator
 from mirrored.ops.random import global_state
-from mirrored.training.checkpoints.restoring import match, restore
-from mirrored.training.checkpoints.state import (
+from mirrored.training.files.checkpoint_state import (
     GLOBAL_STATE,
     Part,
     collect,
     find_parts,
     named_slots,
 )
+from mirrored.training.files.restoration import match, restore
 from mirrored.training.files.tensor_file import Specs
 
 

@@ -19,8 +19,8 @@ from safetensors.numpy import load_file
 import mirrored as mr
 from mirrored.errors import WeightsFileError
 from mirrored.ops.random import global_state
-from mirrored.training.checkpoints import checkpoint as checkpoint_module
-from mirrored.training.checkpoints.folder import Saved, latest_checkpoint, latest_in, saved_in
+from mirrored.training.files import checkpoint as checkpoint_module
+from mirrored.training.files.checkpoint import Saved, latest_checkpoint, latest_in, saved_in
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 Y = X[:, :1]

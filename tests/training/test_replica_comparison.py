@@ -14,8 +14,7 @@ from card_training import make_devices
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError, NonFiniteLossError
 from mirrored.ops.random import global_state
-from mirrored.training.comparison.step_notes import Event
-from mirrored.training.comparison.value_differences import Tolerances, Value
+from mirrored.training.step_values import Event, Tolerances, Value
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(8, 3)).astype("float32")
@@ -339,7 +338,7 @@ def test_a_model_on_a_card(emulated_cuda: Callable[..., Any]) -> None:
 
 
 def test_the_page_for_tests_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "testing.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page.split("## A step of your own")[1], re.DOTALL)
     exec(code, {"__name__": "__main__"})
     assert "First differs the loss that is differentiated: " in capsys.readouterr().out

@@ -17,7 +17,7 @@ from mirrored.layers.weights import find
 from mirrored.ops.random import SeedGenerator, global_state
 from mirrored.optim import Optimizer
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.files.named_weights import leaf_name, named_by_place, named_weights, place
+from mirrored.training.files.tensor_tree import leaf_name, named_by_place, named_weights, place
 from mirrored.training.metrics import Metric
 from mirrored.variables import Generator, Module, Variable
 from mirrored.variables.seed_generator import SeedGenerator as SeedVariable

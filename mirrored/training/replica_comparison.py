@@ -5,6 +5,7 @@ it would make of the whole batch.
 """
 
 import contextvars
+import copy
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -13,25 +14,33 @@ from typing import Any
 
 import numpy as np
 
+from mirrored import devices
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored.data.arguments import DataArguments
 from mirrored.data.arrays import is_stream
 from mirrored.data.columns import described
 from mirrored.data.stored import Given
-from mirrored.distribute import DistributedVariable, split_sizes
+from mirrored.distribute import (
+    DistributedVariable,
+    MirroredStrategy,
+    ReductionToOneDevice,
+    Strategy,
+    split_sizes,
+)
+from mirrored.distribute.cross_device_ops.interface import FirstLines
+from mirrored.ops.hooks import only
 from mirrored.ops.rng_state import RngState, current_rng_state, drawing_from
 from mirrored.training import loop
-from mirrored.training.comparison.replica_copies import ReplicaCopy
-from mirrored.training.comparison.step_notes import Event, StepNotes, plain_name
-from mirrored.training.comparison.value_differences import Tolerances, Value
 from mirrored.training.compilation import running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import prepare
 from mirrored.training.model import Model
 from mirrored.training.run_plan import RunPlan, optimizers_of
-from mirrored.variables import Variable
+from mirrored.training.step_values import Event, StepNotes, Tolerances, Value, plain_name
+from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
+from mirrored.variables.device_variable import StandIns, VariableState
 
 # What makes each kind of thing differ where nothing before it does.
 _CAUSES = {
@@ -232,6 +241,79 @@ def _values(
                 "model: a step uses that by `self`, and what it has of the model elsewhere is none."
             )
             raise
+
+
+class ReplicaCopy:
+    """A copy of a model, of its optimizers and metrics, for some number of replicas.
+
+    Args:
+        model: The model, made under any strategy or none; it stays as it is.
+        replicas: How many there are.
+
+    Attributes:
+        model: The copy.
+        strategy: The strategy that it belongs to.
+        known: Each variable that was copied with its value, by the copy's identity.
+        stand_ins: The context in which the copy runs is theirs.
+
+    Raises:
+        TypeError: Something in the model's attributes cannot be copied.
+        RuntimeError: The model runs just now.
+    """
+
+    def __init__(self, model: Model, replicas: int) -> None:
+        self.strategy = _ReplicasOfTheHost(replicas)
+        self.known: dict[int, tuple[Variable, np.ndarray]] = {}
+        self.stand_ins = StandIns(self._variable_of)
+        theirs = model.distribute_strategy
+        try:
+            with self.stand_ins.in_force():
+                self.model = copy.deepcopy(model, {id(theirs): self.strategy})
+        except TypeError as error:
+            raise TypeError(
+                "Replicas are compared on copies of the model, with all that its attributes hold. "
+                f"Received: the model {model.name!r}, which cannot be copied: {error}. Keep what "
+                "is no part of the model elsewhere."
+            ) from error
+
+    def _variable_of(self, state: VariableState) -> Variable:
+        with self.strategy.scope(), only():
+            variable = Variable(
+                state.value,
+                trainable=state.trainable,
+                name=state.name,
+                dtype=state.value.dtype,
+                synchronization=state.synchronization,
+                aggregation=state.aggregation,
+            )
+            variable._traits = state.traits
+            if (state.synchronization, state.aggregation) == (
+                VariableSynchronization.ON_READ,
+                VariableAggregation.SUM,
+            ):
+                variable.assign(state.value)  # Which gives each copy its part of the sum.
+        self.known[id(variable)] = variable, state.value
+        return variable
+
+
+class _ReplicasOfTheHost(MirroredStrategy):
+    """A strategy of which all replicas are on the host's CPU."""
+
+    def __init__(self, replicas: int) -> None:
+        self._devices = (devices.get_device("CPU:0"),) * replicas
+        Strategy.__init__(self, _Unlogged())
+
+    def arguments(self) -> dict[str, Any]:
+        """Return nothing: it is created for one comparison."""
+        return {}
+
+
+class _Unlogged(ReductionToOneDevice):
+    """Sums as any other, and writes no line about it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = FirstLines(0)
 
 
 def _step(copy: ReplicaCopy, arrays: Given, examples: int) -> dict[Event, Value]:

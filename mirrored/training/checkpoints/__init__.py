@@ -1,1 +1,0 @@
-"""Objects and their variables in files, from which training goes on."""

@@ -1,1 +1,0 @@
-"""A step on one replica beside the same step on several, value by value."""

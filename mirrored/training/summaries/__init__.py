@@ -1,1 +1,0 @@
-"""What TensorBoard shows: events, and what writes them."""
