@@ -10,7 +10,7 @@ import mmap
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, ContextVar
 from types import MappingProxyType
@@ -149,28 +149,43 @@ class HostPlace:
 
     Attributes:
         array: The place, as bytes; another one once more is needed than it has.
+        forgets: Whether what was written there is gone once its bytes are given back.
     """
 
     def __init__(self) -> None:
         self.array: NDArray[Any] = np.empty(0, np.uint8)
         self._pages: mmap.mmap | None = None
+        self.forgets = False
 
-    def allocate(self, pool: Pool, nbytes: int) -> Storage:
-        """Return N bytes from the beginning of the place, counted by the pool.
+    @staticmethod
+    def allocate(pool: Pool, wanted: Sequence[tuple[HostPlace, int]]) -> list[Storage]:
+        """Return bytes from the beginning of places, all of them counted by the pool at once.
+
+        Args:
+            pool: The pool.
+            wanted: The places, each with the number of its bytes.
 
         Raises:
-            OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it.
+            OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it; none are
+                counted then.
         """
-        _counting(pool).reserve(nbytes)
+        total = 0
+        for _, nbytes in wanted:
+            total += nbytes
+        _counting(pool).reserve(total)
+        storages: list[Storage] = []
         try:
-            if nbytes > self.array.nbytes:
-                self._move(nbytes)
+            for place, nbytes in wanted:
+                if nbytes > place.array.nbytes:
+                    place._move(nbytes)
         except BaseException as error:
-            pool.release(nbytes)
-            if isinstance(error, MemoryError | OSError) or nbytes > sys.maxsize:
-                raise OutOfPoolMemory(nbytes, None) from None
+            pool.release(total)
+            if isinstance(error, MemoryError | OSError) or total > sys.maxsize:
+                raise OutOfPoolMemory(total, None) from None
             raise
-        return Storage(self.array[:nbytes], pool, nbytes)
+        for place, nbytes in wanted:
+            storages.append(Storage(place.array[:nbytes], pool, nbytes))
+        return storages
 
     def let_go(self) -> None:
         """Let the system have what was written there; what is small stays for the next time."""
@@ -180,7 +195,8 @@ class HostPlace:
     def _move(self, nbytes: int) -> None:
         self.let_go()  # Views of the old place may stay, though nobody looks there any more.
         self._pages = None
-        if nbytes < _PAGES_FROM:
+        self.forgets = nbytes >= _PAGES_FROM
+        if not self.forgets:
             self.array = _aligned((nbytes,), np.dtype(np.uint8))
             return
         # Private: a forked child's is its own.

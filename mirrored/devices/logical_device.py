@@ -4,15 +4,17 @@ There is one object for each device of a configuration, so devices compare by id
 """
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from mirrored.backends import MEGABYTE, Backend, HostPlace, OutOfPoolMemory, Pool, Storage
 from mirrored.devices.names import PhysicalDevice, full_name
 from mirrored.errors import DevicesResetError, ResourceExhaustedError
+
+_Allocated = TypeVar("_Allocated")
 
 
 class Device:
@@ -116,25 +118,26 @@ class Device:
         label = purpose or f"tensor with shape [{dims}] and type {dtype.name}"
         return self._ask_again(partial(self.backend.allocate, self.pool, shape, dtype), label)
 
-    def allocate_at(self, place: HostPlace, nbytes: int, purpose: str | None = None) -> Storage:
-        """Return bytes of the host at a place that they keep, counted as this device's.
+    def allocate_at(
+        self, wanted: Sequence[tuple[HostPlace, int]], purpose: str | None = None
+    ) -> list[Storage]:
+        """Return bytes of the host at places that they keep, counted as this device's.
 
         Args:
-            place: The place.
-            nbytes: The number of bytes.
+            wanted: The places, each with the number of its bytes.
             purpose: What the error calls them.
 
         Raises:
-            ResourceExhaustedError: As for `allocate`.
+            ResourceExhaustedError: As for `allocate`; none of them is allocated then.
         """
         try:
-            return place.allocate(self.pool, nbytes)
+            return HostPlace.allocate(self.pool, wanted)
         except OutOfPoolMemory:
             pass
-        label = purpose or f"tensor with shape [{nbytes}] and type uint8"
-        return self._ask_again(partial(place.allocate, self.pool, nbytes), label)
+        label = purpose or f"tensor with shape [{wanted[0][1]}] and type uint8"
+        return self._ask_again(partial(HostPlace.allocate, self.pool, wanted), label)
 
-    def _ask_again(self, allocate: Callable[[], Storage], label: str) -> Storage:
+    def _ask_again(self, allocate: Callable[[], _Allocated], label: str) -> _Allocated:
         """Allocate once garbage is collected; the error says for what there is no room."""
         gc.collect()  # Tensors in reference cycles, such as those of a failed call's traceback.
         try:

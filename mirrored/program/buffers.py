@@ -3,6 +3,7 @@
 The plan says where each value is; here that becomes memory of a device and views of it.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -24,42 +25,27 @@ class Arena:
         device: The device.
 
     Attributes:
+        device: The device.
+        place: Where it is on the host; None: on a card, where it moves.
+        storage: What its bytes are counted by; None: they are given back.
         array: The memory, at least as much as was taken; None: none of it is there.
         nbytes: How many bytes are taken.
     """
 
-    __slots__ = ("__weakref__", "_device", "_place", "_storage", "array", "nbytes")
+    __slots__ = ("__weakref__", "array", "device", "nbytes", "place", "storage")
 
     def __init__(self, device: Device) -> None:
-        self._device = device
-        self._place = None if is_streamed(device.backend) else HostPlace()
-        self._storage: Storage | None = None
+        self.device = device
+        self.place = None if is_streamed(device.backend) else HostPlace()
+        self.storage: Storage | None = None
         self.array: Any = None
         self.nbytes = 0
 
-    def take(self, nbytes: int, purpose: str | None) -> None:
-        """Allocate N bytes of the device instead of those that are allocated.
-
-        Raises:
-            ResourceExhaustedError: The device has no room for them; none are taken then.
-        """
-        self._storage, self.nbytes = None, 0
-        if self._place is None:
+    def let_go(self) -> None:
+        """Give the bytes back; on the host what is there stays until the place is let go."""
+        self.storage, self.nbytes = None, 0
+        if self.place is None:
             self.array = None
-            self._storage = self._device.allocate((nbytes,), np.dtype(np.uint8), purpose)
-            self.array = self._storage.array
-        else:
-            self._storage = self._device.allocate_at(self._place, nbytes, purpose)
-            self.array = self._place.array
-        self.nbytes = self._storage.nbytes
-
-    def give_back(self) -> None:
-        """Give the bytes back."""
-        self._storage, self.nbytes = None, 0
-        if self._place is None:
-            self.array = None
-        else:
-            self._place.let_go()
 
 
 class Arenas:
@@ -75,31 +61,47 @@ class Arenas:
         self._arenas: WeakValueDictionary[Any, Arena] = WeakValueDictionary()
         self.version = 0
 
-    def arena(self, device: Device, name: Any, nbytes: int, purpose: str | None = None) -> Arena:
-        """Return memory of at least N bytes on a device, the same for the same name.
+    def take(self, wanted: Mapping[Any, int], purpose: str | None = None) -> list[Arena]:
+        """Return memory of devices, the same for the same names, allocated once per device.
 
         Args:
-            device: The device.
-            name: The name.
-            nbytes: The number of bytes.
+            wanted: By a device and a name: the least number of bytes.
             purpose: What the error calls the memory.
 
         Raises:
-            ResourceExhaustedError: The device has no room for it.
+            ResourceExhaustedError: A device has no room for it. What was too small is given back.
         """
-        arena = self._arenas.get((device, name))
-        if arena is None:
-            arena = self._arenas[device, name] = Arena(device)
-        if arena.nbytes < nbytes or arena.array is None:
-            self.version += 1
-            arena.take(nbytes, purpose)
-        return arena
+        arenas: list[Arena] = []
+        small: dict[Device, list[tuple[Arena, int]]] = {}
+        for key, nbytes in wanted.items():
+            arena = self._arenas.get(key)
+            if arena is None:
+                arena = self._arenas[key] = Arena(key[0])
+            arenas.append(arena)
+            if arena.nbytes < nbytes or arena.array is None:
+                if arena.nbytes:
+                    arena.let_go()
+                small.setdefault(arena.device, []).append((arena, nbytes))
+        self.version += bool(small)
+        for device, parts in small.items():
+            if is_streamed(device.backend):
+                byte = np.dtype(np.uint8)
+                storages = [device.allocate((nbytes,), byte, purpose) for _, nbytes in parts]
+            else:
+                places: list[Any] = [(arena.place, nbytes) for arena, nbytes in parts]
+                storages = device.allocate_at(places, purpose)
+            for (arena, _), storage in zip(parts, storages, strict=True):
+                arena.storage, arena.nbytes = storage, storage.nbytes
+                arena.array = storage.array if arena.place is None else arena.place.array
+        return arenas
 
     def give_back(self) -> None:
         """Give all memory back to the devices until programs ask for it again."""
         self.version += 1
         for arena in list(self._arenas.values()):
-            arena.give_back()
+            arena.let_go()
+            if arena.place is not None:
+                arena.place.let_go()
 
     def clear(self) -> None:
         """Give all back, and share it with no program that is made from now on."""
@@ -139,18 +141,19 @@ class Buffers:
         """
         if self._version == self._shared.version:
             return True
-        for (device, replica), nbytes in self.plan.arenas.items():
-            name = self._constants if replica == CONSTANTS else replica
-            self._arenas[device, replica] = self._shared.arena(
-                device, name, nbytes + self.plan.alignment, self._purpose
-            )
+        wanted = {
+            (device, self._constants if replica == CONSTANTS else replica): nbytes
+            + self.plan.alignment
+            for (device, replica), nbytes in self.plan.arenas.items()
+        }
+        arenas = self._shared.take(wanted, self._purpose)
+        self._arenas = dict(zip(self.plan.arenas, arenas, strict=True))
         self._version = self._shared.version
         memory = {key: arena.array for key, arena in self._arenas.items()}
         before, self._memory = self._memory, memory
         if before is not None and all([before[key] is array for key, array in memory.items()]):
-            for base, array in self._bases.items():
-                if base.data is not None:
-                    base.device.backend.copy_between(base.data.reshape(-1), array)
+            for base, array in self._constants_gone():
+                base.device.backend.copy_between(base.data.reshape(-1), array)
             return True
         self._bases.clear()
         self._views.clear()
@@ -159,6 +162,14 @@ class Buffers:
             nbytes = self.plan.arenas[device, replica]
             self._bytes[device, replica] = array[start : start + nbytes]
         return False
+
+    def _constants_gone(self) -> Iterator[tuple[Value, Any]]:
+        """Yield the constants that are to be written again, with their memory."""
+        for (_, replica), arena in self._arenas.items():
+            if replica == CONSTANTS and (arena.place is None or arena.place.forgets):
+                for base, array in self._bases.items():
+                    if base.data is not None and base.device is arena.device:
+                        yield base, array
 
     def of(self, value: Value) -> Any:
         """Return the array of a value."""

@@ -228,30 +228,30 @@ def test_only_a_pool_of_the_host_counts_its_memory() -> None:
 @pytest.mark.parametrize("nbytes", [1 << 10, 3 << 20], ids=["small", "pages"])
 def test_a_place_is_kept_while_its_bytes_are_given_back(nbytes: int) -> None:
     pool, place = CountingPool(4 << 20), HostPlace()
-    storage = place.allocate(pool, nbytes)
+    (storage,) = HostPlace.allocate(pool, [(place, nbytes)])
     array = place.array
     array[...] = 1
     del storage
     place.let_go()
     assert pool.current == 0
     assert not nbytes >= 1 << 20 or not array.any()  # The system has its pages back.
-    assert place.allocate(pool, nbytes // 2).nbytes == nbytes // 2
+    assert HostPlace.allocate(pool, [(place, nbytes // 2)])[0].nbytes == nbytes // 2
     assert place.array is array
-    storage = place.allocate(pool, nbytes + 1)
+    (storage,) = HostPlace.allocate(pool, [(place, nbytes + 1)])
     assert place.array is not array
     assert (storage.nbytes, pool.current) == (nbytes + 1, nbytes + 1)
 
 
 def test_a_place_without_room_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, place = CountingPool(1 << 22), HostPlace()
-    place.allocate(pool, 100)
+    HostPlace.allocate(pool, [(place, 100)])
     array = place.array
     with pytest.raises(OutOfPoolMemory) as refused:
-        place.allocate(pool, 1 << 23)
+        HostPlace.allocate(pool, [(place, 1 << 23)])
     assert refused.value.pool is pool
     monkeypatch.setattr(host.mmap, "mmap", no_memory)
     with pytest.raises(OutOfPoolMemory) as refused:
-        place.allocate(pool, 1 << 21)
+        HostPlace.allocate(pool, [(place, 1 << 21)])
     assert refused.value.pool is None
     assert (place.array is array, pool.current) == (True, 0)
 

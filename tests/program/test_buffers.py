@@ -15,16 +15,21 @@ from mirrored.program.overlap import Threads
 from mirrored.program.schedule import make_schedule
 
 
+def arena_of(memory: Arenas, device: Any, name: Any, nbytes: int, purpose: Any = None) -> Any:
+    (arena,) = memory.take({(device, name): nbytes}, purpose)
+    return arena
+
+
 def test_an_arena_grows_and_is_shared(simulate: Callable[..., Any]) -> None:
     first, second = (devices.get_device(each.name) for each in simulate(2))
     memory = Arenas()
-    small = memory.arena(first, 0, 100)
+    small = arena_of(memory, first, 0, 100)
     before = small.array
-    assert memory.arena(first, 0, 60) is small
+    assert arena_of(memory, first, 0, 60) is small
     assert small.array is before
-    assert memory.arena(first, 0, 200) is small
+    assert arena_of(memory, first, 0, 200) is small
     assert (small.nbytes, small.array is before) == (200, False)
-    others = [memory.arena(first, 1, 50), memory.arena(second, 0, 50)]
+    others = [arena_of(memory, first, 1, 50), arena_of(memory, second, 0, 50)]
     assert small not in others
     assert (first.pool.current, second.pool.current) == (250, 50)
     del small, others
@@ -35,16 +40,16 @@ def test_an_arena_grows_and_is_shared(simulate: Callable[..., Any]) -> None:
 def test_an_arena_stays_where_it_is(nbytes: int, simulate: Callable[..., Any]) -> None:
     device = devices.get_device(simulate(1, memory_limit=3)[0].name)
     memory = Arenas()
-    arena = memory.arena(device, 0, nbytes)
+    arena = arena_of(memory, device, 0, nbytes)
     array, version = arena.array, memory.version
-    assert memory.arena(device, 0, nbytes).array is array
+    assert arena_of(memory, device, 0, nbytes).array is array
     assert memory.version == version
     for less in (nbytes, nbytes // 2, nbytes):
         memory.give_back()
         assert (arena.nbytes, device.pool.current) == (0, 0)
         assert memory.version > version
         version = memory.version
-        assert memory.arena(device, 0, less).array is array
+        assert arena_of(memory, device, 0, less).array is array
         assert device.pool.current == less
         array[...] = 7  # All of it may be written, and nobody else does.
         assert memory.version > version
@@ -53,17 +58,17 @@ def test_an_arena_stays_where_it_is(nbytes: int, simulate: Callable[..., Any]) -
 def test_no_room_for_an_arena(simulate: Callable[..., Any]) -> None:
     device = devices.get_device(simulate(1, memory_limit=1)[0].name)
     memory = Arenas()
-    arena = memory.arena(device, 0, 1000)
+    arena = arena_of(memory, device, 0, 1000)
     with pytest.raises(ResourceExhaustedError, match="OOM when allocating the memory on "):
-        memory.arena(device, 1, 1 << 20, "the memory")
+        arena_of(memory, device, 1, 1 << 20, "the memory")
     assert device.pool.current == 1000
-    assert memory.arena(device, 0, 500) is arena
+    assert arena_of(memory, device, 0, 500) is arena
     version = memory.version
     with pytest.raises(ResourceExhaustedError):
-        memory.arena(device, 0, (1 << 20) + 1)
+        arena_of(memory, device, 0, (1 << 20) + 1)
     assert device.pool.current == 0
     assert memory.version > version  # Whoever was bound to it takes it again.
-    assert memory.arena(device, 0, 500).nbytes == 500
+    assert arena_of(memory, device, 0, 500).nbytes == 500
 
 
 def test_parts_are_views_of_what_they_are_parts_of(record: Any) -> None:
