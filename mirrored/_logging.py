@@ -6,12 +6,14 @@ It stays out of the way of an application that configures logging itself.
 import logging
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TextIO
 
 _VARIABLE = "MIRRORED_LOG_LEVEL"
+_LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class _Logger(logging.Logger):
@@ -138,8 +140,6 @@ def warn_caller(text: str) -> None:
     Args:
         text: The warning.
     """
-    level, frame = 1, sys._getframe()
-    package = __name__.partition(".")[0]
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
+    files = [entry.filename for entry in reversed(traceback.extract_stack())]
+    level = next((i for i, file in enumerate(files) if not file.startswith(_LIBRARY)), 0)
+    warnings.warn(text, stacklevel=level + 1)

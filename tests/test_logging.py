@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mirrored._logging import _make_logger, logger
+from mirrored._logging import _make_logger, logger, warn_caller
+from mirrored._nest import map_structure
 
 
 def unconfigure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,3 +144,10 @@ def test_levels_that_an_application_sets() -> None:
         [sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("", "shown\nshown too\n")
+
+
+@pytest.mark.parametrize("warn", [warn_caller, lambda text: map_structure(warn_caller, [[text]])])
+def test_a_warning_names_the_line_that_called_the_library(warn: Any) -> None:
+    with pytest.warns(UserWarning, match="Look here") as warned:
+        warn("Look here")
+    assert warned[0].filename == __file__

@@ -9,7 +9,6 @@ from mirrored.data.leaf_specs import public_specs
 from mirrored.data.positions import (
     Position,
     elements_from,
-    elements_of,
     go_on_after,
     position_of,
     words_of,
@@ -119,7 +118,7 @@ class NumpyIterator:
     def __init__(self, dataset: DatasetBase[Any]) -> None:
         if dataset._transform.known:
             check_arrays(dataset._transform.specs())
-        self._elements = elements_of(dataset._transform)
+        self._elements = elements_from(dataset._transform, Position())
 
     def __iter__(self) -> Self:
         """Return the iterator."""
@@ -127,7 +126,7 @@ class NumpyIterator:
 
     def __next__(self) -> Any:
         """Return the next element; StopIteration at the end."""
-        return to_numpy(next(self._elements))
+        return to_numpy(succeeded(next(self._elements)))
 
     def next(self) -> Any:
         """Do as `next(iterator)` does."""

@@ -96,13 +96,14 @@ def _picked(items: Iterator[Any], buffer_size: int, generator: "np.random.Genera
                 ahead = []
                 break
             yield buffer[place]
-            while type(item) is Failure:
-                yield item
-                item = next(items, _OVER)
-            if item is _OVER:
-                del buffer[place]
-                ahead = []
-                break
+            if type(item) is Failure:
+                while type(item) is Failure:
+                    yield item
+                    item = next(items, _OVER)
+                if item is _OVER:
+                    del buffer[place]
+                    ahead = []
+                    break
             buffer[place] = item
     for place in generator.permutation(len(buffer)).tolist():
         yield buffer[place]

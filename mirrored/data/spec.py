@@ -113,21 +113,23 @@ def _filled(value: dict[Any, Any] | tuple[Any, ...], what: str) -> Iterable[tupl
 def to_tensors(element: Element) -> Any:
     """Return an element with a tensor on CPU:0 for each array."""
     cpu = get_device("CPU:0")
-    if _is_flat(element):  # The usual case, and much the faster.
-        return tuple(
-            [StringTensor(a) if a.dtype.kind == "O" else transfer(a, cpu) for a in element]
-        )
 
     def tensor(leaf: Any) -> Any:
         if isinstance(leaf, DatasetBase):
             return leaf
         return StringTensor(leaf) if leaf.dtype.kind == "O" else transfer(leaf, cpu)
 
+    if type(element) is np.ndarray:  # The usual cases, and much the faster.
+        return tensor(element)
+    if _is_flat(element):
+        return tuple([tensor(leaf) for leaf in element])
     return _nest.map_structure(tensor, element)
 
 
 def to_numpy(element: Element) -> Any:
     """Return an element as users may write to it: copies, and NumPy's scalars for rank 0."""
+    if type(element) is np.ndarray:  # The usual case, and much the faster.
+        return element.copy()[()]
     return _nest.map_structure(_numpy_leaf, element)
 
 

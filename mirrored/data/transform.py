@@ -268,8 +268,9 @@ class Slices(Transform):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of rows, which are views."""
+        pack, leaves = self.form.pack, self.leaves
         for i in range(self.cardinality):
-            yield self.form.pack([leaf[i, ...] for leaf in self.leaves])
+            yield pack([leaf[i, ...] for leaf in leaves])
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives slices."""
