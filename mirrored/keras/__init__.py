@@ -20,8 +20,8 @@ _public_module(
             layers losses metrics mixed_precision models ops optimizers random
             regularizers saving tree utils wrappers
         """,
+        "mirrored.keras_functions.backend": "version",
         "mirrored.keras_functions.keras_variable": "Variable",
-        "mirrored.keras_functions.settings": "version",
         "mirrored.layers": "Input Layer",
         "mirrored.layers.initializers": "Initializer",
         "mirrored.layers.policy": "DTypePolicy",

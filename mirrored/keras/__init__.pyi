@@ -37,5 +37,5 @@ from mirrored.keras import regularizers as regularizers
 from mirrored.keras import saving as saving
 from mirrored.keras import tree as tree
 from mirrored.keras import utils as utils
-from mirrored.keras_functions.settings import version as version
+from mirrored.keras_functions.backend import version as version
 from mirrored.keras import wrappers as wrappers

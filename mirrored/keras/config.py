@@ -13,8 +13,7 @@ _public_module(
             disable_traceback_filtering enable_traceback_filtering
             is_traceback_filtering_enabled
         """,
-        "mirrored.keras_functions.backend_values": "epsilon",
-        "mirrored.keras_functions.settings": "backend image_data_format",
+        "mirrored.keras_functions.backend": "backend epsilon image_data_format",
         "mirrored.layers.policy": "dtype_policy set_dtype_policy",
         "mirrored.ops": "floatx set_floatx",
     },

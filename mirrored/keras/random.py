@@ -9,7 +9,7 @@ _public_module(
     "tf.keras.random",
     __name__,
     {
-        "mirrored.keras_functions.random_numbers": """
+        "mirrored.keras_functions.random": """
             categorical dropout normal randint truncated_normal uniform
         """,
         "mirrored.variables.seed_generator": "SeedGenerator",

@@ -1,17 +1,18 @@
-"""Keras 3's dtype promotion for `keras.ops`.
+"""Keras 3's rules for dtypes, for `keras.ops`.
 
 TensorFlow's own operations refuse two dtypes; Keras' have JAX' rules, by which each two have one.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 
 from mirrored import ops
+from mirrored.numpy_functions.rows import Rule, Rules
 from mirrored.ops import Tensor
-from mirrored.ops.spec import FLOATS, INDICES, DType, default_float
+from mirrored.ops.spec import FLOATS, INDICES, INTEGERS, DType, default_float
 
 
 def result_type(*kinds: Any) -> DType:
@@ -49,7 +50,17 @@ def _is_integer(kind: Any, which: str) -> bool:
     return isinstance(kind, np.dtype) and kind.kind == which
 
 
-def tensors(*values: Any) -> list[Tensor]:
+def kind_of(value: Any) -> Any:
+    """Return the dtype of a value; or the type of a number of Python's, which counts less.
+
+    Args:
+        value: A tensor, an array, a number or nested lists of numbers.
+    """
+    number = type(value) in (int, float)
+    return type(value) if number else ops.convert_to_tensor(value).dtype
+
+
+def to_tensors(*values: Any) -> list[Tensor]:
     """Return values as tensors, each of the dtype that it has by itself.
 
     Args:
@@ -58,7 +69,7 @@ def tensors(*values: Any) -> list[Tensor]:
     return [ops.convert_to_tensor(value) for value in values]
 
 
-def common(*values: Any) -> list[Tensor]:
+def promoted(*values: Any) -> list[Tensor]:
     """Return values as tensors of the dtype that they promote to.
 
     Args:
@@ -74,7 +85,25 @@ def common(*values: Any) -> list[Tensor]:
     ]
 
 
-def floats(x: Any) -> Tensor:
+def promoted_tensors(*values: Any) -> list[Tensor]:
+    """Return values as tensors of the dtype that they promote to, where numbers count as tensors.
+
+    Args:
+        *values: Tensors, arrays, numbers and nested lists of numbers.
+    """
+    return promoted(*to_tensors(*values))
+
+
+def promoted_floats(*values: Any) -> list[Tensor]:
+    """Return values as floats of the dtype that they promote to.
+
+    Args:
+        *values: The same as for `promoted`.
+    """
+    return promoted(*values, float)
+
+
+def to_floats(x: Any) -> Tensor:
     """Return a value as floats; integers and booleans become those of floatx.
 
     Args:
@@ -84,7 +113,7 @@ def floats(x: Any) -> Tensor:
     return tensor if tensor.dtype in FLOATS else ops.cast(tensor, default_float())
 
 
-def booleans(x: Any) -> Tensor:
+def to_truth(x: Any) -> Tensor:
     """Return a value as booleans: what is not 0 is true.
 
     Args:
@@ -93,7 +122,7 @@ def booleans(x: Any) -> Tensor:
     return ops.cast(x, ops.bool_)
 
 
-def numbers(x: Any) -> Tensor:
+def to_numbers(x: Any) -> Tensor:
     """Return a value as numbers; booleans become int32.
 
     Args:
@@ -103,13 +132,14 @@ def numbers(x: Any) -> Tensor:
     return ops.cast(tensor, ops.int32) if tensor.dtype == ops.bool_ else tensor
 
 
-def common_floats(*values: Any) -> list[Tensor]:
-    """Return values as floats of the dtype that they promote to.
+def to_indices(x: Any) -> Tensor:
+    """Return a value as indices: what is neither int32 nor int64 becomes int64.
 
     Args:
-        *values: The same as for `common`.
+        x: The value.
     """
-    return common(*values, float)
+    tensor = ops.convert_to_tensor(x)
+    return tensor if tensor.dtype in INDICES else ops.cast(tensor, ops.int64)
 
 
 def summands(x: Any) -> Tensor:
@@ -118,22 +148,45 @@ def summands(x: Any) -> Tensor:
     Args:
         x: The value.
     """
-    tensor = numbers(x)
+    tensor = to_numbers(x)
     if tensor.dtype in FLOATS or tensor.dtype.itemsize >= 4:
         return tensor
     return ops.cast(tensor, ops.uint32 if tensor.dtype.kind == "u" else ops.int32)
 
 
-def multiplied(function: Callable[..., Tensor], *values: Any) -> Tensor:
-    """Return a product in the dtype that its factors promote to, also where no product is of it.
+# The dtypes that no product is computed in.
+UNMULTIPLIED = (INTEGERS - INDICES) | {ops.bool_}
+
+
+def widened(
+    function: Callable[..., Tensor], kinds: Collection[DType] = UNMULTIPLIED
+) -> Callable[..., Tensor]:
+    """Return a function that computes tensors of some dtypes in wider integers, and casts back.
 
     Args:
-        function: From tensors of one dtype to their product.
-        *values: The factors.
+        function: From tensors of one dtype to one of it.
+        kinds: The dtypes.
     """
-    factors = common(*tensors(*values))
-    kind = factors[0].dtype
-    if kind in FLOATS or kind in INDICES:
-        return function(*factors)
-    wide = ops.int64 if kind.itemsize >= 4 else ops.int32
-    return ops.cast(function(*(ops.cast(factor, wide) for factor in factors)), kind)
+
+    def f(*tensors: Tensor) -> Tensor:
+        kind = tensors[0].dtype
+        if kind not in kinds:
+            return function(*tensors)
+        wide = ops.int64 if kind.itemsize >= 4 else ops.int32
+        return ops.cast(function(*(ops.cast(tensor, wide) for tensor in tensors)), kind)
+
+    return f
+
+
+_PROMOTED = ", in the dtype that both promote to"
+RULES = Rules(
+    public="mr.keras.ops",
+    same=Rule(ops.convert_to_tensor),
+    number=Rule(to_numbers),
+    floats=Rule(to_floats, "; integers become floats of floatx"),
+    truth=Rule(to_truth),
+    pair=Rule(promoted, _PROMOTED),
+    tensors=Rule(promoted_tensors, _PROMOTED),
+    float_pair=Rule(promoted_floats, f"{_PROMOTED} as floats"),
+    truths=Rule(lambda *values: [to_truth(value) for value in values]),
+)

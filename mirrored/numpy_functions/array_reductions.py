@@ -339,7 +339,13 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     return tensor
 
 
-def _without_nan(a: Any, value: float) -> Tensor:
+def without_nan(a: Any, value: float) -> Tensor:
+    """Return the elements, with a value instead of NaN.
+
+    Args:
+        a: The elements.
+        value: The value.
+    """
     tensor = array(a)
     if tensor.dtype not in FLOATS:
         return tensor
@@ -356,7 +362,7 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
         >>> float(mr.experimental.numpy.nansum([1.0, np.nan]))
         1.0
     """
-    return sum(_without_nan(a, 0), axis, dtype, keepdims)
+    return sum(without_nan(a, 0), axis, dtype, keepdims)
 
 
 def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
@@ -369,7 +375,7 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
         >>> float(mr.experimental.numpy.nanprod([2.0, np.nan]))
         2.0
     """
-    return prod(_without_nan(a, 1), axis, dtype, keepdims)
+    return prod(without_nan(a, 1), axis, dtype, keepdims)
 
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Tensor:

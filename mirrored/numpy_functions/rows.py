@@ -39,12 +39,13 @@ class Rules(NamedTuple):
 
     public: str
     same: Rule  # A tensor of its own dtype.
+    number: Rule  # Booleans become integers, where they are no numbers.
     floats: Rule  # Integers and booleans become floats.
     truth: Rule  # Whether elements are not 0.
-    total: Rule  # What is added up: of N bits at least.
     pair: Rule  # Two tensors of the dtype that both promote to.
-    float_pair: Rule  # The same of floats.
-    truth_pair: Rule
+    tensors: Rule  # The same; a number of Python's counts as a tensor.
+    float_pair: Rule  # The same, as floats.
+    truths: Rule
 
 
 _DOC = """Return {summary}.

@@ -224,12 +224,13 @@ _ELEMENTS = ", element by element"
 RULES = Rules(
     public="mr.experimental.numpy",
     same=Rule(array),
+    number=Rule(array),
     floats=Rule(floats, "; integers become float64"),
     truth=Rule(booleans),
-    total=Rule(summands),
     pair=Rule(promoted, _ELEMENTS),
+    tensors=Rule(promoted, _ELEMENTS),
     float_pair=Rule(lambda *values: [floats(x) for x in promoted(*values)], _ELEMENTS),
-    truth_pair=Rule(lambda *values: [booleans(value) for value in values], _ELEMENTS),
+    truths=Rule(lambda *values: [booleans(value) for value in values], _ELEMENTS),
 )
 
 

@@ -75,8 +75,12 @@ rad2deg = unary("rad2deg", "radians as degrees", lambda x: x * _TO_DEGREES, "0 -
 isnan = unary("isnan", "which elements are NaN", ops.is_nan, "1.0 -> False")
 isfinite = unary("isfinite", "which elements are finite", ops.is_finite, "1.0 -> True")
 isinf = unary("isinf", "which elements are infinite", ops.is_inf, "1.0 -> False")
-isneginf = unary("isneginf", "which are minus infinity", lambda x: x == -np.inf, "1.0 -> False")
-isposinf = unary("isposinf", "which are plus infinity", lambda x: x == np.inf, "1.0 -> False")
+isneginf = unary(
+    "isneginf", "which elements are minus infinity", lambda x: x == -np.inf, "1.0 -> False"
+)
+isposinf = unary(
+    "isposinf", "which elements are plus infinity", lambda x: x == np.inf, "1.0 -> False"
+)
 abs = unary("abs", "the elements without their signs", ops.abs, "-4 -> 4", "same")
 absolute = unary("absolute", "the elements without their signs", ops.abs, "-4 -> 4", "same")
 fabs = unary("fabs", "the elements without their signs", ops.abs, "-4.0 -> 4.0", "same")
@@ -169,13 +173,13 @@ less_equal = binary(
     "less_equal", "whether x1 <= x2", _bools_as(int32, ops.less_equal), "2, 2 -> True"
 )
 logical_and = binary(
-    "logical_and", "whether both are not 0", ops.logical_and, "1, 0 -> False", "truth_pair"
+    "logical_and", "whether both are not 0", ops.logical_and, "1, 0 -> False", "truths"
 )
 logical_or = binary(
-    "logical_or", "whether one of both is not 0", ops.logical_or, "1, 0 -> True", "truth_pair"
+    "logical_or", "whether one of both is not 0", ops.logical_or, "1, 0 -> True", "truths"
 )
 logical_xor = binary(
-    "logical_xor", "whether just one is not 0", ops.logical_xor, "1, 2 -> False", "truth_pair"
+    "logical_xor", "whether just one is not 0", ops.logical_xor, "1, 2 -> False", "truths"
 )
 
 

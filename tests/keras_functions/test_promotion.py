@@ -34,7 +34,7 @@ def value(kind: str) -> Any:
 def test_two_dtypes_have_one(first: str) -> None:
     for second, expected in zip(PROMOTED, PROMOTED[first].split(), strict=True):
         given = [value(kind) for kind in (first, second)]
-        assert {each.dtype.name for each in promotion.common(*given)} == {expected}, second
+        assert {each.dtype.name for each in promotion.promoted(*given)} == {expected}, second
 
 
 RESULTS: list[tuple[Callable[[], Any], Any, str]] = [

@@ -10,79 +10,63 @@ _public_module(
     __name__,
     {
         "mirrored.keras.ops": "linalg nn numpy",
-        "mirrored.keras_functions.arithmetic": """
-            allclose arctan2 divide_no_nan fmax fmin fmod heaviside hypot isclose ldexp
-            logaddexp logaddexp2 nan_to_num nextafter psnr saturate_cast
-        """,
-        "mirrored.keras_functions.attention": "dot_product_attention",
-        "mirrored.keras_functions.control": """
-            associative_scan cond custom_gradient dtype fori_loop jvp map scan switch
+        "mirrored.keras_functions.core": """
+            associative_scan cast cond convert_to_numpy convert_to_tensor
+            custom_gradient dtype fori_loop is_tensor map saturate_cast scan scatter
+            scatter_update shape slice slice_update stop_gradient switch unstack
             vectorized_map while_loop
         """,
-        "mirrored.keras_functions.counting": """
-            bincount count_nonzero histogram segment_max segment_min segment_prod
-            segment_sum unique
+        "mirrored.keras_functions.einops": "rearrange",
+        "mirrored.keras_functions.linalg": """
+            cholesky cholesky_inverse det eigh inv jvp logdet lstsq matrix_rank norm
+            pinv qr slogdet solve solve_triangular svd
         """,
-        "mirrored.keras_functions.elementwise": """
-            abs absolute clip gelu is_tensor isfinite isinf isnan log_softmax
-            logical_not negative one_hot reciprocal relu round rsqrt sign softmax
-            softplus square stop_gradient
+        "mirrored.keras_functions.math": """
+            cdist erf erfc erfinv extract_sequences in_top_k logsumexp rsqrt segment_max
+            segment_min segment_prod segment_sum top_k
         """,
-        "mirrored.keras_functions.indexing": """
-            get_item isin multi_hot nonzero scatter scatter_update select slice
-            slice_update take take_along_axis unravel_index
-        """,
-        "mirrored.keras_functions.creation": """
-            array diag diagflat diagonal empty empty_like eye full_like identity trace
-            tri tril triu vander
-        """,
-        "mirrored.keras_functions.matrices": """
-            cholesky cholesky_inverse det eigh inv logdet lstsq matrix_rank norm pinv qr
-            slogdet solve solve_triangular svd
-        """,
-        "mirrored.keras_functions.manipulation": """
-            append array_split broadcast_to dsplit dstack extract_sequences flip fliplr
-            flipud hsplit hstack moveaxis pad repeat roll rot90 split tile unstack
-            vsplit vstack
-        """,
-        "mirrored.keras_functions.normalizing": """
+        "mirrored.keras_functions.nn": """
             batch_normalization binary_crossentropy categorical_crossentropy
-            layer_normalization moments normalize rms_normalization
+            dot_product_attention gelu layer_normalization log_softmax moments multi_hot
+            normalize one_hot psnr relu rms_normalization softmax softplus
             sparse_categorical_crossentropy
         """,
-        "mirrored.keras_functions.sorting": """
-            argpartition argsort digitize in_top_k median nanmedian nanpercentile
-            nanquantile percentile quantile searchsorted sort top_k
+        "mirrored.keras_functions.numpy.creation": """
+            arange array bartlett blackman diag diagflat diagonal empty empty_like eye
+            full full_like geomspace hamming hanning identity kaiser linspace logspace
+            meshgrid ones ones_like trace tri tril triu vander zeros zeros_like
         """,
-        "mirrored.keras_functions.binary": """
-            add divide equal floor_divide greater greater_equal less less_equal
-            logical_and logical_or logical_xor matmul maximum minimum mod multiply
-            not_equal power subtract true_divide where
+        "mirrored.keras_functions.numpy.elementwise": """
+            abs absolute add allclose angle arccos arccosh arcsin arcsinh arctan arctan2
+            arctanh cbrt ceil clip conj conjugate copy cos cosh deg2rad divide
+            divide_no_nan equal exp exp2 expm1 fabs floor floor_divide fmax fmin fmod
+            greater greater_equal heaviside hypot imag isclose isfinite isinf isnan
+            isneginf isposinf isreal ldexp less less_equal log log10 log1p log2
+            logaddexp logaddexp2 logical_and logical_not logical_or logical_xor maximum
+            minimum mod multiply nan_to_num negative nextafter not_equal power rad2deg
+            real reciprocal round sign signbit sin sinc sinh sqrt square subtract tan
+            tanh true_divide trunc
         """,
-        "mirrored.keras_functions.products": """
-            cdist correlate cross dot einsum inner kron outer tensordot vdot
+        "mirrored.keras_functions.numpy.indexing": """
+            get_item isin nonzero select take take_along_axis unravel_index where
         """,
-        "mirrored.keras_functions.rearranging": "rearrange",
-        "mirrored.keras_functions.reductions": """
-            all amax amin any argmax argmin logsumexp max mean min prod std sum var
+        "mirrored.keras_functions.numpy.manipulation": """
+            append array_split broadcast_to concatenate dsplit dstack expand_dims flip
+            fliplr flipud hsplit hstack moveaxis ndim pad ravel repeat reshape roll
+            rot90 size split squeeze stack swapaxes tile transpose vsplit vstack
         """,
-        "mirrored.keras_functions.shapes": """
-            arange cast concatenate convert_to_numpy convert_to_tensor expand_dims full
-            ndim ones ones_like ravel reshape shape size squeeze stack swapaxes
-            transpose zeros zeros_like
+        "mirrored.keras_functions.numpy.products": """
+            correlate cross dot einsum inner kron matmul outer tensordot vdot
         """,
-        "mirrored.keras_functions.spacing": "geomspace linspace logspace meshgrid",
-        "mirrored.keras_functions.statistics": """
-            average corrcoef cumprod cumsum diff nanargmax nanargmin nancumprod
-            nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp trapezoid
+        "mirrored.keras_functions.numpy.reductions": """
+            all amax amin any argmax argmin average corrcoef count_nonzero cumprod
+            cumsum diff max mean min nanargmax nanargmin nancumprod nancumsum nanmax
+            nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum trapezoid var
         """,
-        "mirrored.keras_functions.float_elementwise": """
-            angle arccos arccosh arcsin arcsinh arctan arctanh cbrt ceil conj conjugate
-            copy cos cosh deg2rad erf erfc erfinv exp exp2 expm1 fabs floor imag
-            isneginf isposinf isreal log log10 log1p log2 rad2deg real signbit sin sinc
-            sinh sqrt tan tanh trunc
+        "mirrored.keras_functions.numpy.sorting": """
+            argpartition argsort bincount digitize histogram median nanmedian
+            nanpercentile nanquantile percentile quantile searchsorted sort unique
         """,
-        "mirrored.keras_functions.windows": "bartlett blackman hamming hanning kaiser",
         "mirrored.layers.activations": "sigmoid",
         "mirrored.layers.nonlinearities": """
             celu elu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh

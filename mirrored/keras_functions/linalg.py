@@ -1,14 +1,15 @@
-"""`keras.ops` of matrices: norms, decompositions and linear systems."""
+"""`keras.ops` of matrices: norms, decompositions, linear systems; and products with jacobians."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.keras_functions.promotion import common_floats as _common_floats
-from mirrored.keras_functions.promotion import floats as _floats
+from mirrored import _nest, ops
+from mirrored._arguments import explain_functions, explained
+from mirrored.autodiff import GradientTape
+from mirrored.keras_functions.promotion import promoted_floats, to_floats
 from mirrored.ops import Tensor
 
 
@@ -21,7 +22,6 @@ def _several(norm: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     return result
 
 
-@explained
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors or matrices.
 
@@ -42,7 +42,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         >>> mr.keras.ops.norm([3.0, 4.0]).numpy().item()
         5.0
     """
-    tensor = _floats(x)
+    tensor = to_floats(x)
     if axis is None:
         axes = tuple(range(tensor.ndim))
     else:
@@ -91,7 +91,6 @@ def _of_matrices(x: Tensor, order: Any, axes: tuple[int, ...], keepdims: bool) -
     return _several(reductions[order](values, -1), axes, keepdims)
 
 
-@explained
 def cholesky(x: Any, upper: bool = False) -> Tensor:
     """Return the triangular matrices whose products with themselves transposed are those given.
 
@@ -107,11 +106,10 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
         >>> mr.keras.ops.cholesky([[4.0]]).numpy()
         array([[2.]], dtype=float32)
     """
-    factor = ops.cholesky(_floats(x))
+    factor = ops.cholesky(to_floats(x))
     return ops.matrix_transpose(factor) if upper else factor
 
 
-@explained
 def cholesky_inverse(x: Any, upper: bool = False) -> Tensor:
     """Return the inverses of the matrices whose triangular matrices are given.
 
@@ -124,7 +122,7 @@ def cholesky_inverse(x: Any, upper: bool = False) -> Tensor:
         >>> mr.keras.ops.cholesky_inverse([[2.0]]).numpy()
         array([[0.25]], dtype=float32)
     """
-    tensor = _floats(x)
+    tensor = to_floats(x)
     identity = ops.eye(tensor.shape[-1], dtype=tensor.dtype)
     inverse = ops.triangular_solve(tensor, identity, lower=not upper)
     return ops.matmul(inverse, inverse, transpose_a=not upper, transpose_b=upper)
@@ -142,7 +140,7 @@ def det(x: Any) -> Tensor:
         >>> mr.keras.ops.det([[2.0, 0.0], [0.0, 3.0]]).numpy().item()
         6.0
     """
-    return ops.det(_floats(x))
+    return ops.det(to_floats(x))
 
 
 @explained
@@ -157,7 +155,7 @@ def logdet(x: Any) -> Tensor:
         >>> mr.keras.ops.logdet([[1.0]]).numpy().item()
         0.0
     """
-    return ops.logdet(_floats(x))
+    return ops.logdet(to_floats(x))
 
 
 @explained
@@ -172,7 +170,7 @@ def slogdet(x: Any) -> tuple[Tensor, Tensor]:
         >>> [each.numpy().item() for each in mr.keras.ops.slogdet([[-1.0]])]
         [-1.0, 0.0]
     """
-    sign, logarithm = ops.slogdet(_floats(x))
+    sign, logarithm = ops.slogdet(to_floats(x))
     return sign, logarithm
 
 
@@ -188,7 +186,7 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
         >>> mr.keras.ops.eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
         array([1., 2.], dtype=float32)
     """
-    return ops.eigh(_floats(x))
+    return ops.eigh(to_floats(x))
 
 
 @explained
@@ -206,11 +204,11 @@ def inv(x: Any) -> Tensor:
         >>> mr.keras.ops.inv([[2.0]]).numpy()
         array([[0.5]], dtype=float32)
     """
-    return ops.inv(_floats(x))
+    return ops.inv(to_floats(x))
 
 
 def _solved(solve: Any, a: Any, b: Any) -> Tensor:
-    matrices, sides = _common_floats(a, b)
+    matrices, sides = promoted_floats(a, b)
     if sides.ndim != matrices.ndim - 1:
         solution: Tensor = solve(matrices, sides)
         return solution
@@ -236,7 +234,6 @@ def solve(a: Any, b: Any) -> Tensor:
     return _solved(ops.solve, a, b)
 
 
-@explained
 def solve_triangular(a: Any, b: Any, lower: bool = False) -> Tensor:
     """Return what triangular matrices have to be multiplied by to give `b`.
 
@@ -253,7 +250,6 @@ def solve_triangular(a: Any, b: Any, lower: bool = False) -> Tensor:
     return _solved(lambda m, s: ops.triangular_solve(m, s, lower=lower), a, b)
 
 
-@explained
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Tensor:
     """Return what a matrix has to be multiplied by to be as near to `b` as it gets.
 
@@ -272,7 +268,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Tensor:
         >>> mr.keras.ops.lstsq([[1.0], [1.0]], [2.0, 4.0]).numpy().round(4)
         array([3.], dtype=float32)
     """
-    matrix, side = _common_floats(a, b)
+    matrix, side = promoted_floats(a, b)
     if matrix.ndim != 2:
         raise TypeError(f"{matrix.ndim}-dimensional array given. Array must be two-dimensional")
     if side.ndim not in (1, 2):
@@ -297,7 +293,6 @@ def _rounding(matrix: Tensor) -> float:
     return float(np.finfo(matrix.dtype).eps) * largest
 
 
-@explained
 def pinv(x: Any, rcond: Any = None) -> Tensor:
     """Return the pseudo-inverses of matrices.
 
@@ -311,10 +306,9 @@ def pinv(x: Any, rcond: Any = None) -> Tensor:
         >>> mr.keras.ops.pinv([[2.0], [0.0]]).numpy()
         array([[0.5, 0. ]], dtype=float32)
     """
-    return ops.pinv(_floats(x), rcond)
+    return ops.pinv(to_floats(x), rcond)
 
 
-@explained
 def matrix_rank(x: Any, tol: Any = None) -> Tensor:
     """Return how many rows of matrices are none of the others' sums, int32.
 
@@ -327,10 +321,9 @@ def matrix_rank(x: Any, tol: Any = None) -> Tensor:
         >>> mr.keras.ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy().item()
         1
     """
-    return ops.matrix_rank(_floats(x), tol)
+    return ops.matrix_rank(to_floats(x), tol)
 
 
-@explained
 def qr(x: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Return matrices with columns at right angles, and triangular ones, whose products are given.
 
@@ -351,10 +344,9 @@ def qr(x: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
             "`mode` argument value not supported. Expected one of {'reduced', 'complete'}. "
             f"Received: mode={mode}"
         )
-    return ops.qr(_floats(x), full_matrices=mode == "complete")
+    return ops.qr(to_floats(x), full_matrices=mode == "complete")
 
 
-@explained
 def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """Return the singular values of matrices between their left and right vectors.
 
@@ -371,8 +363,58 @@ def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         >>> mr.keras.ops.svd([[3.0, 0.0], [0.0, 2.0]])[1].numpy()
         array([3., 2.], dtype=float32)
     """
-    tensor = _floats(x)
+    tensor = to_floats(x)
     if not compute_uv:
         return ops.svd(tensor, full_matrices, False)
     values, left, right = ops.svd(tensor, full_matrices)
     return left, values, ops.matrix_transpose(right)
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """Return what a function returns, and how it changes as its arguments do.
+
+    Args:
+        fun: From tensors to a tensor or a structure of them; with `has_aux`, and something else.
+        primals: The arguments.
+        tangents: How fast each of them changes.
+        has_aux: Whether the function returns something else too, which is returned at the end.
+
+    Raises:
+        ValueError: There are not as many tangents as arguments.
+
+    Example:
+        >>> import mirrored as mr
+        >>> value, change = mr.keras.ops.jvp(lambda x: x * x, (3.0,), (1.0,))
+        >>> change.numpy().item()
+        6.0
+    """
+    if len(primals) != len(tangents):
+        raise ValueError(
+            f"There is one tangent an argument. Received: {len(tangents)} for {len(primals)}."
+        )
+    inputs = [ops.convert_to_tensor(primal) for primal in primals]
+    speeds = [ops.cast(speed, value.dtype) for speed, value in zip(tangents, inputs, strict=True)]
+    # A gradient is linear in what flows in: its own gradient is what flows the other way.
+    with GradientTape() as outer:
+        with GradientTape() as inner:
+            inner.watch(inputs)
+            outputs = fun(*inputs)
+            result, more = outputs if has_aux else (outputs, None)
+        flat = _nest.flatten(result)
+        factors = [ops.zeros_like(tensor) for tensor in flat]
+        outer.watch(factors)
+        back = inner.gradient(flat, inputs, output_gradients=factors)
+    pairs = [(grad, by) for grad, by in zip(back, speeds, strict=True) if grad is not None]
+    changes = outer.gradient(
+        [gradient for gradient, _ in pairs],
+        factors,
+        output_gradients=[by for _, by in pairs],
+        unconnected_gradients="zero",
+    )
+    change = _nest.pack_like(result, changes)
+    return (result, change, more) if has_aux else (result, change)
+
+
+explain_functions(__name__)

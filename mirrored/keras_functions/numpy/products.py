@@ -3,13 +3,23 @@
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.keras_functions.promotion import common as _common
-from mirrored.keras_functions.promotion import common_floats as _common_floats
-from mirrored.keras_functions.promotion import multiplied as _multiplied
-from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.numpy_functions import array_products as products
+from mirrored._arguments import explain_functions, explained
+from mirrored.keras_functions.promotion import (
+    promoted_floats,
+    promoted_tensors,
+    to_tensors,
+    widened,
+)
+from mirrored.numpy_functions import array_products
 from mirrored.ops import Tensor
+
+
+def _matrix_product(first: Tensor, second: Tensor) -> Tensor:
+    added = [-2] * (first.ndim == 1) + [-1] * (second.ndim == 1)
+    first = ops.expand_dims(first, 0) if first.ndim == 1 else first
+    second = ops.expand_dims(second, 1) if second.ndim == 1 else second
+    product = ops.matmul(first, second)
+    return ops.squeeze(product, added) if added else product
 
 
 @explained
@@ -25,7 +35,7 @@ def dot(x1: Any, x2: Any) -> Tensor:
         >>> mr.keras.ops.dot([1, 2], [3, 4]).numpy().item()
         11
     """
-    return _multiplied(products.dot, x1, x2)
+    return widened(array_products.dot)(*promoted_tensors(x1, x2))
 
 
 @explained
@@ -41,7 +51,38 @@ def inner(x1: Any, x2: Any) -> Tensor:
         >>> mr.keras.ops.inner([1, 2], [3, 4]).numpy().item()
         11
     """
-    return _multiplied(products.inner, x1, x2)
+    return widened(array_products.inner)(*promoted_tensors(x1, x2))
+
+
+@explained
+def vdot(x1: Any, x2: Any) -> Tensor:
+    """Return the sum of the products of all elements.
+
+    Args:
+        x1: A tensor or an array.
+        x2: Another one of as many elements.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.vdot([[1, 2]], [[3], [4]]).numpy().item()
+        11
+    """
+    return widened(array_products.vdot)(*promoted_tensors(x1, x2))
+
+
+def matmul(x1: Any, x2: Any) -> Tensor:
+    """Return the matrix product, also with vectors, in the dtype that both promote to.
+
+    Args:
+        x1: A tensor, an array or a number.
+        x2: Another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.matmul([[1, 2]], [[3.0], [4.0]]).numpy().item()
+        11.0
+    """
+    return widened(_matrix_product)(*promoted_tensors(x1, x2))
 
 
 @explained
@@ -58,23 +99,7 @@ def outer(x1: Any, x2: Any) -> Tensor:
         array([[3, 4],
                [6, 8]], dtype=int32)
     """
-    return _multiplied(products.outer, x1, x2)
-
-
-@explained
-def vdot(x1: Any, x2: Any) -> Tensor:
-    """Return the sum of the products of all elements.
-
-    Args:
-        x1: A tensor or an array.
-        x2: Another one of as many elements.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.vdot([[1, 2]], [[3], [4]]).numpy().item()
-        11
-    """
-    return _multiplied(products.vdot, x1, x2)
+    return widened(array_products.outer)(*promoted_tensors(x1, x2))
 
 
 @explained
@@ -90,10 +115,9 @@ def kron(x1: Any, x2: Any) -> Tensor:
         >>> mr.keras.ops.kron([1, 10], [1, 2]).numpy()
         array([ 1,  2, 10, 20], dtype=int32)
     """
-    return _multiplied(products.kron, x1, x2)
+    return widened(array_products.kron)(*promoted_tensors(x1, x2))
 
 
-@explained
 def cross(
     x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
@@ -116,10 +140,9 @@ def cross(
         array([0, 0, 1], dtype=int32)
     """
     axes = (axisa, axisb, axisc, axis)
-    return _multiplied(lambda a, b: products.cross(a, b, *axes), x1, x2)
+    return widened(lambda a, b: array_products.cross(a, b, *axes))(*promoted_tensors(x1, x2))
 
 
-@explained
 def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
     """Return the sum of products over axes of both.
 
@@ -133,7 +156,7 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
         >>> mr.keras.ops.tensordot([1, 2], [3, 4], 1).numpy().item()
         11
     """
-    return _multiplied(lambda a, b: ops.tensordot(a, b, axes), x1, x2)
+    return widened(lambda a, b: ops.tensordot(a, b, axes))(*promoted_tensors(x1, x2))
 
 
 @explained
@@ -153,35 +176,16 @@ def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
         >>> mr.keras.ops.einsum("i,i", [1, 2], [3, 4]).numpy().item()
         11
     """
-    values = _tensors(*operands)
+    values = to_tensors(*operands)
     if {operand.dtype for operand in values} == {ops.int8}:
         values = [ops.cast(operand, ops.int32) for operand in values]  # As Keras adds them up.
-    return _multiplied(lambda *factors: ops.einsum(subscripts, *factors, **kwargs), *values)
-
-
-@explained
-def cdist(x: Any, y: Any) -> Tensor:
-    """Return the distance of each vector of one value from each of another one.
-
-    Args:
-        x: Vectors, of shape (..., m, size).
-        y: Others, of shape (..., n, size).
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.cdist([[0.0, 0.0]], [[3.0, 4.0]]).numpy()
-        array([[5.]], dtype=float32)
-    """
-    first, second = _common_floats(x, y)
-    apart = ops.expand_dims(first, -2) - ops.expand_dims(second, -3)
-    squares = ops.reduce_sum(ops.square(apart), axis=-1)
-    return ops.sqrt(ops.maximum(squares, ops.zeros_like(squares)))
+    product = widened(lambda *factors: ops.einsum(subscripts, *factors, **kwargs))
+    return product(*promoted_tensors(*values))
 
 
 _MODES = ("valid", "same", "full")
 
 
-@explained
 def correlate(x1: Any, x2: Any, mode: str = "valid") -> Tensor:
     """Return the sums of products of a vector with another one, at each place of that.
 
@@ -201,10 +205,10 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> Tensor:
     """
     if mode not in _MODES:
         raise ValueError(f"`mode` is one of {', '.join(_MODES)}. Received: mode={mode!r}")
-    first, second = _common(*_tensors(x1, x2))
+    first, second = promoted_tensors(x1, x2)
     if first.dtype == ops.int64:
         first, second = (ops.cast(signal, ops.float64) for signal in (first, second))
-    first, second = _common_floats(first, second)
+    first, second = promoted_floats(first, second)
     if first.ndim != 1 or second.ndim != 1:
         raise ValueError(
             f"`correlate` takes vectors. Received: shapes {first.shape} and {second.shape}"
@@ -219,3 +223,6 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> Tensor:
     # Which half is cut off goes by the longer one.
     begin = (m + n - 1 - length) // 2 if m >= n else (m + n - length) // 2
     return everywhere[begin : begin + length]
+
+
+explain_functions(__name__)

@@ -1,29 +1,201 @@
-"""`keras.ops` that split, repeat, flip and join tensors without computing."""
+"""`keras.ops` that reshape, move, join, split, repeat and flip tensors without computing."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.keras_functions.promotion import common as _common
-from mirrored.keras_functions.promotion import tensors as _tensors
-from mirrored.numpy_functions import array_manipulation as manipulation
+from mirrored._arguments import explain_functions, explained
+from mirrored.keras_functions.promotion import promoted_tensors
+from mirrored.numpy_functions import array_manipulation
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import take_constant_room
+
+
+def _axis(axis: int, rank: int) -> int:
+    """Return an axis counted from 0."""
+    if not -rank <= axis < rank:
+        raise ValueError(
+            f"axis {axis} is out of bounds for array of dimension {rank}. Give one from {-rank} to "
+            f"{rank - 1}."
+        )
+    return axis % rank
+
+
+def reshape(x: Any, newshape: Any) -> Tensor:
+    """Return the elements in another shape.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        newshape: The shape; one size may be -1.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.reshape([1, 2], (2, 1)).shape
+        (2, 1)
+    """
+    return ops.reshape(x, newshape)
+
+
+def transpose(x: Any, axes: Any = None) -> Tensor:
+    """Return the tensor with its axes in another order.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        axes: For each axis of the result, which one of `x` it is; None: in the opposite order.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.transpose([[1, 2]]).shape
+        (2, 1)
+    """
+    return ops.transpose(x, axes or None)
+
+
+def expand_dims(x: Any, axis: Any) -> Tensor:
+    """Return the tensor with axes of size 1 more.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        axis: Where they are in the result: an integer, or several.
+
+    Raises:
+        ValueError: An axis is out of range.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.expand_dims([1, 2], (0, 2)).shape
+        (1, 2, 1)
+    """
+    tensor = ops.convert_to_tensor(x)
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    rank = tensor.ndim + len(axes)
+    for position in sorted(_axis(index, rank) for index in axes):
+        tensor = ops.expand_dims(tensor, position)
+    return tensor
+
+
+def squeeze(x: Any, axis: Any = None) -> Tensor:
+    """Return the tensor without axes of size 1.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        axis: The axis or axes; None: all of size 1.
+
+    Raises:
+        ValueError: An axis has another size.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.squeeze([[1, 2]]).shape
+        (2,)
+    """
+    tensor = ops.convert_to_tensor(x)
+    axes = [] if axis is None else [axis] if isinstance(axis, int) else list(axis)
+    for dim in axes:
+        if -tensor.ndim <= dim < tensor.ndim and tensor.shape[dim] != 1:
+            raise ValueError(f"Cannot squeeze axis={dim}, because the dimension is not 1.")
+    return ops.squeeze(tensor, axes or None)
+
+
+def concatenate(xs: Sequence[Any], axis: int = 0) -> Tensor:
+    """Return tensors joined along an axis, in the dtype that they promote to.
+
+    Args:
+        xs: The tensors.
+        axis: The axis.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.concatenate([[1], [2.5]]).numpy()
+        array([1. , 2.5], dtype=float32)
+    """
+    return ops.concat(promoted_tensors(*xs), axis)
+
+
+def stack(x: Sequence[Any], axis: int = 0) -> Tensor:
+    """Return tensors of one shape side by side, in the dtype that they promote to.
+
+    Args:
+        x: The tensors.
+        axis: Where the new axis is.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.stack([[1], [2.5]]).shape
+        (2, 1)
+    """
+    return ops.stack(promoted_tensors(*x), axis)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
+    """Return the tensor with two axes in each other's place.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        axis1: One of them.
+        axis2: The other.
+
+    Raises:
+        ValueError: An axis is out of range.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.swapaxes([[1, 2]], 0, 1).shape
+        (2, 1)
+    """
+    tensor = ops.convert_to_tensor(x)
+    first, second = (_axis(number, tensor.ndim) for number in (axis1, axis2))
+    return array_manipulation.swapaxes(tensor, first, second)
+
+
+def ravel(x: Any) -> Tensor:
+    """Return the elements in a row.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.ravel([[1, 2]]).shape
+        (2,)
+    """
+    return ops.reshape(x, [-1])
+
+
+def size(x: Any) -> Tensor:
+    """Return the number of elements, int32.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.size([[1, 2]]).numpy().item()
+        2
+    """
+    return ops.size(x)
+
+
+def ndim(x: Any) -> int:
+    """Return the number of axes, an integer.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.ndim([[1, 2]])
+        2
+    """
+    return ops.convert_to_tensor(x).ndim
+
 
 _OF_A_PART = 1 << 10  # Bytes that a placeholder of a graph takes, about.
 
 
-def _define_split(name: str, axis: str, example: str) -> Any:
-    function = getattr(manipulation, name)
-
-    def f(x: Any, indices_or_sections: Any) -> list[Tensor]:
-        parts: list[Tensor] = function(ops.convert_to_tensor(x), indices_or_sections)
-        return parts
-
-    f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"""Return parts along the {axis} axis, as `split` does.
+@explained
+def hsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Return parts along the second axis, as `split` does.
 
     Args:
         x: A tensor or an array.
@@ -34,44 +206,95 @@ def _define_split(name: str, axis: str, example: str) -> Any:
 
     Example:
         >>> import mirrored as mr
-        >>> len(mr.keras.ops.{name}({example}, 2))
+        >>> len(mr.keras.ops.hsplit([1, 2], 2))
         2
     """
-    return explained(f)
+    return array_manipulation.hsplit(ops.convert_to_tensor(x), indices_or_sections)
 
 
-hsplit = _define_split("hsplit", "second", "[1, 2]")
-vsplit = _define_split("vsplit", "first", "[[1], [2]]")
-dsplit = _define_split("dsplit", "third", "[[[1, 2]]]")
+@explained
+def vsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Return parts along the first axis, as `split` does.
+
+    Args:
+        x: A tensor or an array.
+        indices_or_sections: How many equal parts, or where each after the first one begins.
+
+    Raises:
+        ValueError: Parts would not be equal.
+
+    Example:
+        >>> import mirrored as mr
+        >>> len(mr.keras.ops.vsplit([[1], [2]], 2))
+        2
+    """
+    return array_manipulation.vsplit(ops.convert_to_tensor(x), indices_or_sections)
 
 
-def _define_joined(name: str, axis: str, example: str) -> Any:
-    function = getattr(manipulation, name)
+@explained
+def dsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
+    """Return parts along the third axis, as `split` does.
 
-    def f(xs: Sequence[Any]) -> Tensor:
-        joined: Tensor = function(_common(*_tensors(*xs)))
-        return joined
+    Args:
+        x: A tensor or an array.
+        indices_or_sections: How many equal parts, or where each after the first one begins.
 
-    f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"""Return values joined along the {axis} axis, in the dtype that they promote to.
+    Raises:
+        ValueError: Parts would not be equal.
+
+    Example:
+        >>> import mirrored as mr
+        >>> len(mr.keras.ops.dsplit([[[1, 2]]], 2))
+        2
+    """
+    return array_manipulation.dsplit(ops.convert_to_tensor(x), indices_or_sections)
+
+
+@explained
+def hstack(xs: Sequence[Any]) -> Tensor:
+    """Return values joined along the second axis, in the dtype that they promote to.
 
     Args:
         xs: The values.
 
     Example:
         >>> import mirrored as mr
-        >>> mr.keras.ops.{name}([[1, 2], [3, 4]]).shape
-        {example}
+        >>> mr.keras.ops.hstack([[1, 2], [3, 4]]).shape
+        (4,)
     """
-    return explained(f)
-
-
-hstack = _define_joined("hstack", "second", "(4,)")
-vstack = _define_joined("vstack", "first", "(2, 2)")
-dstack = _define_joined("dstack", "third", "(1, 2, 2)")
+    return array_manipulation.hstack(promoted_tensors(*xs))
 
 
 @explained
+def vstack(xs: Sequence[Any]) -> Tensor:
+    """Return values joined along the first axis, in the dtype that they promote to.
+
+    Args:
+        xs: The values.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.vstack([[1, 2], [3, 4]]).shape
+        (2, 2)
+    """
+    return array_manipulation.vstack(promoted_tensors(*xs))
+
+
+@explained
+def dstack(xs: Sequence[Any]) -> Tensor:
+    """Return values joined along the third axis, in the dtype that they promote to.
+
+    Args:
+        xs: The values.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.dstack([[1, 2], [3, 4]]).shape
+        (1, 2, 2)
+    """
+    return array_manipulation.dstack(promoted_tensors(*xs))
+
+
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """Return parts of a value along an axis.
 
@@ -89,10 +312,9 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         >>> [each.numpy().tolist() for each in mr.keras.ops.split([1, 2, 3], [1])]
         [[1], [2, 3]]
     """
-    return manipulation.split(ops.convert_to_tensor(x), indices_or_sections, axis)
+    return array_manipulation.split(ops.convert_to_tensor(x), indices_or_sections, axis)
 
 
-@explained
 def array_split(x: Any, indices_or_sections: int, axis: int = 0) -> list[Tensor]:
     """Return parts of a value along an axis, the first ones longer by 1 where they are not equal.
 
@@ -128,23 +350,6 @@ def array_split(x: Any, indices_or_sections: int, axis: int = 0) -> list[Tensor]
 
 
 @explained
-def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[Tensor]:
-    """Return the slices along an axis.
-
-    Args:
-        x: A tensor or an array.
-        num: How many there are; None: it is known.
-        axis: The axis.
-
-    Example:
-        >>> import mirrored as mr
-        >>> [each.numpy().tolist() for each in mr.keras.ops.unstack([[1, 2], [3, 4]])]
-        [[1, 2], [3, 4]]
-    """
-    return list(ops.unstack(x, num=num, axis=axis))
-
-
-@explained
 def tile(x: Any, repeats: Any) -> Tensor:
     """Return the elements several times along each axis.
 
@@ -157,10 +362,9 @@ def tile(x: Any, repeats: Any) -> Tensor:
         >>> mr.keras.ops.tile([1, 2], 2).numpy()
         array([1, 2, 1, 2], dtype=int32)
     """
-    return manipulation.tile(ops.convert_to_tensor(x), repeats)
+    return array_manipulation.tile(ops.convert_to_tensor(x), repeats)
 
 
-@explained
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """Return each slice along an axis several times in a row.
 
@@ -177,7 +381,6 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
     return ops.repeat(ops.convert_to_tensor(x), repeats, axis)
 
 
-@explained
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> Tensor:
     """Return the elements with a margin.
 
@@ -205,7 +408,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
     pairs = _pairs(pad_width)
     pairs = pairs * tensor.ndim if len(pairs) == 1 else pairs
     value = 0 if constant_values is None else constant_values
-    return manipulation.pad(tensor, pairs, mode, constant_values=value)
+    return array_manipulation.pad(tensor, pairs, mode, constant_values=value)
 
 
 def _pairs(pad_width: Any) -> list[tuple[int, ...]]:
@@ -216,7 +419,6 @@ def _pairs(pad_width: Any) -> list[tuple[int, ...]]:
     return [tuple(pair) for pair in pad_width]
 
 
-@explained
 def flip(x: Any, axis: Any = None) -> Tensor:
     """Return the elements from the last one to the first one.
 
@@ -232,7 +434,7 @@ def flip(x: Any, axis: Any = None) -> Tensor:
     tensor = ops.convert_to_tensor(x)
     if isinstance(axis, tuple | list):
         return ops.reverse(tensor, list(axis))
-    return manipulation.flip(tensor, axis)
+    return array_manipulation.flip(tensor, axis)
 
 
 @explained
@@ -265,7 +467,6 @@ def fliplr(x: Any) -> Tensor:
     return flip(x, 1)
 
 
-@explained
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return the elements shifted along axes; the last ones are moved to the front.
 
@@ -279,10 +480,9 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
         >>> mr.keras.ops.roll([1, 2, 3], 1).numpy()
         array([3, 1, 2], dtype=int32)
     """
-    return manipulation.roll(ops.convert_to_tensor(x), shift, axis)
+    return array_manipulation.roll(ops.convert_to_tensor(x), shift, axis)
 
 
-@explained
 def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     """Return the elements turned by right angles, from the first of two axes to the second one.
 
@@ -307,7 +507,7 @@ def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
         )
     if len(axes) != 2 or axes[0] == axes[1]:
         raise ValueError(f"Invalid axes: {axes}. Axes must be a tuple of two different dimensions.")
-    return manipulation.rot90(tensor, k, axes)
+    return array_manipulation.rot90(tensor, k, axes)
 
 
 @explained
@@ -327,7 +527,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
         >>> mr.keras.ops.moveaxis(mr.zeros((2, 3, 4)), 0, -1).shape
         (3, 4, 2)
     """
-    return manipulation.moveaxis(ops.convert_to_tensor(x), source, destination)
+    return array_manipulation.moveaxis(ops.convert_to_tensor(x), source, destination)
 
 
 @explained
@@ -347,7 +547,6 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
     return ops.broadcast_to(x, shape)
 
 
-@explained
 def append(x1: Any, x2: Any, axis: int | None = None) -> Tensor:
     """Return two values joined along an axis, in the dtype that both promote to.
 
@@ -361,26 +560,8 @@ def append(x1: Any, x2: Any, axis: int | None = None) -> Tensor:
         >>> mr.keras.ops.append([1, 2], 3).numpy()
         array([1, 2, 3], dtype=int32)
     """
-    first, second = _common(*_tensors(x1, x2))
-    return manipulation.append(first, second, axis)
+    first, second = promoted_tensors(x1, x2)
+    return array_manipulation.append(first, second, axis)
 
 
-@explained
-def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Tensor:
-    """Return stretches of the last axis, each a step behind the one before.
-
-    Args:
-        x: A tensor or an array.
-        sequence_length: How long a stretch is.
-        sequence_stride: How far one begins behind the one before.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.extract_sequences([1.0, 2.0, 3.0], 2, 1).numpy()
-        array([[1., 2.],
-               [2., 3.]], dtype=float32)
-    """
-    tensor = ops.convert_to_tensor(x)
-    count = math.floor((tensor.shape[-1] - sequence_length) / sequence_stride) + 1
-    starts = ops.reshape(ops.range(max(count, 0)) * sequence_stride, (-1, 1))
-    return ops.gather(tensor, starts + ops.range(sequence_length), axis=-1)
+explain_functions(__name__)

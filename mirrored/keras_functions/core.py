@@ -1,16 +1,21 @@
-"""`keras.ops` that call functions: branches, loops, maps and custom gradients."""
+"""`keras.ops` of Keras' core: branches, loops, maps, scatters, slices and conversions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mirrored import _nest, ops
-from mirrored._arguments import explained
-from mirrored.autodiff import GradientTape
+from mirrored._arguments import explain_functions, explained
+from mirrored._symbolic import Symbolic
 from mirrored.autodiff.custom_gradients import custom_gradient as _custom_gradient
 from mirrored.control_flow import conditions, loops, mapping
 from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.keras_functions.promotion import to_indices
 from mirrored.ops import Tensor
+from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.hooks import shapes_alone
+from mirrored.ops.spec import FLOATS, DType, float_limits
 
 
 @explained
@@ -55,7 +60,6 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     )
 
 
-@explained
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
@@ -105,9 +109,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         6
     """
     return _looped(
-        lambda i, value: i < upper,
-        lambda i, value: (i + 1, body_fun(i, value)),
-        (lower, init_val),
+        lambda i, value: i < upper, lambda i, value: (i + 1, body_fun(i, value)), (lower, init_val)
     )[1]
 
 
@@ -156,7 +158,6 @@ def vectorized_map(function: Callable[[Any], Any], elements: Any) -> Any:
     return mapping.vectorized_map(function, elements)
 
 
-@explained
 def scan(
     f: Callable[[Any, Any], Any],
     init: Any,
@@ -222,7 +223,6 @@ def _stacked(outputs: list[Any]) -> Any:
     return _nest.pack_like(outputs[0], [ops.stack(list(leaves)) for leaves in flat])
 
 
-@explained
 def associative_scan(
     f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
@@ -292,51 +292,142 @@ def custom_gradient(f: Callable[..., Any]) -> Any:
 
 
 @explained
-def jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
-) -> Any:
-    """Return what a function returns, and how it changes as its arguments do.
+def slice(inputs: Any, start_indices: Any, shape: Any) -> Tensor:
+    """Return a part of a tensor.
 
     Args:
-        fun: From tensors to a tensor or a structure of them; with `has_aux`, and something else.
-        primals: The arguments.
-        tangents: How fast each of them changes.
-        has_aux: Whether the function returns something else too, which is returned at the end.
-
-    Raises:
-        ValueError: There are not as many tangents as arguments.
+        inputs: A tensor or an array.
+        start_indices: Where the part begins, for each axis.
+        shape: Its shape.
 
     Example:
         >>> import mirrored as mr
-        >>> value, change = mr.keras.ops.jvp(lambda x: x * x, (3.0,), (1.0,))
-        >>> change.numpy().item()
-        6.0
+        >>> mr.keras.ops.slice([[1, 2], [3, 4]], (1, 0), (1, 2)).numpy()
+        array([[3, 4]], dtype=int32)
     """
-    if len(primals) != len(tangents):
-        raise ValueError(
-            f"There is one tangent an argument. Received: {len(tangents)} for {len(primals)}."
-        )
-    inputs = [ops.convert_to_tensor(primal) for primal in primals]
-    speeds = [ops.cast(speed, value.dtype) for speed, value in zip(tangents, inputs, strict=True)]
-    # A gradient is linear in what flows in: its own gradient is what flows the other way.
-    with GradientTape() as outer:
-        with GradientTape() as inner:
-            inner.watch(inputs)
-            outputs = fun(*inputs)
-            result, more = outputs if has_aux else (outputs, None)
-        flat = _nest.flatten(result)
-        factors = [ops.zeros_like(tensor) for tensor in flat]
-        outer.watch(factors)
-        back = inner.gradient(flat, inputs, output_gradients=factors)
-    pairs = [(grad, by) for grad, by in zip(back, speeds, strict=True) if grad is not None]
-    changes = outer.gradient(
-        [gradient for gradient, _ in pairs],
-        factors,
-        output_gradients=[by for _, by in pairs],
-        unconnected_gradients="zero",
+    return ops.slice(inputs, start_indices, shape)
+
+
+@explained
+def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
+    """Return a tensor with a part replaced.
+
+    Args:
+        inputs: A tensor or an array.
+        start_indices: Where the part begins, for each axis; what would reach over the end begins
+            earlier.
+        updates: What stands in its place, of as many axes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.slice_update([[1, 2], [3, 4]], (1, 0), [[8, 9]]).numpy()
+        array([[1, 2],
+               [8, 9]], dtype=int32)
+    """
+    tensor = ops.convert_to_tensor(inputs)
+    values = ops.cast(updates, tensor.dtype)
+    where = start_indices if isinstance(start_indices, list | tuple) else ops.unstack(start_indices)
+    places: Any = 0
+    for axis, start in enumerate(where):
+        size, count = tensor.shape[axis], values.shape[axis]
+        begin = ops.clip_by_value(ops.cast(start, ops.int64), 0, size - count)
+        along = ops.range(count, dtype=ops.int64)
+        along = ops.reshape(along, [-1 if axis == i else 1 for i in range(tensor.ndim)])
+        places = places * size + (along + begin)
+    flat = ops.tensor_scatter_nd_update(
+        ops.reshape(tensor, [-1]), ops.reshape(places, [-1, 1]), ops.reshape(values, [-1])
     )
-    change = _nest.pack_like(result, changes)
-    return (result, change, more) if has_aux else (result, change)
+    return ops.reshape(flat, tensor.shape)
+
+
+@explained
+def scatter(indices: Any, values: Any, shape: Any) -> Tensor:
+    """Return zeros, with values added at places.
+
+    Args:
+        indices: The places, of shape (count, axes).
+        values: The values, one a place, or a slice for each.
+        shape: The shape of the result.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.scatter([[0], [2], [0]], [1, 2, 3], (3,)).numpy()
+        array([4, 0, 2], dtype=int32)
+    """
+    return ops.scatter_nd(to_indices(indices), ops.convert_to_tensor(values), shape)
+
+
+_REDUCTIONS = {
+    None: "tensor_scatter_nd_update",
+    "add": "tensor_scatter_nd_add",
+    "max": "tensor_scatter_nd_max",
+    "min": "tensor_scatter_nd_min",
+}
+
+
+def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: Any = None) -> Tensor:
+    """Return a tensor with values at places.
+
+    Args:
+        inputs: The tensor.
+        indices: The places, of shape (count, axes).
+        updates: The values, one a place, or a slice for each.
+        reduction: What becomes of a value and what is there: None: the value stands alone; "add",
+            "max", "min" or "mul".
+
+    Raises:
+        ValueError: The reduction is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.scatter_update([1, 2, 3], [[0], [2]], [8, 9]).numpy()
+        array([8, 2, 9], dtype=int32)
+    """
+    tensor, places = ops.convert_to_tensor(inputs), to_indices(indices)
+    values = ops.cast(updates, tensor.dtype)
+    if reduction in _REDUCTIONS:
+        written: Tensor = getattr(ops, _REDUCTIONS[reduction])(tensor, places, values)
+        return written
+    if reduction != "mul":
+        raise ValueError(
+            f"Unsupported reduction: {reduction}. It is None, 'add', 'max', 'min' or 'mul'."
+        )
+    # One after the other: a place may be named twice.
+    for i in range(places.shape[0]):
+        place = places[i : i + 1]
+        factor = values[i : i + 1] if values.ndim else values
+        tensor = ops.tensor_scatter_nd_update(tensor, place, ops.gather_nd(tensor, place) * factor)
+    return tensor
+
+
+def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[Tensor]:
+    """Return the slices along an axis.
+
+    Args:
+        x: A tensor or an array.
+        num: How many there are; None: it is known.
+        axis: The axis.
+
+    Example:
+        >>> import mirrored as mr
+        >>> [each.numpy().tolist() for each in mr.keras.ops.unstack([[1, 2], [3, 4]])]
+        [[1, 2], [3, 4]]
+    """
+    return list(ops.unstack(x, num=num, axis=axis))
+
+
+def shape(x: Any) -> tuple[int, ...]:
+    """Return the sizes of the axes.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.shape([[1, 2]])
+        (1, 2)
+    """
+    return tuple(ops.convert_to_tensor(x).shape)
 
 
 def dtype(x: Any) -> str:
@@ -351,3 +442,119 @@ def dtype(x: Any) -> str:
         'float32'
     """
     return ops.as_dtype(x.dtype).name
+
+
+def cast(x: Any, dtype: Any) -> Tensor:
+    """Return the elements in another dtype.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        dtype: The dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.cast([1.5], "int32").numpy()
+        array([1], dtype=int32)
+    """
+    return ops.cast(x, dtype)
+
+
+@explained
+def saturate_cast(x: Any, dtype: Any) -> Tensor:
+    """Return the elements in another dtype, in which what is beyond its limits is at them.
+
+    Args:
+        x: Numbers.
+        dtype: The dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.saturate_cast([-5, 300], "uint8").numpy()
+        array([  0, 255], dtype=uint8)
+    """
+    tensor, kind = ops.convert_to_tensor(x), ops.as_dtype(dtype)
+    if ops.bool_ in (tensor.dtype, kind) or tensor.dtype == kind:
+        return ops.cast(tensor, kind)
+    own, to = _limits(tensor.dtype), _limits(kind)
+    low, high = max(own[0], to[0]), min(own[1], to[1])
+    if tensor.dtype in FLOATS and float(np.asarray(high, tensor.dtype)) > high:
+        # The largest float that is no larger.
+        high = float(np.nextafter(np.asarray(high, tensor.dtype), np.asarray(0, tensor.dtype)))
+    return ops.cast(ops.clip_by_value(tensor, low, high), kind)
+
+
+def _limits(dtype: DType) -> tuple[Any, Any]:
+    """Return the least and the largest number of a dtype."""
+    if dtype in FLOATS:
+        largest = float_limits(dtype)[1]
+        return -largest, largest
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def convert_to_tensor(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any = None) -> Tensor:
+    """Return a tensor, cast where a dtype is said.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        dtype: The dtype; None: that of the values.
+        sparse: None: there are no sparse tensors.
+        ragged: None, likewise.
+
+    Raises:
+        ValueError: A sparse or ragged one is asked for.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.convert_to_tensor([1, 2]).dtype.name
+        'int32'
+    """
+    if sparse or ragged:
+        raise ValueError("Tensors are neither sparse nor ragged. Leave `sparse` and `ragged` out.")
+    if dtype is None or not _is_tensor(x):
+        return ops.convert_to_tensor(x, dtype)
+    return ops.cast(x, dtype)
+
+
+def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:
+    """Return the values as an array on the host.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.convert_to_numpy(mr.constant([1, 2]))
+        array([1, 2], dtype=int32)
+    """
+    return np.asarray(x)
+
+
+def is_tensor(x: Any) -> bool:
+    """Return whether a value is a tensor or a variable; what `Input` returns is neither.
+
+    Args:
+        x: The value.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.is_tensor(1)
+        False
+    """
+    return _is_tensor(x) and not isinstance(x, Symbolic)
+
+
+def stop_gradient(variable: Any) -> Tensor:
+    """Return a tensor through which no gradient flows.
+
+    Args:
+        variable: A tensor or a variable.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.stop_gradient(1.0).numpy().item()
+        1.0
+    """
+    return ops.stop_gradient(variable)
+
+
+explain_functions(__name__)

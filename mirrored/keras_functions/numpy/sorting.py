@@ -1,4 +1,4 @@
-"""`keras.ops` that sort elements or depend on their order, such as quantiles."""
+"""`keras.ops` that sort and count elements, or depend on their order, such as quantiles."""
 
 import math
 from typing import Any
@@ -6,15 +6,19 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.keras_functions.promotion import common as _common
-from mirrored.keras_functions.promotion import floats as _floats
-from mirrored.keras_functions.promotion import tensors as _tensors
+from mirrored._arguments import explain_functions, explained
+from mirrored.keras_functions.promotion import (
+    promoted_tensors,
+    result_type,
+    to_floats,
+    to_indices,
+    to_numbers,
+)
 from mirrored.ops import Tensor
+from mirrored.ops.known_values import known_values
 from mirrored.ops.spec import INDICES
 
 
-@explained
 def sort(x: Any, axis: int | None = -1) -> Tensor:
     """Return the elements in order along an axis.
 
@@ -28,12 +32,11 @@ def sort(x: Any, axis: int | None = -1) -> Tensor:
         array([1, 2, 3], dtype=int32)
     """
     tensor = ops.convert_to_tensor(x)
-    if tensor.dtype == ops.bool_:
-        return ops.cast(sort(ops.cast(tensor, ops.int32), axis), ops.bool_)
-    return ops.sort(ops.reshape(tensor, [-1]), 0) if axis is None else ops.sort(tensor, axis)
+    values = to_numbers(tensor)
+    values = ops.sort(ops.reshape(values, [-1]), 0) if axis is None else ops.sort(values, axis)
+    return ops.cast(values, tensor.dtype)
 
 
-@explained
 def argsort(x: Any, axis: int | None = -1) -> Tensor:
     """Return the indices of the elements in order along an axis, int32.
 
@@ -46,15 +49,10 @@ def argsort(x: Any, axis: int | None = -1) -> Tensor:
         >>> mr.keras.ops.argsort([3, 1, 2]).numpy()
         array([1, 2, 0], dtype=int32)
     """
-    tensor = ops.convert_to_tensor(x)
-    if tensor.dtype == ops.bool_:
-        tensor = ops.cast(tensor, ops.int32)
-    if axis is None:
-        return ops.argsort(ops.reshape(tensor, [-1]), 0)
-    return ops.argsort(tensor, axis)
+    tensor = to_numbers(x)
+    return ops.argsort(ops.reshape(tensor, [-1]), 0) if axis is None else ops.argsort(tensor, axis)
 
 
-@explained
 def argpartition(x: Any, kth: int, axis: int = -1) -> Tensor:
     """Return indices by which the element of a number is where it would be in order, int32.
 
@@ -77,43 +75,6 @@ def argpartition(x: Any, kth: int, axis: int = -1) -> Tensor:
     return argsort(tensor, axis)
 
 
-@explained
-def top_k(x: Any, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """Return the largest elements along the last axis, and where they are.
-
-    Args:
-        x: Numbers.
-        k: How many.
-        sorted: Whether they have to be in order, as they always are.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.top_k([1, 3, 2], 2)[0].numpy()
-        array([3, 2], dtype=int32)
-    """
-    return ops.top_k(x, k, sorted)
-
-
-@explained
-def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
-    """Return whether each row has its target among its largest elements.
-
-    Args:
-        targets: Places in the rows.
-        predictions: The rows, float32.
-        k: How many the largest are.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.ops.in_top_k([0, 1], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]], 2).numpy()
-        array([False,  True])
-    """
-    places = ops.convert_to_tensor(targets)
-    places = places if places.dtype in INDICES else ops.cast(places, ops.int64)
-    return ops.in_top_k(places, predictions, k)
-
-
-@explained
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tensor:
     """Return where values stand in numbers that are in order, int32.
 
@@ -130,7 +91,7 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tenso
         >>> mr.keras.ops.searchsorted([1, 3, 5], [3, 4]).numpy()
         array([1, 2], dtype=int32)
     """
-    numbers, wanted = _common(*_tensors(sorted_sequence, values))
+    numbers, wanted = promoted_tensors(sorted_sequence, values)
     if numbers.ndim != 1:
         raise ValueError(
             "`searchsorted` only supports 1-D sorted sequences. You can use "
@@ -158,6 +119,12 @@ def digitize(x: Any, bins: Any) -> Tensor:
 
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _parts(q: Any, method: str) -> Tensor:
+    if method not in _METHODS:
+        raise ValueError(f"Invalid method: {method}. Valid methods are {', '.join(_METHODS)}.")
+    return ops.cast(q, ops.float64)
 
 
 def _rows(x: Tensor, axis: Any) -> tuple[Tensor, list[int]]:
@@ -193,7 +160,6 @@ def _between(ordered: Tensor, at: Tensor, method: str) -> Tensor:
     return ops.multiply_no_nan(element(above), 1.0 - part) + lower
 
 
-@explained
 def quantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -215,21 +181,14 @@ def quantile(
         >>> mr.keras.ops.quantile([1.0, 2.0, 4.0], 0.75).numpy().item()
         3.0
     """
-    return _quantile(_floats(x), q, axis, method, keepdims)
-
-
-def _quantile(tensor: Tensor, q: Any, axis: Any, method: str, keepdims: bool) -> Tensor:
-    if method not in _METHODS:
-        raise ValueError(f"Invalid method: {method}. Valid methods are {', '.join(_METHODS)}.")
-    parts = ops.cast(q, ops.float64)
+    tensor, parts = to_floats(x), _parts(q, method)
     if parts.ndim > 1:
         raise ValueError(f"`q` must be a scalar or 1D array. Received shape {parts.shape}.")
     rows, axes = _rows(tensor, axis)
     # The host's numbers of a place are exact where those of float32 are not.
     result = _between(ops.sort(rows, -1), parts * (rows.shape[-1] - 1.0), method)
     unknown = ops.reduce_any(ops.is_nan(rows), -1)
-    if parts.ndim:
-        unknown = ops.expand_dims(unknown, -1)
+    unknown = ops.expand_dims(unknown, -1) if parts.ndim else unknown
     result = ops.where(unknown, ops.constant(np.nan, result.dtype), result)
     return _in_place(result, tensor, axes, parts.ndim, keepdims)
 
@@ -244,7 +203,6 @@ def _in_place(result: Tensor, x: Tensor, axes: list[int], parts: int, keepdims: 
     return result
 
 
-@explained
 def percentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -269,7 +227,6 @@ def _hundredths(q: Any) -> Tensor:
     return ops.divide(ops.cast(q, ops.float64), 100.0)
 
 
-@explained
 def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the number in the middle, or the mean of the two there.
 
@@ -286,7 +243,6 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return quantile(x, 0.5, axis, keepdims=keepdims)
 
 
-@explained
 def nanquantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -299,10 +255,7 @@ def nanquantile(
         >>> mr.keras.ops.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.75).numpy().item()
         3.0
     """
-    tensor = _floats(x)
-    if method not in _METHODS:
-        raise ValueError(f"Invalid method: {method}. Valid methods are {', '.join(_METHODS)}.")
-    parts = ops.cast(q, ops.float64)
+    tensor, parts = to_floats(x), _parts(q, method)
     rows, axes = _rows(tensor, axis)
     known = ops.reduce_sum(ops.cast(ops.logical_not(ops.is_nan(rows)), ops.float64), -1)
     infinity = ops.constant(np.inf, rows.dtype)
@@ -319,7 +272,6 @@ def nanquantile(
     return _in_place(result, tensor, axes, parts.ndim, keepdims)
 
 
-@explained
 def nanpercentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -335,7 +287,6 @@ def nanpercentile(
     return nanquantile(x, _hundredths(q), axis, method, keepdims)
 
 
-@explained
 def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the number in the middle of those that are not NaN.
 
@@ -347,3 +298,135 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         2.0
     """
     return nanquantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = False) -> Tensor:
+    """Return how often each of 0, 1, 2, ... comes in a vector, or in each row of a matrix.
+
+    Args:
+        x: Integers, none of them below 0.
+        weights: What an element counts, of the shape of `x`; None: 1.
+        minlength: The least length of the result.
+        sparse: False: there are no sparse tensors.
+
+    Raises:
+        ValueError: A sparse one is asked for.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.bincount([1, 1, 3]).numpy()
+        array([0, 2, 0, 1], dtype=int32)
+    """
+    if sparse:
+        raise ValueError("Tensors are not sparse here. Leave `sparse` out.")
+    tensor = ops.convert_to_tensor(x)
+    kind = ops.int32
+    if weights is not None:
+        weights = ops.convert_to_tensor(weights)
+        kind = result_type(tensor.dtype, weights.dtype)
+        if weights.dtype not in INDICES | {ops.float32, ops.float64}:
+            weights = ops.cast(weights, ops.int32 if weights.dtype.kind in "iu" else ops.float32)
+    return ops.cast(ops.bincount(to_indices(tensor), weights, minlength, axis=-1), kind)
+
+
+def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Tensor, Tensor]:
+    """Return how many elements are in each of some bins of one width, and where these begin.
+
+    Args:
+        x: A vector of numbers.
+        bins: How many bins.
+        range: The least number that is in one, and the largest; None: those of `x`.
+
+    Returns:
+        The counts, of the dtype of `x`, and one edge more than there are bins.
+
+    Raises:
+        TypeError: `bins` is no integer.
+        ValueError: It is not above 0, the range is none, or `x` no vector.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.histogram([1.0, 2.0, 4.0], bins=3)[0].numpy()
+        array([1., 1., 1.], dtype=float32)
+    """
+    if not isinstance(bins, int):
+        raise TypeError(f"Argument `bins` must be of type `int`. Received: bins={bins!r}")
+    if bins < 1:
+        raise ValueError(
+            f"Argument `bins` should be a non-negative integer. Received: bins={bins!r}"
+        )
+    if range is not None and (len(range) != 2 or range[1] < range[0]):
+        raise ValueError(f"The second element of `range` must be greater. Received: range={range}")
+    tensor = ops.convert_to_tensor(x)
+    if tensor.ndim != 1:
+        raise ValueError(
+            f"Input tensor must be 1-dimensional. Received: input.shape={tensor.shape}"
+        )
+    if range is None:
+        low, high = ops.reduce_min(tensor), ops.reduce_max(tensor)
+    else:
+        low, high = (ops.cast(bound, tensor.dtype) for bound in range)
+    wide = ops.float64 if tensor.dtype.kind in "iu" else tensor.dtype
+    edges = ops.linspace(ops.cast(low, wide), ops.cast(high, wide), bins + 1)
+    edges = ops.cast(edges, tensor.dtype)
+    inside = ops.logical_and(tensor >= low, tensor <= high)
+    places = searchsorted(edges[1:-1], tensor, "right")
+    counted = ops.unsorted_segment_sum(ops.cast(inside, tensor.dtype), places, bins)
+    return counted, edges
+
+
+def unique(
+    x: Any,
+    sorted: bool = True,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Return the elements that there are, each once.
+
+    How many those are is known on the host: it is refused in a recorded function.
+
+    Args:
+        x: A tensor, an array or nested lists of numbers.
+        sorted: Whether they have to be in order, as they always are.
+        return_index: Whether to return where each of them is first.
+        return_inverse: Whether to return which of them each element is.
+        return_counts: Whether to return how often each comes.
+        axis: Along which axis slices are compared; None: all elements are.
+        size: How many are returned; None: all.
+        fill_value: What stands for those that lack; None: 0.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.unique([3, 1, 3]).numpy()
+        array([1, 3], dtype=int32)
+    """
+    tensor = ops.convert_to_tensor(x)
+    values = known_values(tensor, "distinct elements", "Compute it outside of the function.")
+    parts = list(np.unique(values, True, True, True, axis=axis))
+    parts[2] = parts[2].reshape(values.shape if axis is None else (-1,))
+    along = 0 if axis is None else axis % values.ndim
+    if size is not None:
+        fillers = (0 if fill_value is None else fill_value, 1, None, 0)
+        for i, filler in enumerate(fillers):
+            if filler is not None:
+                parts[i] = _of_size(parts[i], size, filler, along if i == 0 else 0)
+    wanted = (True, return_index, return_inverse, return_counts)
+    results = [
+        ops.constant(part.astype(tensor.dtype if i == 0 else np.int32))
+        for i, part in enumerate(parts)
+        if wanted[i]
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _of_size(values: Any, size: int, filler: Any, axis: int) -> Any:
+    kept = values.take(np.arange(min(size, values.shape[axis])), axis)
+    lacking = [(0, size - kept.shape[axis] if i == axis else 0) for i in range(values.ndim)]
+    return np.pad(kept, lacking, constant_values=filler)
+
+
+explain_functions(__name__)

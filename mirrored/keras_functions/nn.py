@@ -1,21 +1,150 @@
-"""`keras.ops` of normalization: moments and norms; and cross-entropies of probabilities."""
+"""`keras.ops` of networks: activations, normalization, cross-entropies and attention."""
 
+import math
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
-from mirrored.keras_functions.matrices import norm as _norm
-from mirrored.keras_functions.promotion import floats as _floats
-from mirrored.keras_functions.promotion import result_type as _result_type
-from mirrored.keras_functions.promotion import tensors as _tensors
+from mirrored._arguments import explain_functions, explained
+from mirrored.keras_functions.linalg import norm
+from mirrored.keras_functions.numpy.elementwise import log10
+from mirrored.keras_functions.promotion import (
+    RULES,
+    promoted,
+    promoted_floats,
+    result_type,
+    to_floats,
+    to_indices,
+    to_tensors,
+)
+from mirrored.layers.activations import log_softmax as _log_softmax_along
+from mirrored.layers.activations import softmax as _softmax_along
+from mirrored.numpy_functions.rows import Rows
 from mirrored.ops import Tensor
 from mirrored.ops.activations import ANY_ENTROPY, cast_with_logits, logits_for
 from mirrored.ops.spec import float_limits
 
+unary = Rows(__name__, RULES).unary
 _EPSILON = 1e-7  # Keras' fuzz factor.
 
+relu = unary("relu", "the elements, and 0 for those below it", ops.relu, "-1.0 -> 0.0", "same")
+softplus = unary("softplus", "log(exp(x) + 1)", ops.softplus, "0.0 -> 0.6931471824645996", "same")
 
-@explained
+
+def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
+    """Return the softmax along an axis.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        axis: The axis, or several axes; None: all elements together.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.softmax([0.0, 0.0]).shape
+        (2,)
+    """
+    if axis is None:
+        flat = ops.reshape(x, [-1])
+        return ops.reshape(ops.softmax(flat), ops.convert_to_tensor(x).shape)
+    return _softmax_along(x, axis)
+
+
+def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
+    """Return the logarithm of the softmax along an axis.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        axis: The axis, or several axes; None: all elements together.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.log_softmax([0.0, 0.0]).shape
+        (2,)
+    """
+    if axis is None:
+        flat = ops.reshape(x, [-1])
+        return ops.reshape(ops.log_softmax(flat), ops.convert_to_tensor(x).shape)
+    return _log_softmax_along(x, axis)
+
+
+def gelu(x: Any, approximate: bool = True) -> Tensor:
+    """Return the elements times the part of a normal distribution that is below them.
+
+    Args:
+        x: Floats.
+        approximate: Whether by a formula with tanh.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.gelu(0.0).numpy().item()
+        0.0
+    """
+    return ops.gelu(x, approximate)
+
+
+def one_hot(
+    x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False
+) -> Tensor:
+    """Return rows of 0 with a 1 at each index.
+
+    Args:
+        x: The indices; floats lose their fractions.
+        num_classes: How many places a row has.
+        axis: Along which axis they are.
+        dtype: The dtype; None: float32.
+        sparse: False: there are no sparse tensors.
+
+    Raises:
+        ValueError: A sparse one is asked for.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.one_hot([1], 2).numpy()
+        array([[0., 1.]], dtype=float32)
+    """
+    if sparse:
+        raise ValueError("Tensors are not sparse here. Leave `sparse` out.")
+    return ops.one_hot(to_indices(x), num_classes, axis=axis, dtype=dtype or ops.float32)
+
+
+def multi_hot(
+    inputs: Any,
+    num_classes: int | None = None,
+    axis: int = -1,
+    dtype: Any = None,
+    sparse: bool = False,
+    **kwargs: Any,
+) -> Tensor:
+    """Return rows of 0 with a 1 at each index that is in a row of indices.
+
+    Args:
+        inputs: The indices; those outside have no place.
+        num_classes: How many places a row has.
+        axis: Along which axis they are.
+        dtype: The dtype; None: float32.
+        sparse: False: there are no sparse tensors.
+        **kwargs: `num_tokens`, an older name of `num_classes`.
+
+    Raises:
+        ValueError: The number of places is missing, or something else is given by name.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.multi_hot([[0, 2]], 3).numpy()
+        array([[1., 0., 1.]], dtype=float32)
+    """
+    num_classes = kwargs.pop("num_tokens", num_classes)
+    if num_classes is None:
+        raise ValueError("Argument `num_classes` must be specified.")
+    if kwargs:
+        raise ValueError(f"Unknown arguments: {kwargs}. Leave them out.")
+    places = to_indices(inputs)
+    over = 1 if places.ndim > 1 else 0
+    encoded = one_hot(places, num_classes, axis=axis, dtype=dtype, sparse=sparse)
+    if encoded.dtype == ops.bool_:
+        return ops.reduce_any(encoded, axis=over)
+    return ops.reduce_max(encoded, axis=over)
+
+
 def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: float | None = None) -> Tensor:
     """Return x / max(norm(x), epsilon), the norm over axes.
 
@@ -35,21 +164,20 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: float | None = No
     """
     if not isinstance(order, int) or not order >= 1:
         raise ValueError(f"Argument `order` must be an int >= 1. Received: order={order!r}")
-    tensor = _floats(x)
+    tensor = to_floats(x)
     tensor = tensor if tensor.ndim else ops.expand_dims(tensor, 0)
     least = _EPSILON if epsilon is None else epsilon
     if order == 2:
         squares = ops.reduce_sum(ops.square(tensor), axis, True)
         most = min(1.0 / least, float_limits(tensor.dtype)[1])
         return tensor * ops.minimum(ops.rsqrt(squares), most)
-    return tensor / ops.maximum(_norm(tensor, order, axis, True), least)
+    return tensor / ops.maximum(norm(tensor, order, axis, True), least)
 
 
 def _in_float32(x: Tensor) -> Tensor:
     return ops.cast(x, ops.float32) if x.dtype.itemsize == 2 else x
 
 
-@explained
 def moments(
     x: Any, axes: Any, keepdims: bool = False, synchronized: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -74,7 +202,7 @@ def moments(
             "`moments` are those of one replica here. Use `layers.BatchNormalization()`, or sum "
             "with `get_replica_context().all_reduce`."
         )
-    tensor = _floats(x)
+    tensor = to_floats(x)
     values = ops.moments(_in_float32(tensor), axes, keepdims=keepdims)
     if tensor.dtype.itemsize != 2:
         return values
@@ -85,7 +213,6 @@ def moments(
     return mean, variance
 
 
-@explained
 def batch_normalization(
     x: Any,
     mean: Any,
@@ -111,7 +238,7 @@ def batch_normalization(
         >>> mr.keras.ops.batch_normalization([[3.0]], [1.0], [4.0], -1, epsilon=0.0).numpy()
         array([[1.]], dtype=float32)
     """
-    tensor = _floats(x)
+    tensor = to_floats(x)
     sizes = [-1 if index == axis % tensor.ndim else 1 for index in range(tensor.ndim)]
     middle, spread, added, factor = (
         None if parameter is None else ops.reshape(ops.cast(parameter, tensor.dtype), sizes)
@@ -120,7 +247,6 @@ def batch_normalization(
     return ops.batch_normalization(tensor, middle, spread, added, factor, epsilon)
 
 
-@explained
 def layer_normalization(
     x: Any,
     gamma: Any = None,
@@ -152,7 +278,7 @@ def layer_normalization(
             "`layer_normalization` takes `gamma`, `beta`, `axis` and `epsilon` alone. Received: "
             f"{', '.join(kwargs) or 'rms_scaling=True, for which use `rms_normalization`'}."
         )
-    floats = _floats(x)
+    floats = to_floats(x)
     tensor = _in_float32(floats)
     axes, sizes = _sizes(tensor, axis)
     mean, variance = ops.moments(tensor, axes, keepdims=True)
@@ -176,7 +302,6 @@ def _along(values: Any, x: Tensor, sizes: list[int]) -> Tensor:
     return broadcast if broadcast.ndim == x.ndim else ops.reshape(broadcast, sizes)
 
 
-@explained
 def rms_normalization(
     x: Any, scale: Any = None, axis: Any = -1, epsilon: float | None = None
 ) -> Tensor:
@@ -193,15 +318,12 @@ def rms_normalization(
         >>> mr.keras.ops.rms_normalization([3.0, 3.0]).numpy().round(3)
         array([1., 1.], dtype=float32)
     """
-    floats = _floats(x)
+    floats = to_floats(x)
     tensor = _in_float32(floats)
     tensor = tensor if tensor.ndim else ops.expand_dims(tensor, 0)
     least = _EPSILON if epsilon is None else epsilon
     ratio = tensor * ops.rsqrt(ops.reduce_mean(ops.square(tensor), axis, True) + least)
     return ops.cast(ratio if scale is None else ratio * ops.cast(scale, ratio.dtype), floats.dtype)
-
-
-# Losses.
 
 
 def _check_alike(target: Tensor, output: Tensor) -> None:
@@ -218,8 +340,8 @@ def _check_alike(target: Tensor, output: Tensor) -> None:
 
 
 def _floats_of_both(target: Any, output: Any) -> tuple[Tensor, Tensor]:
-    aims, predictions = _tensors(target, output)
-    kind = _result_type(predictions.dtype, float)
+    aims, predictions = to_tensors(target, output)
+    kind = result_type(predictions.dtype, float)
     return ops.cast(aims, kind), cast_with_logits(predictions, kind)
 
 
@@ -227,7 +349,6 @@ def _clipped(probabilities: Tensor) -> Tensor:
     return ops.clip_by_value(probabilities, _EPSILON, 1.0 - _EPSILON)
 
 
-@explained
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
     """Return -t log(p) - (1 - t) log(1 - p) for targets and probabilities, element by element.
 
@@ -253,7 +374,6 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     return ops.negative(aims * ops.log(predictions) + (1.0 - aims) * ops.log(1.0 - predictions))
 
 
-@explained
 def categorical_crossentropy(
     target: Any, output: Any, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
@@ -287,7 +407,6 @@ def categorical_crossentropy(
     return ops.negative(ops.reduce_sum(aims * ops.log(_clipped(predictions)), axis))
 
 
-@explained
 def sparse_categorical_crossentropy(
     target: Any, output: Any, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
@@ -308,7 +427,7 @@ def sparse_categorical_crossentropy(
         >>> mr.keras.ops.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    predictions = _floats(output)
+    predictions = to_floats(output)
     if axis not in (-1, predictions.ndim - 1):
         raise ValueError(f"Only axis=-1 is currently supported. Received: axis={axis}")
     places = ops.cast(target, ops.int64)
@@ -323,3 +442,98 @@ def sparse_categorical_crossentropy(
     if logits is None:
         logits = ops.log(_clipped(predictions))
     return ops.sparse_softmax_cross_entropy_with_logits(labels=places, logits=logits)
+
+
+@explained
+def psnr(x1: Any, x2: Any, max_val: Any) -> Tensor:
+    """Return 20 log10(max_val) - 10 log10(mean((x1 - x2)^2)), the ratio of a signal and its noise.
+
+    Args:
+        x1: Numbers.
+        x2: Others of the same shape.
+        max_val: The largest number that there may be.
+
+    Raises:
+        ValueError: The shapes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.psnr([1.0], [0.0], 1.0).numpy().item()
+        0.0
+    """
+    first, second = promoted_floats(x1, x2)
+    if first.shape != second.shape:
+        raise ValueError(
+            f"Input shapes {first.shape} and {second.shape} must match for PSNR calculation. "
+        )
+    error = ops.reduce_mean(ops.squared_difference(first, second))
+    largest = ops.cast(max_val, first.dtype)
+    return ops.subtract(ops.multiply(log10(largest), 20.0), ops.multiply(log10(error), 10.0))
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    scale: Any = None,
+    is_causal: bool = False,
+    flash_attention: bool | None = None,
+    attn_logits_soft_cap: None = None,
+) -> Tensor:
+    """Return for each query a mean of values, weighed by how well their keys match it.
+
+    Vaswani et al., Attention Is All You Need, 2017: https://arxiv.org/abs/1706.03762
+
+    Args:
+        query: Floats of shape (batch, queries, heads, size).
+        key: Floats of shape (batch, keys, heads, size); of fewer heads each is shared by as many
+            of the query's.
+        value: The same.
+        bias: What is added to the products of queries and keys, of a shape that broadcasts to
+            (batch, heads, queries, keys); None: nothing.
+        mask: Booleans that broadcast to that shape: which keys each query may look at; None: all.
+        scale: What the products are multiplied by; None: 1 / sqrt(size).
+        is_causal: Whether a query may look at nothing behind its own place.
+        flash_attention: False or None: there is no such implementation here.
+        attn_logits_soft_cap: None, as in Keras but on TPUs.
+
+    Raises:
+        ValueError: One of the three has not four axes; or what is not here is asked for.
+
+    Example:
+        >>> import mirrored as mr
+        >>> query, key = mr.ones((2, 4, 8, 16)), mr.ones((2, 6, 8, 16))
+        >>> mr.keras.ops.dot_product_attention(query, key, key).shape
+        (2, 4, 8, 16)
+    """
+    from mirrored.ops.attention import attended  # Few programs need it.
+
+    if attn_logits_soft_cap is not None:
+        raise ValueError(
+            "attn_logits_soft_cap is only supported for JAX on TPU. Set attn_logits_soft_cap=None "
+            "when not using JAX on TPU."
+        )
+    if flash_attention:
+        raise ValueError("There is no flash attention here. Leave `flash_attention` out.")
+    query, key, value = promoted(query, key, value)
+    if not query.ndim == key.ndim == value.ndim == 4:
+        raise ValueError(
+            "`dot_product_attention` only supports 4D inputs. Received: query.shape="
+            f"{query.shape}, key.shape={key.shape}, value.shape={value.shape}."
+        )
+    heads, groups = query.shape[2], key.shape[2]
+    if heads > groups > 1:
+        key, value = (ops.repeat(tensor, heads // groups, axis=2) for tensor in (key, value))
+    if mask is not None:
+        mask = ops.cast(mask, ops.bool_)
+    if is_causal:
+        rows, columns = ops.range(query.shape[1]), ops.range(key.shape[1])
+        before = ops.greater_equal(ops.reshape(rows, (-1, 1)), columns)
+        mask = before if mask is None else ops.logical_and(mask, before)
+    factor = 1.0 / math.sqrt(key.shape[-1]) if scale is None else scale
+    return attended(query, key, value, mask, factor, bias)
+
+
+explain_functions(__name__)

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions, explained
 from mirrored.ops import Tensor
 
 
@@ -83,3 +83,6 @@ def _sizes(group: list[str], size: int, lengths: dict[str, int], pattern: str) -
     if size % product or (not unknown and product != size):
         raise ValueError(f"An axis of size {size} is no {group} of {known}.")
     return {**known, **dict.fromkeys(unknown, size // product)}
+
+
+explain_functions(__name__)

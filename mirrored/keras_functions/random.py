@@ -6,7 +6,7 @@ With an integer, or a `SeedGenerator` that starts from one, the numbers are Kera
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored.ops import Tensor
 from mirrored.ops.draw import Draw
 from mirrored.ops.random_draws import next_of_stream
@@ -42,7 +42,6 @@ def _float(dtype: Any) -> DType:
     return default_float() if dtype is None else as_dtype(dtype)
 
 
-@explained
 def normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Seed = None
 ) -> Tensor:
@@ -71,7 +70,6 @@ def normal(
     return _draw(seed).normal(shape, mean, stddev, _float(dtype))
 
 
-@explained
 def truncated_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Seed = None
 ) -> Tensor:
@@ -87,7 +85,6 @@ def truncated_normal(
     return _draw(seed).normal(shape, mean, stddev, wanted, truncated=True)
 
 
-@explained
 def uniform(
     shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Seed = None
 ) -> Tensor:
@@ -117,7 +114,6 @@ def uniform(
     return _draw(seed).uniform(shape, minval, maxval, wanted)
 
 
-@explained
 def randint(
     shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Seed = None
 ) -> Tensor:
@@ -148,7 +144,6 @@ def randint(
     return ops.cast(_draw(seed).uniform(shape, minval, maxval, drawn), wanted)
 
 
-@explained
 def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Seed = None) -> Tensor:
     """Return classes drawn for each row of logits.
 
@@ -175,7 +170,6 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Seed 
     return ops.cast(_draw(seed).categorical(rows, num_samples, ops.int64), as_dtype(dtype))
 
 
-@explained
 def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Seed = None) -> Tensor:
     """Return `inputs` with elements dropped with probability `rate`, others over 1 - `rate`.
 
@@ -201,3 +195,6 @@ def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Seed = None
     if seed is None:
         return ops.dropout(inputs, rate, noise_shape)
     return ops.stateless_dropout(inputs, rate, _words(seed), noise_shape=noise_shape)
+
+
+explain_functions(__name__)

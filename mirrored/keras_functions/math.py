@@ -1,0 +1,174 @@
+"""`keras.ops` of Keras' own maths: segments, largest elements, distances and error functions."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored._arguments import explain_functions, explained
+from mirrored.keras_functions.promotion import RULES, promoted_floats, to_indices
+from mirrored.numpy_functions.rows import Rows
+from mirrored.ops import Tensor
+from mirrored.ops.known_values import known_values
+
+_ROWS = Rows(__name__, RULES, explains=True)
+
+rsqrt = Rows(__name__, RULES).unary(
+    "rsqrt", "1 over the square roots", ops.rsqrt, "4.0 -> 0.5", "same"
+)
+erf = _ROWS.unary("erf", "the error function of each element", ops.erf, "0 -> 0.0")
+erfc = _ROWS.unary("erfc", "1 less the error function of each element", ops.erfc, "0 -> 1.0")
+erfinv = _ROWS.unary("erfinv", "what `erf` gives the elements of", ops.erfinv, "0 -> 0.0")
+
+
+def _define_segments(name: str, summary: str, example: str) -> Callable[..., Tensor]:
+    of_any, of_sorted = getattr(ops, f"unsorted_{name}"), getattr(ops, name)
+
+    def f(
+        data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    ) -> Tensor:
+        rows, numbers = ops.convert_to_tensor(data), ops.convert_to_tensor(segment_ids)
+        if numbers.ndim != 1:
+            raise ValueError(
+                "Argument `segment_ids` should be an 1-D vector, got shape: "
+                f"{numbers.shape}. Consider either flatten input with segment_ids.reshape((-1)) "
+                "and data.reshape((-1, ) + data.shape[len(segment_ids.shape):]) or vectorize with "
+                "vmap."
+            )
+        if sorted and num_segments is None:
+            return of_sorted(rows, numbers)  # type: ignore[no-any-return]
+        if num_segments is None:
+            said = "Give `num_segments`."
+            ids = known_values(numbers, "segments", said)
+            # TensorFlow's Keras counts the numbers that come where it adds up.
+            counted = name == "segment_sum"
+            num_segments = len(np.unique(ids)) if counted else int(ids.max(initial=-1)) + 1
+            if counted and ids.size and int(ids.max()) >= num_segments:
+                num_segments = int(ids.max()) + 1
+        return of_any(rows, numbers, num_segments)  # type: ignore[no-any-return]
+
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = f"""Return the {summary} of each group of rows.
+
+    Args:
+        data: The rows.
+        segment_ids: The number of the group that each row is in, a vector.
+        num_segments: How many groups there are; None: as many as the largest number says, which
+            a recorded function does not know.
+        sorted: Whether the numbers are in order, which makes nothing faster here.
+
+    Raises:
+        ValueError: The numbers are no vector.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.{name}([1, 2, 3], [0, 1, 0]).numpy()
+        {example}
+    """
+    return explained(f)
+
+
+segment_sum = _define_segments("segment_sum", "sum", "array([4, 2], dtype=int32)")
+
+
+segment_max = _define_segments("segment_max", "largest one", "array([3, 2], dtype=int32)")
+
+
+segment_min = _define_segments("segment_min", "least one", "array([1, 2], dtype=int32)")
+
+
+segment_prod = _define_segments("segment_prod", "product", "array([3, 2], dtype=int32)")
+
+
+def top_k(x: Any, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """Return the largest elements along the last axis, and where they are.
+
+    Args:
+        x: Numbers.
+        k: How many.
+        sorted: Whether they have to be in order, as they always are.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.top_k([1, 3, 2], 2)[0].numpy()
+        array([3, 2], dtype=int32)
+    """
+    return ops.top_k(x, k, sorted)
+
+
+@explained
+def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
+    """Return whether each row has its target among its largest elements.
+
+    Args:
+        targets: Places in the rows.
+        predictions: The rows, float32.
+        k: How many the largest are.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.in_top_k([0, 1], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]], 2).numpy()
+        array([False,  True])
+    """
+    return ops.in_top_k(to_indices(targets), predictions, k)
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the logarithm of the sum of exponentials over axes.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        axis: The axis or axes; None: all.
+        keepdims: Whether they stay, of size 1.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.logsumexp([0.0]).numpy().item()
+        0.0
+    """
+    return ops.reduce_logsumexp(x, axis, keepdims)
+
+
+@explained
+def cdist(x: Any, y: Any) -> Tensor:
+    """Return the distance of each vector of one value from each of another one.
+
+    Args:
+        x: Vectors, of shape (..., m, size).
+        y: Others, of shape (..., n, size).
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.cdist([[0.0, 0.0]], [[3.0, 4.0]]).numpy()
+        array([[5.]], dtype=float32)
+    """
+    first, second = promoted_floats(x, y)
+    apart = ops.expand_dims(first, -2) - ops.expand_dims(second, -3)
+    squares = ops.reduce_sum(ops.square(apart), axis=-1)
+    return ops.sqrt(ops.maximum(squares, ops.zeros_like(squares)))
+
+
+@explained
+def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Tensor:
+    """Return stretches of the last axis, each a step behind the one before.
+
+    Args:
+        x: A tensor or an array.
+        sequence_length: How long a stretch is.
+        sequence_stride: How far one begins behind the one before.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.extract_sequences([1.0, 2.0, 3.0], 2, 1).numpy()
+        array([[1., 2.],
+               [2., 3.]], dtype=float32)
+    """
+    tensor = ops.convert_to_tensor(x)
+    count = math.floor((tensor.shape[-1] - sequence_length) / sequence_stride) + 1
+    starts = ops.reshape(ops.range(max(count, 0)) * sequence_stride, (-1, 1))
+    return ops.gather(tensor, starts + ops.range(sequence_length), axis=-1)
+
+
+explain_functions(__name__)

@@ -1,0 +1,328 @@
+"""`keras.ops` that NumPy has, element by element.
+
+A number of Python's counts less than a tensor: it changes no integer to int64, nor a float's width.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from mirrored import ops
+from mirrored._arguments import explain_functions, explained
+from mirrored.keras_functions.promotion import (
+    RULES,
+    UNMULTIPLIED,
+    promoted_floats,
+    result_type,
+    to_floats,
+    to_numbers,
+    to_tensors,
+    widened,
+)
+from mirrored.numpy_functions import ufuncs
+from mirrored.numpy_functions.rows import Rows
+from mirrored.ops import Tensor
+from mirrored.ops.spec import FLOATS, INTEGERS, float_limits
+
+_ROWS = Rows(__name__, RULES, explains=True)
+unary, binary, again = _ROWS.unary, _ROWS.binary, _ROWS.again
+# With symbolic tensors these are the nodes of the operations that they call.
+_PLAIN = Rows(__name__, RULES)
+unary_op, binary_op = _PLAIN.unary, _PLAIN.binary
+_BYTES = {ops.uint8}
+_SHORT = {kind for kind in UNMULTIPLIED if kind.itemsize < 4}
+
+
+def _size(x: Tensor) -> Tensor:
+    return x if x.dtype in (ops.uint8, ops.bool_) else ops.abs(x)
+
+
+def _of_floats(function: Callable[[Tensor], Tensor], otherwise: bool) -> Callable[[Any], Tensor]:
+    """Return a function that is True or False of all integers."""
+    like = ops.ones_like if otherwise else ops.zeros_like
+    return lambda x: function(x) if x.dtype in FLOATS else like(x, ops.bool_)
+
+
+def _signbit(x: Tensor) -> Tensor:
+    below = ufuncs.signbit(x)
+    if x.dtype not in FLOATS:
+        return below
+    return ops.where(ops.equal(x, 0.0), ops.less(ops.reciprocal(x), 0.0), below)
+
+
+def _trunc(x: Tensor) -> Tensor:
+    if x.dtype not in FLOATS:
+        return x
+    # -0.0 stays below 0, as in Keras.
+    return ops.where(ops.less(x, ops.zeros_like(x)), ops.ceil(x), ops.floor(x))
+
+
+exp, exp2, expm1, log, log1p, log2 = again(ufuncs.ROWS, "exp exp2 expm1 log log1p log2")
+log10, sqrt, cbrt, sin, cos, tan = again(ufuncs.ROWS, "log10 sqrt cbrt sin cos tan")
+sinh, cosh, tanh, arcsin, arccos = again(ufuncs.ROWS, "sinh cosh tanh arcsin arccos")
+arctan, arcsinh, arccosh, arctanh = again(ufuncs.ROWS, "arctan arcsinh arccosh arctanh")
+floor, ceil, sinc, deg2rad, rad2deg = again(ufuncs.ROWS, "floor ceil sinc deg2rad rad2deg")
+isposinf, isneginf = again(ufuncs.ROWS, "isposinf isneginf")
+fabs = unary("fabs", "the elements without their signs", ops.abs, "-2 -> 2.0")
+angle = unary("angle", "0 for what is not below 0, and pi for what is", ufuncs.angle, "1 -> 0.0")
+trunc = unary("trunc", "the elements, rounded towards 0", _trunc, "-1.5 -> -1.0", "same")
+signbit = unary("signbit", "which elements are below 0, or -0.0", _signbit, "-1 -> True", "same")
+conj = unary("conj", "the elements, which are real", ops.identity, "2.0 -> 2.0", "same")
+conjugate = unary("conjugate", "the elements, which are real", ops.identity, "2.0 -> 2.0", "same")
+real = unary("real", "the elements, which are real", ops.identity, "2.0 -> 2.0", "same")
+imag = unary("imag", "zeros: the elements are real", ops.zeros_like, "2.0 -> 0.0", "same")
+isreal = unary(
+    "isreal",
+    "True: all elements are real",
+    lambda x: ops.ones_like(x, ops.bool_),
+    "2.0 -> True",
+    "same",
+)
+copy = unary("copy", "the elements", ops.identity, "2.0 -> 2.0", "same")
+abs = unary_op("abs", "the elements without their signs", _size, "-4 -> 4", "same")
+absolute = unary_op("absolute", "the elements without their signs", _size, "-4 -> 4", "same")
+negative = unary_op("negative", "the elements with the other sign", ops.negative, "4 -> -4", "same")
+reciprocal = unary_op("reciprocal", "1 over the elements", ops.reciprocal, "4.0 -> 0.25", "same")
+square = unary_op(
+    "square", "the squares; those of booleans are int32", ops.square, "3 -> 9", "number"
+)
+sign = unary_op("sign", "-1, 0 or 1", widened(ops.sign, _BYTES), "-3.0 -> -1.0", "same")
+isnan = unary_op(
+    "isnan", "which elements are NaN", _of_floats(ops.is_nan, False), "1.0 -> False", "same"
+)
+isinf = unary_op(
+    "isinf", "which elements are infinite", _of_floats(ops.is_inf, False), "1.0 -> False", "same"
+)
+isfinite = unary_op(
+    "isfinite", "which elements are finite", _of_floats(ops.is_finite, True), "1.0 -> True", "same"
+)
+logical_not = unary_op(
+    "logical_not", "which elements are 0", ops.logical_not, "True -> False", "truth"
+)
+
+
+def _known(choose: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    """Return a function of two tensors that returns the other one where one is NaN."""
+
+    def f(first: Tensor, second: Tensor) -> Tensor:
+        if first.dtype not in FLOATS:
+            return choose(first, second)
+        chosen = ops.where(ops.is_nan(second), first, choose(first, second))
+        return ops.where(ops.is_nan(first), second, chosen)
+
+    return f
+
+
+def _wide(function: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    """Return a function of floats; integers of 64 bits become float64, as in TensorFlow's Keras."""
+
+    def f(first: Tensor, second: Tensor) -> Tensor:
+        wide = first.dtype in INTEGERS and first.dtype.itemsize == 8
+        kind = ops.float64 if wide else result_type(first.dtype, float)
+        return function(ops.cast(first, kind), ops.cast(second, kind))
+
+    return f
+
+
+def _fmod(first: Tensor, second: Tensor) -> Tensor:
+    """Return what is left over, of the sign of the first one."""
+    if first.dtype.kind in "bu":
+        return ops.floormod(first, second)
+    left = ops.floormod(ops.abs(first), ops.abs(second))
+    return ops.where(ops.less(first, ops.zeros_like(first)), ops.negative(left), left)
+
+
+add = binary_op("add", "the sums", ops.add, "1, 2.5 -> 3.5")
+subtract = binary_op("subtract", "the differences", ops.subtract, "1, 2.5 -> -1.5")
+multiply = binary_op("multiply", "the products", ops.multiply, "2, 2.5 -> 5.0")
+divide = binary_op("divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
+true_divide = binary_op("true_divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
+floor_divide = binary_op("floor_divide", "the quotients, rounded down", ops.floordiv, "7, 2 -> 3")
+mod = binary_op(
+    "mod", "what is left over, of the sign of x2", ops.floormod, "-7, 3 -> 2", "tensors"
+)
+power = binary_op("power", "x1 to the power of x2", widened(ops.pow, _BYTES), "2.0, 3 -> 8.0")
+maximum = binary_op("maximum", "the larger ones", ops.maximum, "1, 2.5 -> 2.5")
+minimum = binary_op("minimum", "the smaller ones", ops.minimum, "1, 2.5 -> 1.0")
+equal = binary_op("equal", "which elements are equal", ops.equal, "1, 2.5 -> False", "tensors")
+not_equal = binary_op(
+    "not_equal", "which elements differ", ops.not_equal, "1, 2.5 -> True", "tensors"
+)
+greater = binary_op("greater", "whether x1 > x2", ops.greater, "1, 2.5 -> False", "tensors")
+greater_equal = binary_op(
+    "greater_equal", "whether x1 >= x2", ops.greater_equal, "1, 2.5 -> False", "tensors"
+)
+less = binary_op("less", "whether x1 < x2", ops.less, "1, 2.5 -> True", "tensors")
+less_equal = binary_op(
+    "less_equal", "whether x1 <= x2", ops.less_equal, "1, 2.5 -> True", "tensors"
+)
+logical_and = binary_op(
+    "logical_and", "where both are not 0", ops.logical_and, "1, 0 -> False", "truths"
+)
+logical_or = binary_op(
+    "logical_or", "where one of both is not 0", ops.logical_or, "1, 0 -> True", "truths"
+)
+logical_xor = binary_op(
+    "logical_xor", "where just one is not 0", ops.logical_xor, "1, 2 -> False", "truths"
+)
+arctan2 = binary(
+    "arctan2", "the angle of the point (x2, x1)", ops.atan2, "0, 1 -> 0.0", "float_pair"
+)
+hypot = binary("hypot", "the root of x1^2 + x2^2", _wide(ufuncs.hypot), "3, 4 -> 5.0")
+heaviside = binary(
+    "heaviside", "0 below 0, 1 above, x2 at 0", _wide(ufuncs.heaviside), "0, 2 -> 2.0"
+)
+logaddexp = binary(
+    "logaddexp", "log(exp(x1) + exp(x2))", ufuncs.logaddexp, "0.0, 0.0 -> 0.69...", "float_pair"
+)
+logaddexp2 = binary(
+    "logaddexp2", "log2(2**x1 + 2**x2)", ufuncs.logaddexp2, "0.0, 0.0 -> 1.0", "float_pair"
+)
+nextafter = binary(
+    "nextafter", "the next number after x1 towards x2", ops.nextafter, "1, 1 -> 1.0", "float_pair"
+)
+divide_no_nan = binary(
+    "divide_no_nan",
+    "the quotients, and 0 where x2 is 0",
+    ops.divide_no_nan,
+    "1.0, 0.0 -> 0.0",
+    "float_pair",
+)
+fmax = binary("fmax", "the larger one, or that which is not NaN", _known(ops.maximum), "1, 2 -> 2")
+fmin = binary("fmin", "the smaller one, or that which is not NaN", _known(ops.minimum), "1, 2 -> 1")
+fmod = binary(
+    "fmod", "what division leaves, of the sign of x1", widened(_fmod, _SHORT), "-7, 3 -> -1"
+)
+
+
+def round(x: Any, decimals: int = 0) -> Tensor:
+    """Return the elements, rounded to even ones where two are as near.
+
+    Args:
+        x: A tensor.
+        decimals: How many digits behind the point stay.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.round(2.5).numpy().item()
+        2.0
+    """
+    if decimals == 0:
+        return ops.round(x)
+    tensor = ops.convert_to_tensor(x)
+    if tensor.dtype not in FLOATS and decimals > 0:
+        return tensor
+    numbers = to_floats(tensor)
+    factor = ops.cast(10.0**decimals, numbers.dtype)
+    return ops.cast(ops.divide(ops.round(ops.multiply(numbers, factor)), factor), tensor.dtype)
+
+
+def clip(x: Any, x_min: Any, x_max: Any) -> Tensor:
+    """Return the elements, none below one bound or above the other.
+
+    Args:
+        x: A tensor, an array, a number or nested lists of numbers.
+        x_min: The lower bound.
+        x_max: The upper bound.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.clip([-1.0, 0.5], 0.0, 1.0).numpy()
+        array([0. , 0.5], dtype=float32)
+    """
+    return ops.clip_by_value(to_numbers(x), x_min, x_max)
+
+
+@explained
+def ldexp(x1: Any, x2: Any) -> Tensor:
+    """Return x1 times 2 to the power of x2.
+
+    Args:
+        x1: Numbers.
+        x2: Integers.
+
+    Raises:
+        TypeError: The exponents are no integers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.ldexp(3.0, 2).numpy().item()
+        12.0
+    """
+    first, exponent = to_tensors(x1, x2)
+    if exponent.dtype not in INTEGERS:
+        raise TypeError(
+            f"ldexp exponent must be an integer type. Received: x2 dtype={exponent.dtype.name}"
+        )
+    kind = result_type(first.dtype, exponent.dtype, float)
+    power = ops.pow(ops.constant(2.0, kind), ops.cast(exponent, kind))
+    return ops.multiply(ops.cast(first, kind), power)
+
+
+def isclose(
+    x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Return whether |x1 - x2| <= atol + rtol |x2|, element by element.
+
+    Args:
+        x1: Numbers.
+        x2: Others.
+        rtol: The part of `x2` by which `x1` may be off.
+        atol: By how much it may be off besides.
+        equal_nan: Whether NaN is close to NaN.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.isclose([1.0, 2.0], [1.0, 2.1]).numpy()
+        array([ True, False])
+    """
+    first, second = promoted_floats(x1, x2)
+    near = ufuncs.isclose(first, second, rtol, atol, equal_nan)
+    return ops.logical_or(near, ops.equal(first, second))  # The same infinity is close to itself.
+
+
+def allclose(
+    x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Return whether all elements are close, as `isclose` has it.
+
+    Args: as for `isclose`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.allclose([1.0, 2.0], [1.0, 2.1]).numpy().item()
+        False
+    """
+    return ops.reduce_all(isclose(x1, x2, rtol, atol, equal_nan))
+
+
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
+    """Return the elements with numbers in the place of NaN and infinities.
+
+    Args:
+        x: Numbers.
+        nan: What NaN becomes.
+        posinf: What plus infinity becomes; None: the largest number of the dtype.
+        neginf: What minus infinity becomes; None: the least number of the dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.nan_to_num([float("nan"), 2.0]).numpy()
+        array([0., 2.], dtype=float32)
+    """
+    tensor = ops.convert_to_tensor(x)
+    if tensor.dtype not in FLOATS:
+        return tensor
+    largest = float_limits(tensor.dtype)[1]
+    high = largest if posinf is None else posinf
+    low = -largest if neginf is None else neginf
+    infinite = ops.constant(float("inf"), tensor.dtype)
+    for chosen, number in (
+        (ops.is_nan(tensor), nan),
+        (ops.equal(tensor, infinite), high),
+        (ops.equal(tensor, ops.negative(infinite)), low),
+    ):
+        tensor = ops.where(chosen, ops.constant(number, tensor.dtype), tensor)
+    return tensor
+
+
+explain_functions(__name__)
