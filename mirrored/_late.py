@@ -179,8 +179,10 @@ MOVED = MovedModules(
         "mirrored.optim.adam": "adamw adamax nadam lamb",
         "mirrored.optim.updates": "update_steps",
         "mirrored.training.callbacks.monitor_callback": "early_stopping reduce_lr_on_plateau",
+        "mirrored.training.losses.regression": "margins probabilistic",
         "mirrored.training.metrics.accuracy": "hits top_k",
         "mirrored.training.metrics.confusion": "operating_points",
+        "mirrored.training.metrics.means": "entropies",
     }
 )
 sys.meta_path.append(MOVED)

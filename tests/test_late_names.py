@@ -152,8 +152,10 @@ EARLIER = {
     "mirrored.training.callbacks": """
         early_stopping.EarlyStopping reduce_lr_on_plateau.ReduceLROnPlateau
     """,
+    "mirrored.training.losses": "margins.Hinge probabilistic.Poisson",
     "mirrored.training.metrics": """
-        hits.binary_accuracy operating_points.PrecisionAtRecall top_k.TopKCategoricalAccuracy
+        entropies.BinaryCrossentropy hits.binary_accuracy
+        operating_points.PrecisionAtRecall top_k.TopKCategoricalAccuracy
     """,
 }
 PICKLED = [f"{package}.{name}" for package, names in EARLIER.items() for name in names.split()]

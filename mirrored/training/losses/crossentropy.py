@@ -132,6 +132,7 @@ class BinaryCrossentropy(_Crossentropy):
 
     _name = "binary_crossentropy"
     _by_element = True
+    _hint = "Labels of several classes go with 'sparse_categorical_crossentropy'."
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the axis."""
@@ -140,9 +141,7 @@ class BinaryCrossentropy(_Crossentropy):
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
         """Return targets in [0, 1] in the shape of the model's output."""
-        hint = "Labels of several classes go with 'sparse_categorical_crossentropy'."
-        y = targets.match_output(self.name, y, output_shape, hint=hint)
-        return targets.check_probabilities(self.name, y)
+        return targets.check_probabilities(self.name, super().check_targets(y, output_shape))
 
 
 def warn_of_one_class(function: str, y_pred: Tensor) -> None:
@@ -248,6 +247,7 @@ class CategoricalCrossentropy(_Crossentropy):
     """
 
     _name = "categorical_crossentropy"
+    _hint = "Integer labels go with 'sparse_categorical_crossentropy'."
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the axis of the classes."""
@@ -255,11 +255,6 @@ class CategoricalCrossentropy(_Crossentropy):
         return categorical_entropies(
             y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
         )
-
-    def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
-        """Return targets in the shape of the model's output."""
-        hint = "Integer labels go with 'sparse_categorical_crossentropy'."
-        return targets.match_output(self.name, y, output_shape, hint=hint)
 
 
 def sparse_entropies(

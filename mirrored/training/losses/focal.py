@@ -6,13 +6,10 @@ label.
 
 from typing import Any
 
-import numpy as np
-
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
 from mirrored.ops import Tensor
-from mirrored.training.losses import targets
 from mirrored.training.losses.crossentropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -21,7 +18,6 @@ from mirrored.training.losses.crossentropy import (
     warn_of_one_class,
 )
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
-from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
     EPSILON,
     as_predictions,
@@ -139,16 +135,9 @@ class BinaryFocalCrossentropy(BinaryCrossentropy):
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the axis."""
-        values = focal_entropies(
-            y_true,
-            y_pred,
-            self.apply_class_balancing,
-            self.alpha,
-            self.gamma,
-            self.from_logits,
-            self.label_smoothing,
-        )
-        return mean_of_axis(values, self.axis)
+        weights = self.apply_class_balancing, self.alpha, self.gamma
+        options = self.from_logits, self.label_smoothing
+        return mean_of_axis(focal_entropies(y_true, y_pred, *weights, *options), self.axis)
 
 
 @explained
@@ -239,15 +228,8 @@ class CategoricalFocalCrossentropy(CategoricalCrossentropy):
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the axis of the classes."""
         check_not_batch(self.axis, y_pred)
-        return categorical_focal_crossentropy(
-            y_true,
-            y_pred,
-            self.alpha,
-            self.gamma,
-            self.from_logits,
-            self.label_smoothing,
-            self.axis,
-        )
+        options = self.alpha, self.gamma, self.from_logits, self.label_smoothing, self.axis
+        return categorical_focal_crossentropy(y_true, y_pred, *options)
 
 
 @explained
@@ -314,7 +296,3 @@ class CategoricalGeneralizedCrossEntropy(LossByLastAxis):
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the last axis."""
         return categorical_generalized_cross_entropy(y_true, y_pred, self.q)
-
-    def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
-        """Return labels in [0, classes), one for each prediction."""
-        return targets.check_labels(self.name, y, output_shape)

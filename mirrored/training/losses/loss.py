@@ -407,6 +407,8 @@ class LossByLastAxis(Loss):
 
     axis: int = -1
     _by_element: ClassVar[bool] = False  # Whether it is the mean or sum of a value per element.
+    # What the error says of targets of another shape than the outputs'.
+    _hint: ClassVar[str] = targets.RESHAPE
 
     def per_example(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
         """Return the weighted loss of each example, of vectors of each element; see `Loss`.
@@ -441,6 +443,12 @@ class LossByLastAxis(Loss):
             axis = range(len(losses))[self.axis]
             losses = (*losses[:axis], *losses[axis + 1 :])
         fitted_shape(weights.shape, (len(weights), *losses[1:]))
+
+    def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
+        """Return targets in the shape of the model's output, or one label for each prediction."""
+        if self.targets_are_labels:
+            return targets.check_labels(self.name, y, output_shape)
+        return targets.match_output(self.name, y, output_shape, hint=self._hint)
 
 
 class FunctionLoss(Loss):

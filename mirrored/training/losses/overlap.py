@@ -197,8 +197,7 @@ class _Overlap(Loss):
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
         """Return targets in the shape of the model's output."""
-        hint = "Reshape them, or change the units of the last layer."
-        return targets.match_output(self.name, y, output_shape, hint=hint)
+        return targets.match_output(self.name, y, output_shape)
 
 
 @explained

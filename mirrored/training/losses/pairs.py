@@ -140,13 +140,8 @@ class Circle(Loss):
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the loss of each example."""
-        return circle(
-            y_true,
-            y_pred,
-            remove_diagonal=self.remove_diagonal,
-            gamma=self.gamma,
-            margin=self.margin,
-        )
+        options = self.remove_diagonal, self.gamma, self.margin
+        return circle(y_true, y_pred, None, None, *options)
 
     def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         refuse_parts(f"The loss {self.name!r} is of pairs of the whole batch")

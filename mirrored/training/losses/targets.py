@@ -11,7 +11,12 @@ import numpy as np
 OutputShape = tuple[int | None, ...]
 
 
-def match_output(loss: str, y: np.ndarray, output_shape: OutputShape, *, hint: str) -> np.ndarray:
+RESHAPE = "Reshape them, or change the units of the last layer."
+
+
+def match_output(
+    loss: str, y: np.ndarray, output_shape: OutputShape, *, hint: str = RESHAPE
+) -> np.ndarray:
     """Return `y` in the shape of the model's output; only a last axis of size 1 may differ.
 
     Raises:

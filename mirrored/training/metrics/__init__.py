@@ -29,15 +29,13 @@ _late_module(
             pearson_correlation
         """,
         "mirrored.training.metrics.curves": "AUC",
-        "mirrored.training.metrics.entropies": """
-            BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy
-        """,
         "mirrored.training.metrics.f_scores": "F1Score FBetaScore",
         "mirrored.training.metrics.mean": "Mean MeanSquaredError",
         "mirrored.training.metrics.means": """
-            CategoricalHinge CosineSimilarity Hinge KLDivergence LogCoshError
-            MeanAbsoluteError MeanAbsolutePercentageError MeanMetricWrapper
-            MeanSquaredLogarithmicError Poisson RootMeanSquaredError SquaredHinge Sum
+            BinaryCrossentropy CategoricalCrossentropy CategoricalHinge CosineSimilarity
+            Hinge KLDivergence LogCoshError MeanAbsoluteError
+            MeanAbsolutePercentageError MeanMetricWrapper MeanSquaredLogarithmicError
+            Poisson RootMeanSquaredError SparseCategoricalCrossentropy SquaredHinge Sum
         """,
         "mirrored.training.metrics.metric": "Metric",
         "mirrored.training.metrics.metric_registry": """

@@ -4,10 +4,10 @@ from mirrored.training.metrics.curves import AUC as AUC
 from mirrored.training.metrics.metric_registry import AUTOMATIC as AUTOMATIC
 from mirrored.training.metrics.accuracy import Accuracy as Accuracy
 from mirrored.training.metrics.accuracy import BinaryAccuracy as BinaryAccuracy
-from mirrored.training.metrics.entropies import BinaryCrossentropy as BinaryCrossentropy
+from mirrored.training.metrics.means import BinaryCrossentropy as BinaryCrossentropy
 from mirrored.training.metrics.overlaps import BinaryIoU as BinaryIoU
 from mirrored.training.metrics.accuracy import CategoricalAccuracy as CategoricalAccuracy
-from mirrored.training.metrics.entropies import CategoricalCrossentropy as CategoricalCrossentropy
+from mirrored.training.metrics.means import CategoricalCrossentropy as CategoricalCrossentropy
 from mirrored.training.metrics.means import CategoricalHinge as CategoricalHinge
 from mirrored.training.metrics.correlations import ConcordanceCorrelation as ConcordanceCorrelation
 from mirrored.training.metrics.means import CosineSimilarity as CosineSimilarity
@@ -44,7 +44,7 @@ from mirrored.training.metrics.confusion import RecallAtPrecision as RecallAtPre
 from mirrored.training.metrics.means import RootMeanSquaredError as RootMeanSquaredError
 from mirrored.training.metrics.confusion import SensitivityAtSpecificity as SensitivityAtSpecificity
 from mirrored.training.metrics.accuracy import SparseCategoricalAccuracy as SparseCategoricalAccuracy
-from mirrored.training.metrics.entropies import SparseCategoricalCrossentropy as SparseCategoricalCrossentropy
+from mirrored.training.metrics.means import SparseCategoricalCrossentropy as SparseCategoricalCrossentropy
 from mirrored.training.metrics.accuracy import SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy
 from mirrored.training.metrics.confusion import SpecificityAtSensitivity as SpecificityAtSensitivity
 from mirrored.training.metrics.means import SquaredHinge as SquaredHinge

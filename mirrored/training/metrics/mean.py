@@ -1,6 +1,6 @@
-"""Means of values, and of the squared differences between targets and predictions.
+"""Means of values, and of what losses measure of each element.
 
-Both are weighted where sample weights are given.
+They are weighted where sample weights are given.
 """
 
 from typing import Any, ClassVar
@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.training.losses.elementwise import squared_errors
+from mirrored.training.losses import MeanSquaredError as _SquaredError
+from mirrored.training.losses.elementwise import Elementwise
 from mirrored.training.losses.values import aligned, cast, check_same_shape
 from mirrored.training.metrics.quotient import (
     Comparison,
@@ -71,13 +72,42 @@ class Mean(Quotient):
         return (value, count) if share == 1.0 else (value * count, count)
 
 
+_ERRORS = """{sentence}.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.{title}()
+        >>> metric.update_state({arguments})
+        >>> round(float(metric.result()), 4)
+        {result}
+    """
+
+
 @explained
 class Errors(Comparison):
-    """The mean over elements of a formula of a loss: a subclass says which."""
+    """The mean over elements of the formula of a loss: a subclass says which."""
 
     _averaged = 1
     _direction = "down"
     _default: ClassVar[str]
+    _loss: ClassVar[type[Elementwise]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Name the metric as its loss is named, and complete its docstring by the example."""
+        super().__init_subclass__(**kwargs)
+        if "_loss" not in vars(cls):
+            return
+        loss = cls._loss
+        names = {"_default": loss._name, "_averaged": 0 if loss._sums else 1}
+        for name in names.keys() - vars(cls).keys():
+            setattr(cls, name, names[name])
+        arguments, _, result = loss._example.partition(" -> ")
+        texts = {"title": cls.__name__, "arguments": arguments, "result": result}
+        cls.__doc__ = _ERRORS.format(sentence=str(cls.__doc__).rstrip("."), **texts)
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(dtype, name or self._default)
@@ -88,23 +118,12 @@ class Errors(Comparison):
         return self._errors(true, y_pred)
 
     def _errors(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        raise NotImplementedError
+        formula: Any = self._loss.values
+        values: Tensor = formula(y_true, y_pred)
+        return ops.reduce_sum(values, axis=-1) if self._loss._sums else values
 
 
 class MeanSquaredError(Errors):
-    """The mean of (y_true - y_pred)^2.
+    """The mean of (y_true - y_pred)^2."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.MeanSquaredError()
-        >>> metric.update_state([[0.0], [1.0]], [[2.0], [1.0]])
-        >>> float(metric.result())
-        2.0
-    """
-
-    _default = "mean_squared_error"
-    _errors = staticmethod(squared_errors)
+    _loss = _SquaredError

@@ -4,15 +4,15 @@ Totals and counts are those of elements, so that any number of replicas adds up 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
-from mirrored.training.losses import margins, probabilistic, regression
-from mirrored.training.losses.values import cast
+from mirrored.training.losses import crossentropy, regression
+from mirrored.training.losses.values import cast, checked_class
 from mirrored.training.metrics.mean import Errors, MeanSquaredError
 from mirrored.training.metrics.quotient import (
     Comparison,
@@ -114,136 +114,46 @@ class Sum(Quotient):
 
 
 class MeanAbsoluteError(Errors):
-    """The mean of |y_true - y_pred|.
+    """The mean of |y_true - y_pred|."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.MeanAbsoluteError()
-        >>> metric.update_state([[0.0], [1.0]], [[2.0], [1.0]])
-        >>> round(float(metric.result()), 4)
-        1.0
-    """
-
-    _default = "mean_absolute_error"
-    _errors = staticmethod(regression.absolute_errors)
+    _loss = regression.MeanAbsoluteError
 
 
 class MeanAbsolutePercentageError(Errors):
-    """The mean of 100 |y_true - y_pred| / |y_true|.
+    """The mean of 100 |y_true - y_pred| / |y_true|."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.MeanAbsolutePercentageError()
-        >>> metric.update_state([[2.0], [4.0]], [[1.0], [4.0]])
-        >>> round(float(metric.result()), 4)
-        25.0
-    """
-
-    _default = "mean_absolute_percentage_error"
-    _errors = staticmethod(regression.percentage_errors)
+    _loss = regression.MeanAbsolutePercentageError
 
 
 class MeanSquaredLogarithmicError(Errors):
-    """The mean of (log(y_true + 1) - log(y_pred + 1))^2.
+    """The mean of (log(y_true + 1) - log(y_pred + 1))^2."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.MeanSquaredLogarithmicError()
-        >>> metric.update_state([[0.0], [1.0]], [[0.0], [0.0]])
-        >>> round(float(metric.result()), 4)
-        0.2402
-    """
-
-    _default = "mean_squared_logarithmic_error"
-    _errors = staticmethod(regression.squared_logarithmic_errors)
+    _loss = regression.MeanSquaredLogarithmicError
 
 
 class LogCoshError(Errors):
-    """The mean of log(cosh(y_pred - y_true)).
+    """The mean of log(cosh(y_pred - y_true))."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.LogCoshError()
-        >>> metric.update_state([[0.0], [1.0]], [[0.0], [1.0]])
-        >>> round(float(metric.result()), 4)
-        0.0
-    """
-
+    _loss = regression.LogCosh
     _default = "logcosh"
-    _errors = staticmethod(regression.log_cosh_errors)
 
 
 class Poisson(Errors):
-    """The mean of y_pred - y_true log(y_pred).
+    """The mean of y_pred - y_true log(y_pred)."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.Poisson()
-        >>> metric.update_state([[1.0], [3.0]], [[1.0], [1.0]])
-        >>> round(float(metric.result()), 4)
-        1.0
-    """
-
-    _default = "poisson"
-    _errors = staticmethod(probabilistic.poisson_losses)
+    _loss = regression.Poisson
 
 
 class Hinge(Errors):
-    """The mean of max(1 - y_true y_pred, 0), of targets -1 and 1, or 0 and 1.
+    """The mean of max(1 - y_true y_pred, 0), of targets -1 and 1, or 0 and 1."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.Hinge()
-        >>> metric.update_state([[-1.0], [1.0]], [[0.0], [3.0]])
-        >>> round(float(metric.result()), 4)
-        0.5
-    """
-
-    _default = "hinge"
-    _errors = staticmethod(margins.hinges)
+    _loss = regression.Hinge
 
 
 class SquaredHinge(Errors):
-    """The mean of max(1 - y_true y_pred, 0)^2, of targets -1 and 1, or 0 and 1.
+    """The mean of max(1 - y_true y_pred, 0)^2, of targets -1 and 1, or 0 and 1."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.SquaredHinge()
-        >>> metric.update_state([[-1.0], [1.0]], [[1.0], [3.0]])
-        >>> round(float(metric.result()), 4)
-        2.0
-    """
-
-    _default = "squared_hinge"
-    _errors = staticmethod(margins.squared_hinges)
+    _loss = regression.SquaredHinge
 
 
 class CategoricalHinge(Errors):
@@ -263,27 +173,13 @@ class CategoricalHinge(Errors):
 
     _averaged = 0
     _default = "categorical_hinge"
-    _errors = staticmethod(margins.categorical_hinge)
+    _errors = staticmethod(regression.categorical_hinge)
 
 
 class KLDivergence(Errors):
-    """The mean of the sums of y_true log(y_true / y_pred) over the last axis.
+    """The mean of the sums of y_true log(y_true / y_pred) over the last axis."""
 
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.KLDivergence()
-        >>> metric.update_state([[0.5, 0.5]], [[0.5, 0.5]])
-        >>> round(float(metric.result()), 4)
-        0.0
-    """
-
-    _averaged = 0
-    _default = "kl_divergence"
-    _errors = staticmethod(probabilistic.kl_divergence)
+    _loss = regression.KLDivergence
 
 
 class RootMeanSquaredError(MeanSquaredError):
@@ -339,3 +235,132 @@ class CosineSimilarity(Comparison):
 
     def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
         return is_first_axis(self.axis, y_pred)
+
+
+@explained
+class _Entropy(Comparison):
+    """The mean of a cross-entropy: a subclass says which."""
+
+    _direction = "down"
+    _default: ClassVar[str]
+
+    def __init__(
+        self,
+        name: str | None = None,
+        dtype: Any = None,
+        from_logits: bool = False,
+        label_smoothing: float = 0,
+    ) -> None:
+        super().__init__(dtype, name or self._default)
+        self.from_logits = bool(from_logits)
+        self.label_smoothing = label_smoothing
+
+
+class BinaryCrossentropy(_Entropy):
+    """The mean of -(y log p + (1 - y) log(1 - p)), over elements and examples.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+        from_logits: Whether predictions are logits, not probabilities.
+        label_smoothing: How far targets are moved towards 1/2.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.BinaryCrossentropy()
+        >>> metric.update_state([[1.0], [0.0]], [[0.5], [0.5]])
+        >>> round(float(metric.result()), 4)
+        0.6931
+    """
+
+    _default = "binary_crossentropy"
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        return crossentropy.binary_crossentropy(
+            y_true, y_pred, self.from_logits, self.label_smoothing
+        )
+
+
+@explained
+class CategoricalCrossentropy(_Entropy):
+    """The mean of -sum(y log p), of one-hot rows.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+        from_logits: Whether predictions are logits, not probabilities.
+        label_smoothing: How far targets are moved towards one part for each class.
+        axis: The axis of the classes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.CategoricalCrossentropy()
+        >>> metric.update_state([[1.0, 0.0]], [[0.5, 0.5]])
+        >>> round(float(metric.result()), 4)
+        0.6931
+    """
+
+    _default = "categorical_crossentropy"
+
+    def __init__(
+        self,
+        name: str | None = None,
+        dtype: Any = None,
+        from_logits: bool = False,
+        label_smoothing: float = 0,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(name, dtype, from_logits, label_smoothing)
+        self.axis = axis
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        return crossentropy.categorical_crossentropy(
+            y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
+        )
+
+    def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
+        return is_first_axis(self.axis, y_pred)
+
+
+@explained
+class SparseCategoricalCrossentropy(Comparison):
+    """The mean of -log p of the class that a label says.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+        from_logits: Whether predictions are logits, not probabilities.
+        ignore_class: The label whose values are 0; where there are sample weights it does not
+            count in the mean either, as in Keras. None: there is none.
+        axis: The axis of the classes, which is the last one: as in Keras on TensorFlow.
+
+    Raises:
+        ValueError: `ignore_class` is no integer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.SparseCategoricalCrossentropy()
+        >>> metric.update_state([0], [[0.5, 0.5]])
+        >>> round(float(metric.result()), 4)
+        0.6931
+    """
+
+    _direction = "down"
+
+    def __init__(
+        self,
+        name: str | None = None,
+        dtype: Any = None,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(dtype, name or "sparse_categorical_crossentropy")
+        self.from_logits = bool(from_logits)
+        self.ignore_class = checked_class(ignore_class)
+        self.axis = axis
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        return crossentropy.sparse_categorical_crossentropy(
+            y_true, y_pred, self.from_logits, self.ignore_class, self.axis
+        )
