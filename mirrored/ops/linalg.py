@@ -3,6 +3,7 @@
 They are the bulk of a training step's time, so transposes are flags of the product and no copies.
 """
 
+import math
 from typing import Any
 
 from mirrored._arguments import explained
@@ -61,12 +62,25 @@ def _grad_matmul(call: OpCall, g: Tensor) -> Grads:
     return [by_a, by_b]
 
 
+def _flops(
+    out: TensorSpec, a: TensorSpec, b: TensorSpec, *, transpose_a: bool, transpose_b: bool
+) -> int:
+    return 2 * math.prod(out.shape) * a.shape[-2 if transpose_a else -1]
+
+
 def _define(name: str) -> Op:
     def infer(a: TensorSpec, b: TensorSpec, *, transpose_a: bool, transpose_b: bool) -> TensorSpec:
         return _infer(name, a, b, transpose_a, transpose_b)
 
     return register(
-        Op(name=name, infer=infer, kernel=_matmul, gradient=_grad_matmul, dtypes=FLOATS_AND_INDICES)
+        Op(
+            name=name,
+            infer=infer,
+            kernel=_matmul,
+            gradient=_grad_matmul,
+            dtypes=FLOATS_AND_INDICES,
+            flops=_flops,
+        )
     )
 
 

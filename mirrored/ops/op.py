@@ -64,6 +64,8 @@ class Op:
         early: Whether it begins something that goes on beside what comes behind it: a program runs
             it as soon as what it takes is there.
         failure: What the error says where a device's kernel has no result for its inputs.
+        flops: From the output's and the inputs' specs and the attributes to the additions and
+            multiplications of the matrix products that it makes; None: it makes none.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
         direct: Those of `dtypes` that the kernel itself computes in on every device.
@@ -88,6 +90,7 @@ class Op:
     ordered: bool = False
     early: bool = False
     failure: str = ""
+    flops: Callable[..., int] | None = None
     lower: Callable[..., Tensor] | None = None
     direct: frozenset[DType] = field(init=False)
     # Runs calls. An op knows what it computes, and not how: the dispatch module says it.

@@ -9,7 +9,7 @@ from mirrored.backends.blas_threads import available_threads, threads_of_product
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.program.buffers import Arenas
-from mirrored.program.graph import SHARED, Graph, Node, product_operations
+from mirrored.program.graph import SHARED, Graph, Node
 from mirrored.program.overlap import Threads
 from mirrored.program.program import Program
 from mirrored.program.schedule import Schedule, make_schedule
@@ -43,7 +43,7 @@ def choose_executor(
         replicas: How many replicas there are.
         executor: "auto", "threads" or "serial".
     """
-    work = {node: product_operations(node) for node in graph.nodes}
+    work = {node: node.flops for node in graph.nodes}
     if any(node.op.name in ("PyFunc", "EagerPyFunc") for node in graph.nodes):
         # What it calls is the user's, who may wait there for the caller's thread to write.
         replicas = 1

@@ -148,6 +148,13 @@ class Node:
         return [node for node in (*nodes, self.after) if node is not None]
 
     @property
+    def flops(self) -> int:
+        """The additions and multiplications of the matrix products that it makes."""
+        if self.op.flops is None:
+            return 0
+        return self.op.flops(self.output.spec, *[v.spec for v in self.inputs], **self.attrs)
+
+    @property
     def may_refuse(self) -> bool:
         """Whether the op may look at its inputs' values, and stop the program for them."""
         return self.op.may_refuse(value.spec for value in self.inputs)
@@ -247,15 +254,6 @@ def joins_rows(op: Op, attrs: Mapping[str, Any]) -> bool:
 def is_between(node: Node) -> bool:
     """Return whether a node copies from another memory, which is no kernel's work."""
     return node.op is COPY and node.inputs[0].device.backend.memory != node.device.backend.memory
-
-
-def product_operations(node: Node) -> int:
-    """Return the additions and multiplications of a matrix product; 0 for other ops."""
-    if node.op.name not in ("MatMul", "BatchMatMulV2"):
-        return 0
-    a = node.inputs[0].spec.shape
-    inner: int = a[-2] if node.attrs["transpose_a"] else a[-1]
-    return 2 * node.output.size * inner
 
 
 def ancestors(values: Iterable[Value], within: Container[Node] | None = None) -> set[Node]:

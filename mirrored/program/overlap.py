@@ -10,7 +10,7 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from mirrored.backends.stream_backend import is_streamed
-from mirrored.program.graph import SHARED, Graph, Node, is_between, product_operations
+from mirrored.program.graph import SHARED, Graph, Node, is_between
 from mirrored.program.kernel_fusion import cut, group
 from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
 
@@ -124,7 +124,7 @@ def _may_branch(nodes: list[Node]) -> bool:
         return False
     if any(is_between(node) for node in nodes):
         return False
-    return max(map(product_operations, nodes)) <= _SHORT
+    return max(node.flops for node in nodes) <= _SHORT
 
 
 def _branches(nodes: list[Node], replica: int, readers: "Readers") -> Iterator[Stage]:

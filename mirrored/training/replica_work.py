@@ -8,7 +8,6 @@ from weakref import WeakSet
 from mirrored._logging import logger
 from mirrored.distribute import Strategy
 from mirrored.program import THREADS_FROM, Graph
-from mirrored.program.graph import product_operations
 
 _logged: WeakSet[Strategy] = WeakSet()
 
@@ -27,7 +26,7 @@ def tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
         return
     if strategy.executor == "threads":  # The user's choice: they do not run one after another.
         return
-    work = sum(product_operations(node) for node in graph.nodes) / replicas
+    work = sum(node.flops for node in graph.nodes) / replicas
     if work < THREADS_FROM:
         _logged.add(strategy)
         logger.debug(

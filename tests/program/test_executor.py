@@ -9,7 +9,6 @@ from mirrored.ops.hooks import recorded_by
 from mirrored.ops.rng_state import ShardPosition, shard_position
 from mirrored.program import GraphRecorder, executor
 from mirrored.program.executor import choose_executor
-from mirrored.program.graph import product_operations
 from mirrored.program.overlap import Threads
 from mirrored.program.schedule import make_schedule
 
@@ -99,4 +98,4 @@ def test_a_transposed_product_takes_as_many_operations() -> None:
     with recorded_by(recorder):
         product = ops.OPS["MatMul"](a, b, transpose_a=True, transpose_b=True)
     (node,) = recorder.finish([product]).nodes
-    assert product_operations(node) == 2 * 7 * 5 * 3
+    assert node.flops == 2 * 7 * 5 * 3
