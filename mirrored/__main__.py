@@ -13,14 +13,12 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import metadata
 
 import numpy as np
 
 from mirrored import devices
 from mirrored._logging import logger
-from mirrored.backends import MEGABYTE, selftest
-from mirrored.backends.cuda import blas, nccl, nvml, solver, toolkit
+from mirrored.backends import MEGABYTE, platforms, selftest
 from mirrored.devices import Device, LogicalDeviceConfiguration, PhysicalDevice
 from mirrored.devices.registry import registry
 from mirrored.distribute import CrossDeviceOps, NcclAllReduce, bandwidth
@@ -30,18 +28,6 @@ from mirrored.version import VERSION
 from mirrored.workers import Workers, connect
 from mirrored.workers.launch import launch
 from mirrored.workers.measuring import Measured, measure
-
-# What an optional part does, and the distributions that bring it.
-_OPTIONAL = (
-    ("CuPy", "arrays on GPUs", ("cupy-cuda12x", "cupy-cuda13x", "cupy")),
-    ("CUDA runtime", "for NVRTC", ("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")),
-    ("NVRTC", "compiles kernels", ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc")),
-    ("cuBLAS", "matrix products", ("nvidia-cublas-cu12", "nvidia-cublas")),
-    ("cuSOLVER", "decompositions", ("nvidia-cusolver-cu12", "nvidia-cusolver")),
-    ("NCCL", "sums across GPUs", ("nvidia-nccl-cu12", "nvidia-nccl-cu13")),
-)
-
-_CUPY_OF = {"cupy-cuda12x": 12, "cupy-cuda13x": 13}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -113,17 +99,8 @@ def describe_machine() -> Iterable[str]:
     yield "BLAS"
     for line in _blas():
         yield f"  {line}"
-    survey = nvml.survey()
-    yield "NVIDIA driver"
-    yield f"  {_driver(survey)}"
-    if len(survey.cards) > 1:
-        yield "Peer access: which card reads the memory of which"
-        yield from _peers(nvml.peer_access())
-    yield "Packages for real GPUs"
-    yield from _packages(survey.cuda)
-    if any("compute_capability" in devices.get_device_details(d) for d in listed):
-        yield "Libraries that the GPUs are used with"
-        yield from _libraries()
+    for known in platforms():
+        yield from known.report(registry.hardware().values())
 
 
 def _what_it_is(physical: PhysicalDevice) -> str:
@@ -153,67 +130,6 @@ def _blas() -> list[str]:
         if library["user_api"] == "blas"
     ]
     return names or [f"the one inside NumPy {np.__version__}, which does not say what it is"]
-
-
-def _driver(survey: nvml.Survey) -> str:
-    if survey.problem is not None:
-        return survey.problem
-    if survey.cuda is None:
-        return "none found: GPUs need one, from https://www.nvidia.com/drivers"
-    cards = f"{len(survey.cards)} card{'' if len(survey.cards) == 1 else 's'}"
-    newest = ".".join(map(str, survey.cuda))
-    return f"{survey.driver or 'version unknown'}, for CUDA up to {newest}, {cards}"
-
-
-def _peers(matrix: list[list[bool]] | None) -> Iterable[str]:
-    """Yield a row a card, numbered as `nvidia-smi` does."""
-    if matrix is None:
-        yield "  unknown: NVML does not say"
-        return
-    yield "       " + "".join(f"{owner:>4}" for owner in range(len(matrix)))
-    for reader, row in enumerate(matrix):
-        said = ("yes" if connected else "no" for connected in row)
-        yield f"  {reader:>4} " + "".join(f"{word:>4}" for word in said)
-
-
-def _packages(cuda: tuple[int, int] | None) -> Iterable[str]:
-    """Yield which of the optional distributions there are, and how to install the others."""
-    missing = False
-    major = None if cuda is None else cuda[0]
-    for name, purpose, distributions in _OPTIONAL:
-        versions = []
-        for distribution in distributions:
-            with contextlib.suppress(metadata.PackageNotFoundError):
-                versions.append(f"{distribution} {metadata.version(distribution)}")
-                # Another CuPy beside the one that is there would break both.
-                major = _CUPY_OF.get(distribution, major)
-        missing = missing or not versions
-        yield f"  {name} ({purpose}): {', '.join(versions) or 'not installed'}"
-    if missing and major is not None:
-        yield f"  To install what is missing: {toolkit.install_command(major)}"
-    elif missing:
-        yield (
-            "  To install what is missing, for an NVIDIA driver of CUDA 12: "
-            f"{toolkit.install_command(12)}; of CUDA 13: {toolkit.install_command(13)}"
-        )
-
-
-def _libraries() -> Iterable[str]:
-    """Yield the versions of what is loaded for GPUs; it starts CUDA, and takes no memory there."""
-    try:
-        cupy = toolkit.toolkit()
-    except DeviceUnavailableError as error:
-        yield f"  {error}"
-        return
-    runtime = cupy.cuda.runtime.runtimeGetVersion()
-    yield f"  CuPy {cupy.__version__}"
-    yield f"  CUDA runtime {runtime // 1000}.{runtime % 1000 // 10}"
-    yield f"  NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
-    for name, library in (("cuBLAS", blas), ("cuSOLVER", solver), ("NCCL", nccl)):
-        try:
-            yield f"  {name} {library.version(library.load())}"
-        except DeviceUnavailableError as error:
-            yield f"  {error}"
 
 
 # ---------------------------------------------------------------------- selftest

@@ -256,7 +256,7 @@ HELD: dict[str, dict[str, str]] = {
         "gather-numbers": "test_numbers_of_gather",
     },
     "distribute/cross_device_ops/test_against_reference.py": {
-        "packs": "test_hierarchical_copy test_recorded_as_eager",
+        "packs": "test_all_reduces test_recorded_as_eager",
         "virtual-gpus-nccl": "test_nccl test_recorded_between_cards test_training_between_cards",
     },
     "distribute/cross_device_ops/test_buckets.py": {

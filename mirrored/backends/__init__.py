@@ -1,32 +1,63 @@
-"""Finds the hardware of this machine without initialising it.
+"""The registry of backends: finds the hardware of this machine without initialising it.
 
 Everything above asks here for physical devices and never learns which array module runs them.
 """
 
 import os
 import platform
-from functools import partial
 
 from mirrored._logging import logger
 from mirrored.backends.backend import MEGABYTE as MEGABYTE
 from mirrored.backends.backend import Backend as Backend
 from mirrored.backends.backend import Hardware as Hardware
 from mirrored.backends.backend import OutOfPoolMemory as OutOfPoolMemory
+from mirrored.backends.backend import Platform as Platform
 from mirrored.backends.backend import Pool as Pool
 from mirrored.backends.backend import Storage as Storage
-from mirrored.backends.cuda import nvml
+from mirrored.backends.cuda import Cuda
 from mirrored.backends.host import HostBackend as HostBackend
 from mirrored.backends.host import HostPlace as HostPlace
-from mirrored.backends.visibility import visible_ordinals
+from mirrored.backends.visibility import visible
 
 SIMULATED_GPU_NAME = "simulated GPU (host memory)"
 
+_platforms: list[Platform] = [Cuda()]
+
+
+def register(added: Platform) -> None:
+    """Let a platform's devices be found, behind those of platforms that were there before.
+
+    Args:
+        added: The platform. It is asked once devices are looked for the next time.
+
+    Example:
+        >>> class Nothing(Platform):
+        ...     def hardware(self):
+        ...         return ()
+        >>> nothing = Nothing()
+        >>> register(nothing)
+        >>> nothing in platforms()
+        True
+        >>> unregister(nothing)
+    """
+    _platforms.append(added)
+
+
+def unregister(removed: Platform) -> None:
+    """Undo `register`; devices that were found stay."""
+    _platforms.remove(removed)
+
+
+def platforms() -> tuple[Platform, ...]:
+    """Return the registered platforms."""
+    return tuple(_platforms)
+
 
 def probe(simulated_gpus: int = 0, memory_limit: int | None = None) -> tuple[Hardware, ...]:
-    """Return this machine's physical devices: the CPU, then the GPUs.
+    """Return this machine's physical devices: the CPU, then those of all platforms.
 
     CUDA_VISIBLE_DEVICES is read now. Simulated GPUs replace real ones; without simulation only
-    real GPUs are returned. CUDA is not started, and no memory taken on a card.
+    real GPUs are returned. No device is started, and no memory taken on one.
 
     Args:
         simulated_gpus: How many GPUs to simulate on the host, 0 for none.
@@ -38,21 +69,8 @@ def probe(simulated_gpus: int = 0, memory_limit: int | None = None) -> tuple[Har
     """
     cpu = Hardware("CPU", 0, f"host CPU ({platform.machine()})", _open_host)
     if simulated_gpus:
-        gpus, ids = _simulated_gpus(simulated_gpus, memory_limit), []
-    else:
-        cards = nvml.cards()
-        gpus, ids = [_gpu(card) for card in cards], [card.uuid for card in cards]
-    setting = os.environ.get("CUDA_VISIBLE_DEVICES")
-    visible = visible_ordinals(setting, len(gpus), ids)
-    if len(visible) < simulated_gpus:
-        logger.warning(
-            "%d of %d simulated GPUs are visible: CUDA_VISIBLE_DEVICES=%r hides the others, as it "
-            "would hide cards. Unset it to have all of them.",
-            len(visible),
-            simulated_gpus,
-            setting,
-        )
-    return (cpu, *(gpus[ordinal] for ordinal in visible))
+        return (cpu, *_simulated_gpus(simulated_gpus, memory_limit))
+    return (cpu, *(device for known in _platforms for device in known.hardware()))
 
 
 def host_memory() -> int | None:
@@ -71,31 +89,8 @@ def set_deterministic() -> None:
     Raises:
         RuntimeError: It is too late: GPUs were connected in this process before.
     """
-    from mirrored.backends.cuda import nccl  # Most machines never need it.
-
-    nccl.set_deterministic()
-
-
-def _gpu(card: nvml.Card) -> Hardware:
-    return Hardware(
-        "GPU",
-        card.index,
-        card.name,
-        partial(_open_card, card),
-        memory=card.memory,
-        details={
-            "device_name": card.name,
-            "compute_capability": card.compute_capability,
-            "pci_bus_id": card.pci_bus_id,
-            "uuid": card.uuid,
-        },
-    )
-
-
-def _open_card(card: nvml.Card, priority: int | None) -> Backend:
-    from mirrored.backends.cuda.backend import CudaBackend  # Most machines never need it.
-
-    return CudaBackend(card, priority)
+    for known in _platforms:
+        known.set_deterministic()
 
 
 def _open_host(_: int | None) -> Backend:
@@ -104,7 +99,7 @@ def _open_host(_: int | None) -> Backend:
 
 def _simulated_gpus(count: int, memory_limit: int | None) -> list[Hardware]:
     details = {"device_name": SIMULATED_GPU_NAME, "simulated": True}
-    return [
+    gpus = [
         Hardware(
             "GPU",
             ordinal,
@@ -116,3 +111,13 @@ def _simulated_gpus(count: int, memory_limit: int | None) -> list[Hardware]:
         )
         for ordinal in range(count)
     ]
+    shown = visible(gpus)
+    if len(shown) < count:
+        logger.warning(
+            "%d of %d simulated GPUs are visible: CUDA_VISIBLE_DEVICES=%r hides the others, as it "
+            "would hide cards. Unset it to have all of them.",
+            len(shown),
+            count,
+            os.environ.get("CUDA_VISIBLE_DEVICES"),
+        )
+    return shown

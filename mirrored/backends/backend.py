@@ -5,7 +5,7 @@ A backend allocates counted memory and moves arrays; it knows nothing of logical
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -96,14 +96,29 @@ class Backend(Protocol):
 
     @property
     def host_readable(self) -> bool:
-        """Whether the host reads the arrays' values at no cost."""
+        """Whether the arrays are NumPy's, in memory that the host reads too.
+
+        Ops run their own kernels there, with an `xp` of NumPy's interface, unless `kernels` has
+        others, which are written against `xp` as well.
+        """
+
+    @property
+    def streamed(self) -> bool:
+        """Whether work is queued on streams, so that calls return before it is done.
+
+        Its values can be read once it is waited for. What has streams, or memory of its own, is a
+        `StreamBackend`, whose programs run beside the host.
+        """
 
     @property
     def memory(self) -> Hashable:
         """Which memory the arrays are in: kernels read all arrays of one memory directly."""
 
     def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
-        """Call a kernel on arrays of this backend; floating-point exceptions are results."""
+        """Call a kernel on arrays of this backend; floating-point exceptions are results.
+
+        Where work is queued, calls of the backend that the kernel makes are a part of it.
+        """
 
     def address(self, array: Any) -> int:
         """Return where an array begins in its memory, in bytes."""
@@ -156,6 +171,35 @@ class Hardware:
     memory: int | None = None
     simulated: bool = False
     details: Mapping[str, object] = field(default_factory=dict)
+
+
+class Platform:
+    """One kind of hardware: which devices of it there are, and what serves them.
+
+    A platform that is registered, by `mirrored.backends.register`, is asked for its devices
+    whenever somebody looks which GPUs there are.
+    """
+
+    def hardware(self) -> Sequence[Hardware]:
+        """Return the devices that this process may use; it looks, and starts nothing."""
+        raise NotImplementedError
+
+    def set_deterministic(self) -> None:
+        """Let devices that are connected from now on add in the same order in every run.
+
+        By default they do.
+
+        Raises:
+            RuntimeError: It is too late for that in this process.
+        """
+
+    def report(self, used: Iterable[Hardware]) -> Iterable[str]:
+        """Yield what `python -m mirrored devices` says of drivers and libraries; nothing here.
+
+        Args:
+            used: All devices of this process.
+        """
+        return ()
 
 
 class OutOfPoolMemory(Exception):

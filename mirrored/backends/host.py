@@ -220,6 +220,7 @@ class HostBackend:
     kernels: Mapping[str, OwnKernel] = MappingProxyType({})
 
     host_readable: bool = True
+    streamed: bool = False
     memory: str = "host"
 
     def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
@@ -276,9 +277,18 @@ class HostBackend:
 
     def copy_across(self, backend: Backend, source: Any, target: Any) -> None:
         """Copy an array of another backend into the array ``target``."""
-        np.copyto(
-            target, source if backend.host_readable else backend.to_host(source), casting="no"
-        )
+        np.copyto(target, values_on_host(backend, source), casting="no")
+
+
+def values_on_host(backend: Backend, array: Any) -> NDArray[Any]:
+    """Return the values of a backend's array, in place where the host reads them without waiting.
+
+    Args:
+        backend: The backend.
+        array: An array of it.
+    """
+    in_place = backend.host_readable and not backend.streamed
+    return np.asarray(array if in_place else backend.to_host(array))
 
 
 def available_host_memory() -> int | None:

@@ -1,4 +1,4 @@
-"""The interface of a backend whose devices run asynchronously, on streams.
+"""The interface of a backend that works beside the host, on streams or in memory of its own.
 
 Recorded programs are fed, launched and read through this, and learn nothing else of the hardware.
 """
@@ -6,12 +6,14 @@ Recorded programs are fed, launched and read through this, and learn nothing els
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends.backend import Backend
+from mirrored.errors import DeviceUnavailableError
 
 Shape = tuple[int, ...]
 DType = np.dtype[Any]
@@ -106,7 +108,10 @@ class Launchable(Protocol):
 
 
 class StreamBackend(Backend, Protocol):
-    """A backend whose work runs on streams, beside the host."""
+    """A backend whose programs the host feeds, launches and reads.
+
+    `StreamDefaults` has plain ways of all of it, for a device without streams.
+    """
 
     def fuses(self, op_name: str) -> bool:
         """Whether an op can be one of several that one kernel computes."""
@@ -125,20 +130,20 @@ class StreamBackend(Backend, Protocol):
         them.
         """
 
-    def finite_kernel(self) -> Callable[..., None]:
+    def finite_kernel(self) -> Callable[..., None] | None:
         """Return what sets a flag to 0 unless first elements are finite: kernel(xp, flag, *arrays).
 
-        A flag that is 0 stays 0.
+        A flag that is 0 stays 0. None: the host looks at them, in the kernel's turn.
         """
 
     @property
-    def report_kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
+    def report_kernels(self) -> tuple[Callable[..., None], Callable[..., None]] | None:
         """What puts bytes where an array says, and what says so there.
 
         The first is kernel(xp, state, bytes), and the second kernel(xp, state, address, count,
         size): there are `count` places of `size` bytes, in the device's memory or in pinned
         memory, which are taken in turn from the first on; or none, where the address is 0. The
-        array is of four numbers of 64 bits.
+        array is of four numbers of 64 bits. None: results are fetched.
         """
 
     @property
@@ -279,6 +284,94 @@ class Communicator(Protocol):
         """Disconnect the devices, once all that was asked for is done. Again: do nothing."""
 
 
-def is_streamed(backend: Backend) -> TypeGuard[StreamBackend]:
-    """Return whether a backend's work runs beside the host."""
-    return not backend.host_readable
+class StreamDefaults:
+    """What a `StreamBackend` does where the device has no streams, kernels or links for it.
+
+    Work is done when it is asked for, so nothing has to be waited for. A backend derives from this,
+    and overrides what it can do better.
+    """
+
+    report_kernels: tuple[Callable[..., None], Callable[..., None]] | None = None
+    combinations: Mapping[tuple[str, ...], Combination] = MappingProxyType({})
+    settings: Hashable = None
+
+    @property
+    def beside(self) -> Any:
+        """The device itself."""
+        return self.another()
+
+    def another(self, *, urgent: bool = False) -> Any:
+        """Return the device itself."""
+        return self
+
+    def fuses(self, op_name: str) -> bool:
+        """Return False: each op has a kernel of its own."""
+        return False
+
+    def fused_kernel(self, fusion: Fusion) -> Callable[..., None]:
+        """Raise NotImplementedError: no ops are fused."""
+        raise NotImplementedError(f"{type(self).__name__} fuses no ops. Received: {fusion}")
+
+    def finite_kernel(self) -> Callable[..., None] | None:
+        """Return None: the host looks at the values."""
+        return None
+
+    def record(self) -> Event:
+        """Return an event, which is done."""
+        return None
+
+    def is_done(self, event: Event) -> bool:
+        """Return True: what was asked for is done."""
+        return True
+
+    def wait(self, event: Event) -> None:
+        """Return at once."""
+
+    def wait_on_host(self, event: Event) -> None:
+        """Return at once."""
+
+    def why_not_connected(self, others: Sequence[StreamBackend]) -> str | None:
+        """Return that nothing connects such devices."""
+        return f"NCCL cannot be used: {type(self).__name__} does not connect devices."
+
+    def new_key(self) -> bytes:
+        """Raise DeviceUnavailableError: nothing connects such devices."""
+        raise DeviceUnavailableError(str(self.why_not_connected(())))
+
+    def connect(self, ranks: Sequence[StreamBackend], place: Place | None = None) -> Communicator:
+        """Raise DeviceUnavailableError: nothing connects such devices."""
+        raise DeviceUnavailableError(str(self.why_not_connected(ranks)))
+
+    def reads(self, other: StreamBackend) -> bool:
+        """Return False: copies come through the host."""
+        return False
+
+    def capture(self, work: Callable[[], object]) -> Launchable | None:
+        """Return None: nothing is captured."""
+        return None
+
+    def pinned(self, shape: Shape, dtype: DType) -> NDArray[Any]:
+        """Return memory of the host."""
+        return np.empty(shape, dtype)
+
+    def feed(
+        self: Any, source: NDArray[Any], by_way_of: Any, target: Any, after: Event | None
+    ) -> tuple[Event, Event]:
+        """Copy memory of the host into an array at once."""
+        self.bring(source, target)
+        return self.record(), self.record()
+
+    def bring(self: Any, source: NDArray[Any], target: Any) -> None:
+        """Copy memory of the host into an array at once."""
+        self.copy_between(source, target)
+
+    def fetch(self: Any, copies: Sequence[tuple[Any, NDArray[Any]]]) -> Event:
+        """Copy arrays into memory of the host at once."""
+        for source, target in copies:
+            target[...] = self.to_host(source)
+        return self.record()
+
+
+def is_offloaded(backend: Backend) -> TypeGuard[StreamBackend]:
+    """Return whether a backend works beside the host: on streams, or in memory of its own."""
+    return backend.streamed or not backend.host_readable

@@ -4,12 +4,20 @@ The rule is CUDA's own, applied here so that cards are counted without starting 
 simulated ones follow it too.
 """
 
+import os
 import re
 from collections.abc import Sequence
 
 from mirrored._logging import logger
+from mirrored.backends.backend import Hardware
 
 _LEADING_NUMBER = re.compile(r"\s*\+?(\d+)")
+
+
+def visible(devices: Sequence[Hardware], ids: Sequence[str] = ()) -> list[Hardware]:
+    """Return the devices that CUDA_VISIBLE_DEVICES shows, in its order; see `visible_ordinals`."""
+    setting = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [devices[ordinal] for ordinal in visible_ordinals(setting, len(devices), ids)]
 
 
 def visible_ordinals(setting: str | None, count: int, ids: Sequence[str] = ()) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from mirrored.backends import Pool, precision
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices.config import set_device_policy
 from mirrored.devices.logical_device import Device
 from mirrored.devices.placement import (
@@ -117,7 +117,7 @@ def _end_devices() -> None:
 
 def _give_back(gone: Sequence[Device]) -> None:
     """Give the memory of devices back, and whatever else they hold."""
-    streamed = any(is_streamed(device.backend) for device in gone)
+    streamed = any(is_offloaded(device.backend) for device in gone)
     pools = [device.pool for device in gone]
     for device in gone:
         device.end()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mirrored.backends.host import available_host_memory
 from mirrored.backends.selftest.sums import known_sum, known_values
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import Device
 from mirrored.devices import device as on_device
 from mirrored.distribute.cross_device_ops import (
@@ -176,7 +176,7 @@ def collectives(devices: Sequence[Device]) -> list[CrossDeviceOps]:
 
 def why_no_nccl(devices: Sequence[Device]) -> str | None:
     """Return why NCCL has nothing to sum between devices, in a sentence; None: it has."""
-    if not all(is_streamed(device.backend) for device in devices):
+    if not all(is_offloaded(device.backend) for device in devices):
         return "NCCL sums between GPUs that are not simulated."
     first, *others = streamed(leaders(devices))
     return first.why_not_connected(others) if others else "All devices are on one card."
@@ -274,7 +274,7 @@ def _measured(
 ) -> Measurement:
     queued = isinstance(collective, NcclAllReduce)
     measured = _Queued(devices, count) if queued else _Recorded(devices, collective, count)
-    waited = any(is_streamed(device.backend) for device in devices)
+    waited = any(device.backend.streamed for device in devices)
     seconds = _seconds(measured, turns, _WAITED_TURN if waited else _TURN, after_timing)
     expected = known_sum(measured.ranks, count, _FLOAT32)
     wrong = sum(int(np.count_nonzero(result != expected)) for result in measured.results())

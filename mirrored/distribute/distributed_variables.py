@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import devices, ops
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.distribute.context import (
     ReplicaContext,
     ReplicaStrategy,
@@ -254,7 +255,7 @@ class MirroredVariable(DistributedVariable):
 
     @property
     def _are_compared(self) -> bool:
-        return all(copy._device.backend.host_readable for copy in self._copies)
+        return not any(is_offloaded(copy._device.backend) for copy in self._copies)
 
     def differing(self, method: str, received: str) -> str:
         """Return the text of the error for values that replicas do not assign alike.

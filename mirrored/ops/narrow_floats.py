@@ -116,7 +116,7 @@ def widened(op: Op) -> Op:
 
 
 def suited(op: Op, specs: Sequence[TensorSpec], backend: Backend) -> Op:
-    """Return what computes an op of such inputs: only the host has no kernels for narrow floats.
+    """Return what computes an op of such inputs: NumPy has no kernels for narrow floats.
 
     Args:
         op: The op.
@@ -124,7 +124,7 @@ def suited(op: Op, specs: Sequence[TensorSpec], backend: Backend) -> Op:
         backend: Of the device that computes it.
     """
     narrow = backend.host_readable and any(is_narrow(spec.dtype) for spec in specs)
-    return widened(op) if narrow else op
+    return widened(op) if narrow and op.name not in backend.kernels else op
 
 
 def steps_below_one(dtype: DType) -> int:

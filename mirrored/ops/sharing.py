@@ -35,6 +35,7 @@ def shared(tensor: Any) -> NDArray[Any]:
     Args:
         tensor: The tensor, which the host can read.
     """
+    tensor._device.backend.synchronize()
     return np.asarray(_Lent(tensor)).view(tensor.dtype)
 
 

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from mirrored.backends import HostPlace, Storage
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import Device
 from mirrored.program.graph import Node, Value
 from mirrored.program.memory_planner import CONSTANTS, Block, MemoryPlan
@@ -36,7 +36,7 @@ class Arena:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.place = None if is_streamed(device.backend) else HostPlace()
+        self.place = None if is_offloaded(device.backend) else HostPlace()
         self.storage: Storage | None = None
         self.array: Any = None
         self.nbytes = 0
@@ -84,7 +84,7 @@ class Arenas:
                 small.setdefault(arena.device, []).append((arena, nbytes))
         self.version += bool(small)
         for device, parts in small.items():
-            if is_streamed(device.backend):
+            if is_offloaded(device.backend):
                 byte = np.dtype(np.uint8)
                 storages = [device.allocate((nbytes,), byte, purpose) for _, nbytes in parts]
             else:

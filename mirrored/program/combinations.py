@@ -6,7 +6,7 @@ What only these pass to each other need not go through memory.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mirrored.backends import Backend
-from mirrored.backends.stream_backend import Combination, OpSpec, is_streamed
+from mirrored.backends.stream_backend import Combination, OpSpec, is_offloaded
 from mirrored.program.graph import Graph, Node, Value
 
 
@@ -73,7 +73,7 @@ class _Units:
         self._readers = readers
         backends = {node.device.backend for node in nodes}
         self._known: dict[Backend, Mapping[tuple[str, ...], Combination]] = {
-            backend: backend.combinations for backend in backends if is_streamed(backend)
+            backend: backend.combinations for backend in backends if is_offloaded(backend)
         }
         names = {name for known in self._known.values() for key in known for name in key}
         candidates = [

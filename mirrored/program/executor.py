@@ -6,7 +6,7 @@ The threads are a function of the program alone, never of timing, because they c
 from typing import TYPE_CHECKING
 
 from mirrored.backends.blas_threads import available_threads, threads_of_products
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.program.buffers import Arenas
 from mirrored.program.graph import SHARED, Graph, Node
@@ -97,7 +97,7 @@ def make_program(
         ResourceExhaustedError: A device has no room for the program.
         OperatorNotAllowedInGraphError: It prints or checks values, and has devices with streams.
     """
-    if any(is_streamed(value.device.backend) for value in graph.values()):
+    if any(is_offloaded(value.device.backend) for value in graph.values()):
         for node in graph.nodes:
             if node.op.ordered:
                 raise OperatorNotAllowedInGraphError(

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored.backends import Backend
-from mirrored.backends.stream_backend import is_streamed
 
 
 class Call(NamedTuple):
@@ -179,11 +178,11 @@ def kernel_calls(
         **attrs: Its attributes, and its workspace where it has one.
     """
     calls: list[Call] = []
-    if is_streamed(backend):
+    if backend.host_readable:
+        kernel(ArrayNotes(backend.xp, calls), out, *inputs, **attrs)
+    else:
         # In the state of the device: to compile may fail, and does so before the first step.
         backend.run(kernel, LaunchNotes(backend.xp, calls), out, *inputs, **attrs)
-    else:
-        kernel(ArrayNotes(backend.xp, calls), out, *inputs, **attrs)
     return calls
 
 

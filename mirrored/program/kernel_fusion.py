@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.program.graph import Node, Value
 from mirrored.program.schedule import FusedGroup, Kernels
 
@@ -196,6 +196,6 @@ def _is_full(value: Value, size: int) -> bool:
 def _is_step(node: Node) -> bool:
     """Whether one kernel can compute a node with others."""
     backend = node.device.backend
-    if not is_streamed(backend) or not backend.fuses(node.op.name):
+    if not is_offloaded(backend) or not backend.fuses(node.op.name):
         return False
     return all(value.device.backend.memory == backend.memory for value in node.inputs)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirrored.backends import Backend
-from mirrored.backends.stream_backend import FusedOp, Fusion, is_streamed
+from mirrored.backends.stream_backend import FusedOp, Fusion, is_offloaded
 from mirrored.ops.op import implementation, require_results
 from mirrored.program.buffers import Buffers
 from mirrored.program.draws import Draws
@@ -85,7 +85,7 @@ class _Lowering(ABC):
     def _join(self, node: Node, backend: Backend) -> list[Call]:
         """Return the copies of those parts that are not computed in their place."""
         out, start = self.arrays.of(node.output), 0
-        copy = backend.xp.copy if is_streamed(backend) else backend.xp.copyto
+        copy = backend.xp.copyto if backend.host_readable else backend.xp.copy
         calls: list[Call] = []
         for value in node.inputs:
             stop = start + value.spec.shape[0]
@@ -94,11 +94,11 @@ class _Lowering(ABC):
             start = stop
         return calls
 
-    def _commit(self, variable: Any, value: Value) -> list[Call]:
+    def _commit(self, variable: Any, value: Value, backend: Backend) -> list[Call]:
         storage, offset = variable.pinned()
         target = storage.array[offset : offset + value.size].reshape(value.spec.shape)
         node = Node(ASSIGN, (value,), {}, Value(value.spec, storage.device), SHARED)
-        calls = self._write(storage.device.backend, target, value)
+        calls = self._write(backend, target, value)
         return [call._replace(node=node) for call in calls]
 
 
@@ -143,7 +143,11 @@ class HostLowering(_Lowering):
     def lower(self, schedule: Schedule) -> list[LoweredStage]:
         """Return what each stage does, and the writes that are left at the end."""
         stages = [self._stage(stage) for stage in schedule.stages]
-        commits = [call for commit in self._plan.commits for call in self._commit(*commit)]
+        commits = [
+            call
+            for variable, value in self._plan.commits
+            for call in self._commit(variable, value, variable.pinned()[0].device.backend)
+        ]
         return [*stages, LoweredStage(calls=commits)] if commits else stages
 
     def _stage(self, stage: Stage) -> LoweredStage:
@@ -256,7 +260,7 @@ class StreamLowering(_Lowering):
         calls: list[Call] = []
         for variable, value in self._plan.commits:
             if variable.pinned()[0].device.backend.memory == backend.memory:
-                calls += self._commit(variable, value)
+                calls += self._commit(variable, value, backend)
         return calls
 
     def _phase(self, phase: Phase, backend: Backend) -> list[Call]:
@@ -277,7 +281,7 @@ class StreamLowering(_Lowering):
             arrays = self.arrays.of(node.inputs[0]), self.arrays.of(node.output)
             return [Call(backend.copy_across, (source, *arrays))]
         calls = super()._node(node, backend)
-        if is_streamed(backend):
+        if is_offloaded(backend):
             verdicts = implementation(node.op, backend).verdicts
             if verdicts:  # Kernels that follow do not look at values: the host does.
                 array = self.arrays.workspace(node)[0][:verdicts]
@@ -290,14 +294,14 @@ class StreamLowering(_Lowering):
     ) -> list[Call]:
         # The draw is read from memory when the kernel runs.
         attrs |= {"key": (0, 0), "draw": 0, "counters": self.arrays.of(self._counters[node])}
-        if is_streamed(backend):
-            return kernel_calls(backend, kernel, out, **attrs)
-        return [Call(_random_on_host, (kernel, backend.xp, out, attrs))]
+        if backend.host_readable:
+            return [Call(_random_on_host, (kernel, backend, out, attrs))]
+        return kernel_calls(backend, kernel, out, **attrs)
 
     def _write(self, backend: Backend, target: Any, value: Value) -> list[Call]:
         source, flag = self.arrays.of(value), self._flags.get(backend.memory)
-        if not is_streamed(backend):
-            return [Call(_copy_on_host, (source, target, flag))]
+        if not (is_offloaded(backend) and backend.fuses(COPY.name)):
+            return [Call(_copy_if, (backend, flag, source, target))]
         fusion = Fusion((value.spec,), (FusedOp(COPY.name, (0,), *value.spec),), (0,))
         return kernel_calls(backend, backend.fused_kernel(fusion), (target,), (source,), flag)
 
@@ -307,13 +311,14 @@ class StreamLowering(_Lowering):
         if self._write_guard is not None:
             calls, arrays = self._write_guard.read(), [*arrays, self._write_guard.array]
         flag = self._flags.get(backend.memory)
-        if not is_streamed(backend):
-            return [*calls, Call(_guard_on_host, (flag, arrays))]
-        return calls + kernel_calls(backend, backend.finite_kernel(), flag, *arrays)
+        kernel = backend.finite_kernel() if is_offloaded(backend) else None
+        if kernel is None:
+            return [*calls, Call(_guard_on_host, (backend, flag, arrays))]
+        return calls + kernel_calls(backend, kernel, flag, *arrays)
 
     def _combined(self, phase: Kernels, backend: Backend) -> list[Call]:
         """Return the calls of the one kernel that computes several nodes."""
-        if not is_streamed(backend):
+        if not is_offloaded(backend):
             raise ValueError("Kernels of several ops are for devices that have streams.")
         nodes = phase.nodes
         attrs = [
@@ -335,7 +340,7 @@ class StreamLowering(_Lowering):
         return None if value.base in self._plan.locals else self.arrays.of(value)
 
     def _fused(self, group: FusedGroup, backend: Backend) -> list[Call]:
-        if not is_streamed(backend):
+        if not is_offloaded(backend):
             raise ValueError("Kernels of several ops are for devices that have streams.")
         inputs: dict[Any, Value] = {}
         places = {node.output: i for i, node in enumerate(group.nodes)}
@@ -373,17 +378,17 @@ class StreamLowering(_Lowering):
         )
 
 
-def _guard_on_host(flag: Any, arrays: Sequence[Any]) -> None:
-    if not all(np.isfinite(array).all() for array in arrays):
-        flag[...] = 0
+def _guard_on_host(backend: Backend, flag: Any, arrays: Sequence[Any]) -> None:
+    if not all(np.isfinite(backend.to_host(array)).all() for array in arrays):
+        backend.copy_between(np.zeros(1, flag.dtype), flag)
 
 
-def _copy_on_host(source: Any, target: Any, flag: Any) -> None:
-    if flag is None or flag[0]:
-        np.copyto(target, source)
+def _copy_if(backend: Backend, flag: Any, source: Any, target: Any) -> None:
+    if flag is None or backend.to_host(flag)[0]:
+        backend.copy_between(source, target)
 
 
-def _random_on_host(kernel: Any, xp: Any, out: Any, attrs: dict[str, Any]) -> None:
-    first, second, number = attrs["counters"].tolist()
+def _random_on_host(kernel: Any, backend: Backend, out: Any, attrs: dict[str, Any]) -> None:
+    first, second, number = backend.to_host(attrs["counters"]).tolist()
     drawn = {"key": (first, second), "draw": number}
-    kernel(xp, out, **{name: attrs[name] for name in attrs if name != "counters"} | drawn)
+    kernel(backend.xp, out, **{name: attrs[name] for name in attrs if name != "counters"} | drawn)

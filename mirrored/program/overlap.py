@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.program.graph import SHARED, Graph, Node, is_between
 from mirrored.program.kernel_fusion import cut, group
 from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
@@ -108,7 +108,7 @@ def _launches(nodes: Iterable[Node], replica: int, readers: "Readers") -> list[L
 def _where(node: Node) -> tuple[object, bool]:
     """Return the memory that a node works on, and whether it is a copy or the host's work."""
     backend = node.device.backend
-    return backend.memory, backend.host_readable or is_between(node)
+    return backend.memory, not is_offloaded(backend) or is_between(node)
 
 
 # ------------------------------------------------------------------ two streams of one device
@@ -120,7 +120,7 @@ def _may_branch(nodes: list[Node]) -> bool:
     Their products are small: a large one fills a card, and another one beside it takes as long as
     behind it.
     """
-    if len({node.device for node in nodes}) != 1 or not is_streamed(nodes[0].device.backend):
+    if len({node.device for node in nodes}) != 1 or not nodes[0].device.backend.streamed:
         return False
     if any(is_between(node) for node in nodes):
         return False
@@ -160,7 +160,7 @@ def _pair(
 ) -> list[Launch]:
     """Return a stage of a device's own stream and, where there is work for it, another one."""
     backend = here[0].nodes[0].device.backend
-    if not is_streamed(backend):
+    if not is_offloaded(backend):
         raise ValueError("Only what has streams has two of them.")
     if not beside:
         return [Launch(backend, [*here], replica)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends import Backend
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import Device
 from mirrored.program.kernel_calls import Call
 
@@ -39,13 +39,13 @@ class WriteGuard:
         self._storage = device.allocate((1,), _DTYPE)
         self.array: Any = self._storage.array
         self._number: NDArray[Any] = np.empty(1, _DTYPE)
-        if is_streamed(self._backend):
+        if is_offloaded(self._backend):
             self._number = self._backend.pinned((1,), _DTYPE)
         self.shut()
 
     def read(self) -> list[Call]:
         """Return the calls with which a step reads the number."""
-        if is_streamed(self._backend):
+        if is_offloaded(self._backend):
             return [Call(self._backend.bring, (self._number, self.array))]
         return [Call(np.copyto, (self.array, self._number))]
 
@@ -73,7 +73,7 @@ def spread_flag(
     copies: list[tuple[Backend, Call]] = []
     for memory, backend in others.items():
         # By way of a stream each: they need not wait for one another.
-        source = origin.another() if is_streamed(origin) else origin
+        source = origin.another() if is_offloaded(origin) else origin
         arrays = flags[origin.memory], flags[memory]
         copies.append((backend, Call(backend.copy_across, (source, *arrays))))
     return copies

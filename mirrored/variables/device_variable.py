@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mirrored import devices, ops
 from mirrored._contexts import Within
 from mirrored.backends import Storage
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import Device
 from mirrored.devices.timing import copy_from_host, copy_within
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -372,7 +373,7 @@ class DeviceVariable(Variable, plain=True):
         if self._stays_in is None:
             self.pinned()
         array = self._tensor._array
-        if self._device.backend.host_readable and array.tobytes() == value.tobytes():
+        if not is_offloaded(self._device.backend) and array.tobytes() == value.tobytes():
             return
         back = undone()
         if back is not None:

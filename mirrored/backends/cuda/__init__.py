@@ -2,3 +2,53 @@
 
 Cards are found without CuPy and without CUDA being started; both wait for the first array on one.
 """
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from mirrored.backends.backend import Backend, Hardware, Platform
+from mirrored.backends.cuda import nvml
+from mirrored.backends.visibility import visible
+
+
+class Cuda(Platform):
+    """The platform of NVIDIA's cards."""
+
+    def hardware(self) -> Sequence[Hardware]:
+        """Return the cards that CUDA_VISIBLE_DEVICES shows."""
+        cards = nvml.cards()
+        return visible([_hardware(card) for card in cards], [card.uuid for card in cards])
+
+    def set_deterministic(self) -> None:
+        """Let NCCL add in the same order in every run, which costs speed on some machines."""
+        from mirrored.backends.cuda import nccl  # Most machines never need it.
+
+        nccl.set_deterministic()
+
+    def report(self, used: Iterable[Hardware]) -> Iterable[str]:
+        """Yield what there is of the driver, the packages and, where cards are used, libraries."""
+        from mirrored.backends.cuda.report import describe_installation  # As above.
+
+        return describe_installation(any("compute_capability" in gpu.details for gpu in used))
+
+
+def _hardware(card: nvml.Card) -> Hardware:
+    return Hardware(
+        "GPU",
+        card.index,
+        card.name,
+        partial(_open, card),
+        memory=card.memory,
+        details={
+            "device_name": card.name,
+            "compute_capability": card.compute_capability,
+            "pci_bus_id": card.pci_bus_id,
+            "uuid": card.uuid,
+        },
+    )
+
+
+def _open(card: nvml.Card, priority: int | None) -> Backend:
+    from mirrored.backends.cuda.backend import CudaBackend  # Most machines never need it.
+
+    return CudaBackend(card, priority)

@@ -28,6 +28,7 @@ from mirrored.backends.cuda.kernels.reporting import AIM, REPORT
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.cuda.pool import CudaPool
+from mirrored.backends.host import values_on_host
 from mirrored.backends.stream_backend import (
     Combination,
     Communicator,
@@ -57,6 +58,7 @@ class CudaBackend:
     """
 
     host_readable: bool = False
+    streamed: bool = True
     kernels: Mapping[str, OwnKernel] = _KERNELS
     combinations: Mapping[tuple[str, ...], Combination] = _COMBINATIONS
     report_kernels: tuple[Callable[..., None], Callable[..., None]] = (REPORT, AIM)
@@ -229,7 +231,7 @@ class CudaBackend:
     def copy_across(self, backend: Backend, source: Any, target: Any) -> None:
         """Copy an array of another backend into the array ``target`` of this one."""
         if not isinstance(backend, CudaBackend):
-            self.copy_between(source if backend.host_readable else backend.to_host(source), target)
+            self.copy_between(values_on_host(backend, source), target)
             return
         copies.check_alike(source, target)
         if not target.nbytes:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.compat.v1.elements import Operation, Tensor, value_by_now
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.running import OpStream, Run, running
@@ -299,7 +299,7 @@ def _is_run_by_python(operations: Sequence[Operation], placement: Placement) -> 
     if not types.isdisjoint(_RUN_BY_PYTHON):
         return True
     looks = not types.isdisjoint(_LOOK_AT_VALUES)
-    return looks and any(is_streamed(placement.device_of(op).backend) for op in operations)
+    return looks and any(is_offloaded(placement.device_of(op).backend) for op in operations)
 
 
 def _nothing(_: Any) -> None:

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from mirrored.backends import selftest
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.backends.communication.peers import Peers
-from mirrored.backends.stream_backend import StreamBackend, is_streamed
+from mirrored.backends.stream_backend import StreamBackend, is_offloaded
 from mirrored.devices import Device
 from mirrored.errors import InvalidArgumentError
 
@@ -98,7 +98,7 @@ def streamed(leaders: Sequence[Device]) -> tuple[StreamBackend, ...]:
     """Return the devices' backends, whose work runs beside the host."""
     backends = []
     for device in leaders:
-        if not is_streamed(device.backend):
+        if not is_offloaded(device.backend):
             raise InvalidArgumentError(
                 "Connections are between GPUs that are not simulated. Received: "
                 f"{device.full_name}."

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from mirrored.backends import Backend
-from mirrored.backends.stream_backend import Event, Launchable, StreamBackend, is_streamed
+from mirrored.backends.stream_backend import Event, Launchable, StreamBackend, is_offloaded
 from mirrored.errors import ResourceExhaustedError
 from mirrored.program.codegen import make_function
 from mirrored.program.graph import Collective
@@ -152,7 +152,7 @@ class StepLauncher:
         # All-reduces have streams of their own, which are waited for one by one.
         own_launches = [launch.backend for launch in launches if launch.all_reduce is None]
         used = dict.fromkeys([*own_launches, *backends])
-        self.backends: list[StreamBackend] = [backend for backend in used if is_streamed(backend)]
+        self.backends: list[StreamBackend] = [backend for backend in used if is_offloaded(backend)]
         # Others ask for work on the devices' own streams alone.
         own = {self.lead, *backends}
         self._shared = [backend for backend in self.backends if backend in own]
@@ -171,7 +171,7 @@ class StepLauncher:
             self._graphs = {
                 launch: GraphLaunch(launch.backend, launch.run)
                 for launch in launches
-                if is_streamed(launch.backend) and not launch.between and not launch.all_reduce
+                if is_offloaded(launch.backend) and not launch.between and not launch.all_reduce
             }
 
     @property
@@ -245,7 +245,7 @@ def _run_stages(
         sums.join(here, launches[0].waits)
         for launch in launches:
             run(launch)
-        asked = [work.backend for work in launches if is_streamed(work.backend)] or before
+        asked = [work.backend for work in launches if is_offloaded(work.backend)] or before
         before = asked if launches[0].meets else list(dict.fromkeys((*before, *asked)))
     sums.join(backends[:1], sums.count)
     _join(backends)
@@ -303,7 +303,7 @@ def _let_wait(backends: Sequence[Backend], events: Sequence[tuple[StreamBackend,
     are as many as streams and events, and not as their product.
     """
     lead = backends[0] if backends else None
-    if lead is None or not is_streamed(lead) or len(backends) < 2 or len(events) < 2:
+    if lead is None or not is_offloaded(lead) or len(backends) < 2 or len(events) < 2:
         for backend in backends:
             for stream, event in events:
                 if stream is not backend:
@@ -316,7 +316,7 @@ def _let_wait(backends: Sequence[Backend], events: Sequence[tuple[StreamBackend,
 
 
 def _wait(backend: Backend, other: StreamBackend, event: Any) -> None:
-    if is_streamed(backend):
+    if is_offloaded(backend):
         backend.wait(event)
     else:
         other.wait_on_host(event)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mirrored.backends import Storage
-from mirrored.backends.stream_backend import FusedOp, Fusion, is_streamed
+from mirrored.backends.stream_backend import FusedOp, Fusion, is_offloaded
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.graph import Graph, Node, Value
@@ -137,7 +137,8 @@ def _casts_weights(node: Node) -> bool:
     return (
         value is not None
         and value.base.storage is not None
-        and is_streamed(node.device.backend)
+        and is_offloaded(node.device.backend)
+        and node.device.backend.fuses("Cast")
         and value.base.device is node.device
         and value.spec.dtype.kind == "f"
         and node.output.spec.dtype.itemsize < value.spec.dtype.itemsize

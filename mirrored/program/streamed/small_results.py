@@ -4,14 +4,14 @@ The step's last kernel does it, as a part of a captured graph. So between two st
 allocated, and nothing copied.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends import Storage
-from mirrored.backends.stream_backend import StreamBackend, is_streamed
+from mirrored.backends.stream_backend import StreamBackend, is_offloaded
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.graph import RETVAL, SHARED, Graph, Node, Value
@@ -33,6 +33,7 @@ class DeviceResults:
     Args:
         device: The device.
         stream: The backend on whose stream a step begins in that memory.
+        kernels: Its `report_kernels`.
         block: The memory where results lie together, as bytes.
         turns: The number of steps whose results may be on their way at a time.
 
@@ -46,13 +47,20 @@ class DeviceResults:
         ResourceExhaustedError: There is no room for it.
     """
 
-    def __init__(self, device: Device, stream: StreamBackend, block: Any, turns: int) -> None:
+    def __init__(
+        self,
+        device: Device,
+        stream: StreamBackend,
+        kernels: tuple[Callable[..., None], Callable[..., None]],
+        block: Any,
+        turns: int,
+    ) -> None:
         self.block = block
         self.pinned: NDArray[Any] = stream.pinned((turns, block.nbytes), np.dtype(np.uint8))
         self._device = device
         self.stream = stream
         self._state = device.allocate((4,), np.dtype(np.uint64))
-        report, self._aims = stream.report_kernels
+        report, self._aims = kernels
         output = Value(TensorSpec((block.nbytes,), np.dtype(np.uint8)), device)
         node = Node(RETVAL, (output,), {}, output, SHARED)
         calls = kernel_calls(stream, report, self._state.array, block)
@@ -143,8 +151,11 @@ class SmallResults:
         self._arrays = arrays
         self._all: list[DeviceResults] = []
         for device, block in blocks.items():
-            if is_streamed(device.backend) and block.nbytes:
-                self._all.append(DeviceResults(device, device.backend, block, turns))
+            if is_offloaded(device.backend) and block.nbytes:
+                kernels = device.backend.report_kernels
+                if kernels is not None:
+                    part = DeviceResults(device, device.backend, kernels, block, turns)
+                    self._all.append(part)
         self._of = [self._reporter_of(*pair) for pair in zip(values, arrays, strict=True)]
 
     def ends(self) -> list[tuple[StreamBackend, list[Call]]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends import Backend, Storage
-from mirrored.backends.stream_backend import StreamBackend, is_streamed
+from mirrored.backends.stream_backend import StreamBackend, is_offloaded
 from mirrored.devices import Device
 from mirrored.program.buffers import Buffers
 from mirrored.program.graph import Value
@@ -32,7 +32,7 @@ class _Side:
         # same memory before may not be done with it.
         self.uploaded: Any = None
         self.consumed: Any = None
-        if is_streamed(device.backend):
+        if is_offloaded(device.backend):
             self.pinned = device.backend.pinned((nbytes,), np.dtype(np.uint8))
             self.consumed = device.backend.record()
 
@@ -104,7 +104,7 @@ class Staging:
         self._feeders: list[_Feeder] = []
         of_value: dict[Value, _Feeder] = {}
         for feed in feeds:
-            if is_streamed(feed.device.backend):
+            if is_offloaded(feed.device.backend):
                 block = arrays.bytes_of(feed.block)
                 feeder = _Feeder(feed, block, streams[feed.device.backend.memory])
                 self._feeders.append(feeder)

@@ -17,7 +17,7 @@ from logical_card import F32, Device, N
 import mirrored as mr
 from mirrored.backends import HostBackend
 from mirrored.backends.cuda import graphs
-from mirrored.backends.stream_backend import is_streamed
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import DeviceLostError, ResourceExhaustedError
 
 SEEDS = range(12)
@@ -182,10 +182,10 @@ def test_priorities_are_those_of_the_logical_devices(emulated_cuda: Emulate) -> 
     assert found == [-1, 0]
 
 
-def test_a_backend_is_streamed(emulated_cuda: Emulate) -> None:
+def test_a_backend_is_offloaded(emulated_cuda: Emulate) -> None:
     emulated_cuda()
-    assert is_streamed(Device().backend)
-    assert not is_streamed(HostBackend())
+    assert is_offloaded(Device().backend)
+    assert not is_offloaded(HostBackend())
 
 
 @pytest.mark.parametrize("seed", SEEDS)

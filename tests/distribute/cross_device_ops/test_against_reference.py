@@ -28,6 +28,8 @@ from mirrored.distribute.experimental import CommunicationOptions
 Cards = Callable[..., Any]
 Bits = Callable[[Any], list[Any]]
 IsMine = Callable[[object], bool]
+# Those that reduce wherever devices are.
+ALL_REDUCES = [HierarchicalCopyAllReduce]
 DTYPES = ["float32", "float64", "int32", "int64"]
 SAME_ORDER = 3  # Up to so many replicas, both halves are added in replica order.
 
@@ -155,13 +157,14 @@ def check_eager(case: Case, collective: CrossDeviceOps) -> None:
 
 
 @PARTS
+@pytest.mark.parametrize("make", ALL_REDUCES)
 @examples(150)
 @given(case=cases(st.one_of(SMALL, st.just((1000,))), most=3000))
-def test_hierarchical_copy(case: Case, is_mine: IsMine) -> None:
+def test_all_reduces(make: Callable[[int], CrossDeviceOps], case: Case, is_mine: IsMine) -> None:
     if not is_mine(case):
         return
     case.on_host()
-    check_eager(case, HierarchicalCopyAllReduce(case.num_packs))
+    check_eager(case, make(case.num_packs))
 
 
 @PARTS_ON_CARDS
