@@ -65,8 +65,8 @@ def _grad_matmul(call: OpCall, g: Tensor) -> Grads:
 def _flops(
     out: TensorSpec, a: TensorSpec, b: TensorSpec, *, transpose_a: bool, transpose_b: bool
 ) -> int:
-    inner: int = a.shape[-2 if transpose_a else -1]
-    return 2 * math.prod(out.shape) * inner
+    count: int = 2 * math.prod(out.shape) * a.shape[-2 if transpose_a else -1]
+    return count
 
 
 def _define(name: str) -> Op:

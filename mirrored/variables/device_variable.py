@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from mirrored import devices, ops
 from mirrored._contexts import Within
 from mirrored.backends import Storage
-from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import Device
 from mirrored.devices.timing import copy_from_host, copy_within
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -373,7 +372,9 @@ class DeviceVariable(Variable, plain=True):
         if self._stays_in is None:
             self.pinned()
         array = self._tensor._array
-        if not is_offloaded(self._device.backend) and array.tobytes() == value.tobytes():
+        backend = self._device.backend
+        readable = backend.host_readable and not backend.streamed
+        if readable and array.tobytes() == value.tobytes():
             return
         back = undone()
         if back is not None:
