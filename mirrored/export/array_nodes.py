@@ -15,28 +15,8 @@ from mirrored.ops.spec import INDICES, INTEGERS, int32, int64
 _FAR = 2**31 - 1  # Behind the end of any axis.
 
 
-def _same(w: Writer, call: Call) -> Ref:
-    return call.inputs[0]
-
-
 def _reshaped(w: Writer, call: Call) -> Ref:
     return w.reshape(call.inputs[0], call.attrs["shape"], call.shapes[0])
-
-
-def _broadcast(w: Writer, call: Call) -> Ref:
-    return w.add("Expand", call.inputs[0], w.dims(call.attrs["shape"]))
-
-
-def _joined(w: Writer, call: Call) -> Ref:
-    return w.add("Concat", *call.inputs, axis=call.attrs["axis"])
-
-
-def _packed(w: Writer, call: Call) -> Ref:
-    return w.add("Concat", *(w.unsqueeze(value, [0]) for value in call.inputs), axis=0)
-
-
-def _transposed(w: Writer, call: Call) -> Ref:
-    return w.add("Transpose", call.inputs[0], perm=list(call.attrs["perm"]))
 
 
 def _full_index(index: tuple[Any, ...], axes: int) -> list[Any]:
@@ -49,41 +29,25 @@ def _full_index(index: tuple[Any, ...], axes: int) -> list[Any]:
     return [*index[:place], *whole, *index[place + 1 :]]
 
 
-def _sliced(w: Writer, call: Call) -> Ref:
-    return _part(w, call, call.inputs[0], len(call.shapes[0]))
-
-
 def _part(w: Writer, call: Call, x: Ref, rank: int) -> Ref:
     """Return the part of a value with `rank` axes that the call's index selects."""
-    starts: list[Dim] = []
-    ends: list[Dim] = []
-    steps: list[int] = []
-    axes: list[int] = []
+    parts: list[tuple[Dim, Dim, int, int]] = []  # Start, end, axis and step of each.
     alone: list[int] = []
     axis = 0
     items = _full_index(call.attrs["index"], rank)
     for item in items:
         if item is None:
             continue
-        if isinstance(item, slice):
-            if item != slice(None):
-                start, end, step = _ends(call, item)
-                for column, value in ((starts, start), (ends, end)):
-                    column.append(value)
-                steps.append(step)
-                axes.append(axis)
-        else:
-            number = _known(call, item)
-            starts.append(number)
-            ends.append(_FAR if number == -1 else _next(number))
-            steps.append(1)
-            axes.append(axis)
+        if not isinstance(item, slice):
+            first = _known(call, item)
+            after = first.plus(1) if isinstance(first, Size) else first + 1
+            parts.append((first, _FAR if first == -1 else after, axis, 1))
             alone.append(axis)
+        elif item != slice(None):
+            start, end, step = _ends(call, item)
+            parts.append((start, end, axis, step))
         axis += 1
-    result = x
-    if axes:
-        bounds = (w.dims(values) for values in (starts, ends, axes, steps))
-        result = w.add("Slice", x, *bounds)
+    result = w.add("Slice", x, *map(w.dims, zip(*parts, strict=True))) if parts else x
     result = w.squeeze(result, alone)
     kept = [item for item in items if item is None or isinstance(item, slice)]
     return w.unsqueeze(result, [place for place, item in enumerate(kept) if item is None])
@@ -93,12 +57,6 @@ def _known(call: Call, number: Any) -> int | Size:
     if isinstance(number, int | Size):
         return number
     raise call.refuse("begins or ends at a place that is no sum of products of the inputs' sizes")
-
-
-def _next(number: int | Size) -> int | Size:
-    if isinstance(number, int):
-        return number + 1
-    return number.plus(1)
 
 
 def _ends(call: Call, part: slice) -> tuple[Dim, Dim, int]:
@@ -196,15 +154,12 @@ def _segments(w: Writer, call: Call, *, kind: str, initial: float = 0) -> Ref:
     data, ids = call.inputs
     count, inner = call.attrs["num_segments"], call.shape[1:]
     value = w.constant(call.attrs.get("initial", initial), data.dtype)
-    start = w.add("Expand", value, w.add("Concat", _one_more(w, count), w.dims(inner), axis=0))
+    rows = w.add("Add", w.dims([count]), w.dims([1]))
+    start = w.add("Expand", value, w.add("Concat", rows, w.dims(inner), axis=0))
     if len(call.shapes[1]) != 1:
         ids = w.reshape(ids, (None,))
         data = w.add("Reshape", data, w.add("Concat", w.dims([-1]), w.dims(inner), axis=0))
     return _brought(w, start, count, ids, data, kind)
-
-
-def _one_more(w: Writer, count: Dim) -> Ref:
-    return w.add("Add", w.dims([count]), w.dims([1]))
 
 
 def _scattered(w: Writer, call: Call, *, kind: str) -> Ref:
@@ -214,51 +169,35 @@ def _scattered(w: Writer, call: Call, *, kind: str) -> Ref:
     return _brought(w, w.add("Concat", matrix, row, axis=0), count, places, rows, kind)
 
 
-def _reduced(op: str) -> Rule:
-    def rule(w: Writer, call: Call) -> Ref:
-        return _along(w, call, op, call.inputs[0])
-
-    return rule
-
-
-def _along(w: Writer, call: Call, op: str, x: Ref) -> Ref:
+def _reduced(w: Writer, call: Call, x: Ref | None = None, *, op: str) -> Ref:
     """Return a reduction of the call's axes."""
-    axes = call.attrs["axis"]
-    if not axes:
-        return x
-    return w.add(op, x, w.dims(axes), keepdims=int(call.attrs["keepdims"]))
+    axes, x = call.attrs["axis"], x or call.inputs[0]
+    return w.add(op, x, w.dims(axes), keepdims=int(call.attrs["keepdims"])) if axes else x
 
 
-def _of_flags(op: str) -> Rule:
-    def rule(w: Writer, call: Call) -> Ref:
-        # Of nothing the extremes are the farthest numbers, and not 0 and 1.
-        extreme = _along(w, call, op, w.cast(call.inputs[0], int32))
-        return w.compare("Greater", extreme, w.constant(0, int32))
-
-    return rule
+def _of_flags(w: Writer, call: Call, *, op: str) -> Ref:
+    # Of nothing the extremes are the farthest numbers, and not 0 and 1.
+    extreme = _reduced(w, call, w.cast(call.inputs[0], int32), op=op)
+    return w.compare("Greater", extreme, w.constant(0, int32))
 
 
 def _mean(w: Writer, call: Call) -> Ref:
     if call.dtype not in INTEGERS:
-        return _along(w, call, "ReduceMean", call.inputs[0])
-    total = _along(w, call, "ReduceSum", w.cast(call.inputs[0], int64))
+        return _reduced(w, call, op="ReduceMean")
+    total = _reduced(w, call, w.cast(call.inputs[0], int64), op="ReduceSum")
     count = w.constant(1, int64)
     for axis in call.attrs["axis"]:
         count = w.add("Mul", count, w.squeeze(w.dims(call.shapes[0][axis : axis + 1]), [0]))
     return w.cast(w.add("Div", total, count), call.dtype)  # Which rounds towards 0, as it does.
 
 
-def _place_of_extreme(op: str) -> Rule:
-    def rule(w: Writer, call: Call) -> Ref:
-        axis = call.attrs["axis"]
-        places = w.add(op, call.inputs[0], dtype=int64, axis=axis, keepdims=0)
-        return w.cast(places, call.dtype)
-
-    return rule
+def _place_of_extreme(w: Writer, call: Call, *, op: str) -> Ref:
+    places = w.add(op, call.inputs[0], dtype=int64, axis=call.attrs["axis"], keepdims=0)
+    return w.cast(places, call.dtype)
 
 
-def _along_axis(op: str) -> Rule:
-    return lambda w, call: w.add(op, call.inputs[0], axis=call.attrs["axis"])
+def _along_axis(w: Writer, call: Call, *, op: str) -> Ref:
+    return w.add(op, *call.inputs, axis=call.attrs["axis"])
 
 
 def _running_sum(w: Writer, call: Call) -> Ref:
@@ -283,55 +222,55 @@ def _product(w: Writer, call: Call) -> Ref:
     return w.add("MatMul", *operands)
 
 
-def _bound(op: str) -> Rule:
-    """Return the rule of counting the elements of rows that come before values."""
+def _bound(w: Writer, call: Call, *, comparison: str) -> Ref:
+    """Count the elements of rows that come before values."""
+    rows, values = call.inputs
+    pair = w.unsqueeze(rows, [1]), w.unsqueeze(values, [2])
+    before = w.cast(w.compare(comparison, *pair), int32)
+    return w.cast(w.add("ReduceSum", before, w.dims([2]), keepdims=0), call.dtype)
 
-    def rule(w: Writer, call: Call) -> Ref:
-        rows, values = call.inputs
-        pair = w.unsqueeze(rows, [1]), w.unsqueeze(values, [2])
-        before = w.cast(w.compare(op, *pair), int32)
-        return w.cast(w.add("ReduceSum", before, w.dims([2]), keepdims=0), call.dtype)
 
-    return rule
+def _packed(w: Writer, call: Call) -> Ref:
+    return w.add("Concat", *(w.unsqueeze(value, [0]) for value in call.inputs), axis=0)
 
 
 # Ops that move values and compute nothing, whatever their dtype.
 MOVES: Mapping[str, Rule] = {
-    "BroadcastTo": _broadcast,
-    "ConcatV2": _joined,
+    "BroadcastTo": lambda w, call: w.add("Expand", call.inputs[0], w.dims(call.attrs["shape"])),
+    "ConcatV2": partial(_along_axis, op="Concat"),
     "ExpandDims": _reshaped,
     "GatherV2": _gathered,
-    "Identity": _same,
+    "Identity": lambda w, call: call.inputs[0],
     "Pack": _packed,
     "Reshape": _reshaped,
     "Squeeze": _reshaped,
-    "StopGradient": _same,
-    "StridedSlice": _sliced,
+    "StopGradient": lambda w, call: call.inputs[0],
+    "StridedSlice": lambda w, call: _part(w, call, call.inputs[0], len(call.shapes[0])),
     "StridedSliceGrad": _slice_gradient,
     "TensorScatterUpdate": partial(_scattered, kind="none"),
     "TensorStridedSliceUpdate": _slice_update,
-    "Transpose": _transposed,
+    "Transpose": lambda w, call: w.add("Transpose", *call.inputs, perm=[*call.attrs["perm"]]),
 }
 
 RULES: Mapping[str, Rule] = {
     **MOVES,
-    "All": _of_flags("ReduceMin"),
-    "Any": _of_flags("ReduceMax"),
-    "ArgMax": _place_of_extreme("ArgMax"),
-    "ArgMin": _place_of_extreme("ArgMin"),
+    "All": partial(_of_flags, op="ReduceMin"),
+    "Any": partial(_of_flags, op="ReduceMax"),
+    "ArgMax": partial(_place_of_extreme, op="ArgMax"),
+    "ArgMin": partial(_place_of_extreme, op="ArgMin"),
     "BatchMatMulV2": _product,
     "Cumsum": _running_sum,
     "FlatIndices": _flat,
-    "LogSoftmax": _along_axis("LogSoftmax"),
-    "LowerBound": _bound("Less"),
+    "LogSoftmax": partial(_along_axis, op="LogSoftmax"),
+    "LowerBound": partial(_bound, comparison="Less"),
     "MatMul": _product,
     "MatrixDeterminant": plain("Det"),
-    "Max": _reduced("ReduceMax"),
+    "Max": partial(_reduced, op="ReduceMax"),
     "Mean": _mean,
-    "Min": _reduced("ReduceMin"),
-    "Prod": _reduced("ReduceProd"),
-    "Softmax": _along_axis("Softmax"),
-    "Sum": _reduced("ReduceSum"),
+    "Min": partial(_reduced, op="ReduceMin"),
+    "Prod": partial(_reduced, op="ReduceProd"),
+    "Softmax": partial(_along_axis, op="Softmax"),
+    "Sum": partial(_reduced, op="ReduceSum"),
     "TensorScatterAdd": partial(_scattered, kind="add"),
     "TensorScatterMax": partial(_scattered, kind="max"),
     "TensorScatterMin": partial(_scattered, kind="min"),
@@ -340,5 +279,5 @@ RULES: Mapping[str, Rule] = {
     "UnsortedSegmentMin": partial(_segments, kind="min"),
     "UnsortedSegmentProd": partial(_segments, kind="mul", initial=1),
     "UnsortedSegmentSum": partial(_segments, kind="add"),
-    "UpperBound": _bound("LessOrEqual"),
+    "UpperBound": partial(_bound, comparison="LessOrEqual"),
 }

@@ -143,6 +143,10 @@ class Writer:
             self._shared[key] = self.weight("constant", array)
         return self._shared[key]
 
+    def like(self, ref: Ref, value: float) -> Ref:
+        """Return a number in a value's dtype."""
+        return self.constant(value, ref.dtype)
+
     def add(self, op: str, *inputs: Ref, dtype: Any = None, output: int = 0, **attrs: Any) -> Ref:
         """Add a node and return its result.
 
@@ -268,7 +272,6 @@ class Writer:
             return self.add("Reshape", ref, self.dims(shape), allowzero=1)
         if len(open_) == 1:
             kept[open_[0]] = -1
-            return self.add("Reshape", ref, self.dims(kept))
         return self.add("Reshape", ref, self.dims(kept))
 
     def squeeze(self, ref: Ref, axes: Sequence[int]) -> Ref:

@@ -23,7 +23,11 @@ _IR_VERSION = 8  # That of the first release with this opset, so that older prog
 _LARGEST = 2**31 - 2**20  # Bytes: a message of protobuf has at most 2 GiB.
 _WHAT = "file of ONNX"
 
-RULES: Mapping[str, Rule] = {**elementwise_nodes.RULES, **array_nodes.RULES}
+RULES: Mapping[str, Rule] = {
+    **elementwise_nodes.RULES,
+    **elementwise_nodes.GRADIENT_RULES,
+    **array_nodes.RULES,
+}
 # They move values and compute nothing, whatever their dtype.
 _MOVES = array_nodes.MOVES.keys() | {"Cast", "SelectV2"}
 

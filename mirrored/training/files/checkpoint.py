@@ -32,6 +32,7 @@ from mirrored.training.files.checkpoint_state import (
 )
 from mirrored.training.files.restoration import ALIASES, Restoration, few
 from mirrored.training.files.tensor_file import CHECKPOINT, open_tensors, save_tensors
+from mirrored.training.files.tensor_tree import check_same_file, damaged
 from mirrored.variables import DeviceVariable, Module
 
 
@@ -256,8 +257,6 @@ class Checkpoint(AutoTrackable):
             WorkerError: Another worker has another file there, or none.
         """
         if trains_together():
-            from mirrored.training.files.tensor_tree import check_same_file
-
             check_same_file(save_path, self.held().values(), "restoring a checkpoint")
         if save_path is None:
             return CheckpointStatus(None)
@@ -417,10 +416,8 @@ def _sequence_of(path: str) -> int | None:
     with open_tensors(path, CHECKPOINT) as file:
         text = file.texts.get(SEQUENCE)
     if text is not None and not _SEQUENCE.fullmatch(text):
-        raise WeightsFileError(
-            f"The checkpoint {path!r} is corrupt: its place among others is a number. Received: "
-            f"{text!r:.100}. Restore the file from another copy."
-        )
+        problem = f"its place among others is a number. Received: {text!r:.100}"
+        raise damaged(file.noun, f"corrupt: {problem}")
     return None if text is None else int(text)
 
 

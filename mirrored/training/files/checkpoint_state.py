@@ -4,7 +4,7 @@ Names follow from where an object is, never from what it is called, nor from the
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,13 @@ from mirrored.layers.weights import find
 from mirrored.ops.random import SeedGenerator, global_state
 from mirrored.optim import Optimizer
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.files.tensor_tree import leaf_name, named_by_place, named_weights, place
+from mirrored.training.files.tensor_tree import (
+    as_integers,
+    leaf_name,
+    named_by_place,
+    named_weights,
+    place,
+)
 from mirrored.training.metrics import Metric
 from mirrored.variables import Generator, Module, Variable
 from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
@@ -226,16 +232,11 @@ def collect(parts: list[Part]) -> Collected:
         if first != key:
             state.aliases[key] = first
         else:
-            state.tensors[key] = item if isinstance(item, Variable) else _as_integers(item.state)
+            state.tensors[key] = item if isinstance(item, Variable) else as_integers(item.state)
     seed, draws, draws_by_seed = global_state()
     pairs = [number for pair in draws_by_seed for number in pair]
-    state.tensors[GLOBAL_STATE] = _as_integers((seed, draws, *pairs))
+    state.tensors[GLOBAL_STATE] = as_integers((seed, draws, *pairs))
     return state
-
-
-def _as_integers(words: Sequence[int]) -> np.ndarray:
-    """Return numbers from 0 to 2**64 - 1 as files hold them: in int64, with the same bits."""
-    return np.array(words, np.uint64).view(np.int64)
 
 
 def _objects(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -8,8 +8,7 @@ import contextlib
 import errno
 import math
 import os
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import IO, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from mirrored import _extras
 from mirrored.errors import WeightsFileError
 from mirrored.ops.spec import as_dtype, holds_numbers
-from mirrored.training.files.tensor_file import Spec
+from mirrored.training.files.tensor_tree import Spec, checksum, damaged
 from mirrored.variables import Variable
 
 _VARS = "vars"
@@ -94,7 +93,7 @@ class WatchedFile:
 # ---------------------------------------------------------------------------- writing
 
 
-class WrittenGroup:
+class WrittenGroup(MutableMapping[str, Any]):
     """The numbers of one layer or optimizer, as a dict that is written to the file at once.
 
     Args:
@@ -117,7 +116,7 @@ class WrittenGroup:
         dataset = self._group.create_dataset(key, data=array)
         if array.dtype.name == _NARROW:
             dataset.attrs["dtype"] = _NARROW
-        dataset.attrs[_CHECKSUM] = _checksum(f"{self._where}/{key}", array)
+        dataset.attrs[_CHECKSUM] = _checksum(self._where, key, array)
         self._file.check()
 
     def __getitem__(self, key: str) -> NDArray[Any]:
@@ -126,18 +125,11 @@ class WrittenGroup:
     def __delitem__(self, key: str) -> None:
         del self._group[key]
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._group
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._group)
 
     def __len__(self) -> int:
         return len(self._group)
-
-    def keys(self) -> Any:
-        """Return the names of the numbers."""
-        return self._group.keys()
 
 
 class Hdf5Writer:
@@ -181,7 +173,7 @@ def writing(file: IO[bytes]) -> Iterator[Hdf5Writer]:
 # ---------------------------------------------------------------------------- reading
 
 
-class ReadGroup:
+class ReadGroup(Mapping[str, NDArray[Any]]):
     """The numbers of one layer or optimizer in a file: a mapping whose values are arrays.
 
     Args:
@@ -196,19 +188,15 @@ class ReadGroup:
         self._checked: dict[str, Any] = {}
         self.reader = reader
 
-    def keys(self) -> list[str]:
-        """Return the names of the numbers, in the file's order."""
+    def __iter__(self) -> Iterator[str]:
         with self.reader.understood():
-            return [] if self._group is None else list(self._group.keys())
+            return iter([] if self._group is None else list(self._group))
 
     def __len__(self) -> int:
-        return len(self.keys())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
+        return sum(1 for _ in self)
 
     def __contains__(self, key: object) -> bool:
-        return key in self.keys()
+        return key in list(self)
 
     def __getitem__(self, key: str) -> NDArray[Any]:
         dataset = self._dataset(key)
@@ -220,10 +208,11 @@ class ReadGroup:
             array = array.view(as_dtype(_NARROW)) if dtype.kind == "V" else array
             is_right = _CHECKSUM not in dataset.attrs or _fits(dataset, self._where, key, array)
         if not is_right:
-            raise WeightsFileError(
-                f"{self.reader.noun} is corrupt: the checksum of '{self._where}/{_VARS}/{key}' "
-                "does not fit its data. Restore the file from another copy; or, where a program "
-                f"has changed the data on purpose, let it delete the attribute {_CHECKSUM!r}."
+            raise damaged(
+                self.reader.noun,
+                f"corrupt: the checksum of '{self._where}/{_VARS}/{key}' does not fit its data",
+                "; or, where a program has changed the data on purpose, let it delete the "
+                f"attribute {_CHECKSUM!r}",
             )
         return array
 
@@ -260,16 +249,28 @@ class ReadGroup:
 class Hdf5Reader:
     """An HDF5 file that is being read.
 
+    No error that somebody keeps may lead to the frames of HDF5's package: at the end of the program
+    these would let go of our file when it is too late, and the program would crash.
+
     Args:
-        file: The open file of HDF5's package.
-        watched: The file that it reads.
-        noun: What messages call it.
+        file: The file, which can be read at any place.
+        noun: What messages call it, with its name.
+
+    Raises:
+        WeightsFileError: It is no such file.
     """
 
-    def __init__(self, file: Any, watched: WatchedFile, noun: str) -> None:
-        self._file = file
-        self._watched = watched
+    def __init__(self, file: IO[bytes], noun: str) -> None:
+        self._watched = WatchedFile(file)
         self.noun = noun
+        try:
+            self.file: Any = _extras.h5py().File(self._watched, "r")
+        except _WHAT_HDF5_RAISES as raised:
+            error = raised.with_traceback(None)
+        else:
+            return
+        self._check()
+        raise self._not_understood(error)
 
     def group(self, path: str) -> ReadGroup:
         """Return the numbers of one object, none where the file has nothing of it.
@@ -285,7 +286,7 @@ class Hdf5Reader:
         return ReadGroup(group, path, self)
 
     def _at(self, path: str) -> Any:
-        group: Any = self._file
+        group: Any = self.file
         for part in (*path.split("/"), _VARS) if path else (_VARS,):
             group = None if group is None else self.child(group, part, path)
         return group
@@ -315,67 +316,35 @@ class Hdf5Reader:
         try:
             yield
         except WeightsFileError:
-            _check(self._watched, self.noun)
+            self._check()
             raise
         except _WHAT_HDF5_RAISES as error:
-            _check(self._watched, self.noun)
-            raise _not_understood(self.noun, error) from error
-        _check(self._watched, self.noun)
+            self._check()
+            raise self._not_understood(error) from error
+        self._check()
+
+    def _check(self) -> None:
+        """Raise what went wrong in the file; where it leads to places that no file has, damage."""
+        try:
+            self._watched.check()
+        except (ValueError, ArithmeticError) as error:
+            raise self._not_understood(error) from None
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise self._not_understood(error) from None
+
+    def _not_understood(self, error: Exception) -> WeightsFileError:
+        reason = f"({error!s:.200})"
+        return damaged(self.noun, f"truncated, corrupt, or not in the HDF5 format {reason}")
 
 
 @contextlib.contextmanager
 def reading(file: IO[bytes], noun: str) -> Iterator[Hdf5Reader]:
-    """Read HDF5 from an open file.
-
-    Args:
-        file: The file, which can be read at any place.
-        noun: What messages call it, with its name.
-
-    Raises:
-        WeightsFileError: It is no such file.
-    """
-    watched = WatchedFile(file)
-    with _opened(watched, noun) as opened:
-        yield Hdf5Reader(opened, watched, noun)
-
-
-def _opened(watched: WatchedFile, noun: str) -> Any:
-    """Open a file that is read.
-
-    No error that somebody keeps may lead to the frames of HDF5's package: at the end of the program
-    these would let go of our file when it is too late, and the program would crash.
-    """
-    try:
-        return _extras.h5py().File(watched, "r")
-    except _WHAT_HDF5_RAISES as raised:
-        error = raised.with_traceback(None)
-    _check(watched, noun)
-    raise _not_understood(noun, error)
-
-
-def _check(watched: WatchedFile, noun: str) -> None:
-    """Raise what went wrong in a file; where it leads to places that no file has, it is spoilt."""
-    try:
-        watched.check()
-    except (ValueError, ArithmeticError) as error:
-        raise _not_understood(noun, error) from None
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-        raise _not_understood(noun, error) from None
-
-
-def _not_understood(noun: str, error: Exception) -> WeightsFileError:
-    """Return what is raised where HDF5 cannot read a file.
-
-    Args:
-        noun: What messages call the file.
-        error: What HDF5 says.
-    """
-    return WeightsFileError(
-        f"{noun} is truncated, corrupt, or not in the HDF5 format ({error!s:.200}). Restore the "
-        "file from another copy."
-    )
+    """Read HDF5 from an open file; `Hdf5Reader` says what the arguments are."""
+    reader = Hdf5Reader(file, noun)
+    with reader.file:
+        yield reader
 
 
 def _problem_of(dataset: Any) -> str | None:
@@ -401,11 +370,9 @@ def _problem_of(dataset: Any) -> str | None:
     return None
 
 
-def _checksum(where: str, array: NDArray[Any]) -> np.uint32:
+def _checksum(where: str, key: str, array: NDArray[Any]) -> np.uint32:
     """Return a checksum of an array, and of its place, shape and dtype, which a bit changes too."""
-    said = f"{where} {array.dtype.name} {array.shape}".encode()
-    data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
-    return np.uint32(zlib.crc32(data.data, zlib.crc32(said)))
+    return np.uint32(checksum(array, f"{where}/{key} {array.dtype.name} {array.shape}"))
 
 
 def _fits(dataset: Any, where: str, key: str, array: NDArray[Any]) -> bool:
@@ -413,7 +380,7 @@ def _fits(dataset: Any, where: str, key: str, array: NDArray[Any]) -> bool:
     kept = dataset.attrs.get_id(_CHECKSUM)
     if kept.shape != () or kept.dtype != np.uint32:  # Of another type it might take much memory.
         return False
-    return bool(dataset.attrs[_CHECKSUM] == _checksum(f"{where}/{key}", array))
+    return bool(dataset.attrs[_CHECKSUM] == _checksum(where, key, array))
 
 
 def _is_narrow(dataset: Any) -> bool:

@@ -9,10 +9,7 @@ fit changes nothing.
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from mirrored._logging import warn_caller
 from mirrored._naming import file_case
@@ -26,6 +23,7 @@ from mirrored.optim.optimizer import skipped
 from mirrored.program.variable_access import variable_writes
 from mirrored.program.variable_creation import Late
 from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
+from mirrored.training.files.tensor_tree import as_integers, as_words, slots_undone_on_failure
 from mirrored.training.network import Network
 from mirrored.variables import Variable
 from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
@@ -223,12 +221,12 @@ class Target(NamedTuple):
 
 
 class Plan:
-    """What a file has for a model.
+    """What a file has for a model; as a context it takes back what was set before a failure.
 
     Attributes:
         targets: The variables that get a value.
         problems: The parts that do not fit the file, each with why.
-        undo: What takes back what parts have loaded by themselves.
+        undo: Variables that parts have loaded by themselves, with the values before.
         late: What sets variables to their initial values, by identity, where the file has none.
     """
 
@@ -236,7 +234,20 @@ class Plan:
         self.late = {id(variable): start for variable, start in late}
         self.targets: list[Target] = []
         self.problems: list[tuple[Any, Exception]] = []
-        self.undo: list[tuple[Owner, list[Any]]] = []
+        self.undo: list[tuple[Variable, Any]] = []
+
+    def take_back(self, first: int = 0) -> None:
+        """Set variables that parts have loaded to their values before, from a number on."""
+        for variable, value in self.undo[first:]:
+            variable.assign(value)
+        del self.undo[first:]
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.take_back()
 
 
 # ---------------------------------------------------------------------------- saving
@@ -252,9 +263,9 @@ def save_state(model: Network, writer: Hdf5Writer, *, with_streams: bool) -> Non
     """
     for place in places(model):
         group = writer.group(place.path, place.owner.name)
-        if isinstance(place.owner, Optimizer) and _is_usual(place.owner, "save_own_variables"):
-            for number, value in enumerate(_state_of(place.owner, model)):
-                group[str(number)] = value
+        if _is_usual(place.owner, "save_own_variables"):
+            for number, variable in enumerate(_state_of(place.owner, model)):
+                group[str(number)] = variable
         else:
             place.owner.save_own_variables(group)
         if with_streams:
@@ -262,11 +273,14 @@ def save_state(model: Network, writer: Hdf5Writer, *, with_streams: bool) -> Non
                 writer.group(path, None)["0"] = _words_of(stream)
 
 
-def _state_of(optimizer: Optimizer, model: Network) -> list[Variable]:
-    """Return an optimizer's variables as Keras has them.
+def _state_of(owner: Owner, model: Network) -> list[Variable]:
+    """Return the variables of a layer or an optimizer as Keras has them.
 
-    With slots for all that is trained, whether it got a gradient or not, in the model's order.
+    An optimizer has slots for all that is trained, with a gradient or not, in the model's order.
     """
+    if isinstance(owner, Layer):
+        return own_weights(owner)
+    optimizer = owner
     if not optimizer.built:
         return _unbuilt_state(optimizer)
     if optimizer is getattr(model, "optimizer", None):
@@ -295,8 +309,7 @@ def _is_usual(owner: object, method: str) -> bool:
 
 def _words_of(stream: Stream) -> Any:
     """Return a stream's state as int64, with the same bits."""
-    state = stream.state
-    return state if isinstance(state, Variable) else np.array(state, np.uint64).view(np.int64)
+    return stream.state if isinstance(stream.state, Variable) else as_integers(stream.state)
 
 
 # ---------------------------------------------------------------------------- loading
@@ -329,7 +342,7 @@ def load_state(
     """
     plan = Plan(late)
     model_places = places(model, skipped_objects)
-    with variable_writes, _undone_on_failure(model, plan):
+    with variable_writes, slots_undone_on_failure([getattr(model, "optimizer", None)]), plan:
         for place in model_places:
             _plan_part(plan, place, reader.group(place.path), model, is_new)
         if plan.problems:
@@ -351,39 +364,32 @@ def load_state(
 
 def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_new: bool) -> None:
     """Compare what a file has of one part with the part."""
-    owner = place.owner
+    owner, first = place.owner, len(plan.undo)
     try:
-        if not _is_usual(owner, "load_own_variables"):
-            for variable in _variables_of(owner):
-                plan.late.pop(id(variable), lambda: None)()
-            plan.undo.append((owner, [(weight, weight.numpy()) for weight in _variables_of(owner)]))
-            owner.load_own_variables(group)
-        elif isinstance(owner, Optimizer):
-            plan.targets += _targets_of_optimizer(owner, group, model, is_new)
-        else:
-            plan.targets += _targets_of_layer(owner, group)
+        if _is_usual(owner, "load_own_variables"):
+            plan.targets += _targets(owner, group, model, is_new)
+            return
+        variables: list[Variable] = owner.variables
+        for variable in variables:
+            plan.late.pop(id(variable), lambda: None)()
+        plan.undo += [(variable, variable.numpy()) for variable in variables]
+        owner.load_own_variables(group)
     except WeightsFileError:
         raise
     except Exception as error:
         plan.problems.append((owner, error))
-        _take_back(plan.undo.pop() if plan.undo and plan.undo[-1][0] is owner else None)
+        plan.take_back(first)
 
 
-def _targets_of_layer(layer: Layer, group: ReadGroup) -> list[Target]:
-    own = own_weights(layer)
-    check_count(layer, own, len(group))
-    return [_target(weight, group, str(i)) for i, weight in enumerate(own)]
-
-
-def _targets_of_optimizer(
-    optimizer: Optimizer, group: ReadGroup, model: Network, is_new: bool
-) -> list[Target]:
-    """Return the variables of an optimizer; none, with a warning, where the file has others."""
-    own = _state_of(optimizer, model)
-    if is_new and len(group) == len(start := _unbuilt_state(optimizer)):
+def _targets(owner: Owner, group: ReadGroup, model: Network, is_new: bool) -> list[Target]:
+    """Return the variables of a part; none, with a warning, of an optimizer with others."""
+    own = _state_of(owner, model)
+    if isinstance(owner, Layer):
+        check_count(owner, own, len(group))
+    elif is_new and len(group) == len(start := _unbuilt_state(owner)):
         own = start  # It was saved before its first step.
-    if len(group) != len(own):
-        warn_caller(skipped(optimizer, len(own), len(group)))
+    elif len(group) != len(own):
+        warn_caller(skipped(owner, len(own), len(group)))
         return []
     return [_target(variable, group, str(i)) for i, variable in enumerate(own)]
 
@@ -419,7 +425,7 @@ def _set_streams(model_places: list[Place], reader: Hdf5Reader) -> None:
         if isinstance(stream.state, Variable):
             stream.state.assign(group["0"])
         else:
-            stream.restore(group["0"].view(np.uint64).tolist())
+            stream.restore(as_words(group["0"]))
 
 
 def _problems_text(problems: list[tuple[Any, Exception]]) -> str:
@@ -431,30 +437,3 @@ def _problems_text(problems: list[tuple[Any, Exception]]) -> str:
         f"object {first!r}:\n\n{error}\n\nList of objects that could not be loaded:\n"
         f"[{', '.join(names)}]"
     )
-
-
-# ---------------------------------------------------------------------------- all or nothing
-
-
-def _variables_of(owner: Owner) -> list[Variable]:
-    return owner.variables
-
-
-def _take_back(saved: tuple[Any, list[Any]] | None) -> None:
-    for variable, value in [] if saved is None else saved[1]:
-        variable.assign(value)
-
-
-@contextmanager
-def _undone_on_failure(model: Network, plan: Plan) -> Iterator[None]:
-    """Within this context, an exception takes back new slots, and what parts loaded themselves."""
-    optimizer = getattr(model, "optimizer", None)
-    known = optimizer.slots.snapshot() if isinstance(optimizer, Optimizer) else {}
-    try:
-        yield
-    except BaseException:
-        for saved in plan.undo:
-            _take_back(saved)
-        if isinstance(optimizer, Optimizer):
-            optimizer.slots.restore(known)
-        raise

@@ -37,7 +37,8 @@ from mirrored.training.files.keras_weights import (
     save_assets,
     save_state,
 )
-from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, opened, state_of
+from mirrored.training.files.tensor_tree import damaged, opened
+from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, state_of
 from mirrored.training.files.zip_members import Members, written_in_place
 
 ENDING = ".keras"
@@ -281,10 +282,8 @@ def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
         if len(text) <= _MOST_TEXT and values <= _MOST_VALUES:
             config = json.loads(text)
     if not isinstance(config, dict):
-        raise WeightsFileError(
-            f"{noun} is truncated, corrupt, or none that Keras writes: its {CONFIG!r} is no "
-            "configuration of a model. Restore the file from another copy."
-        )
+        problem = f"its {CONFIG!r} is no configuration of a model"
+        raise damaged(noun, f"truncated, corrupt, or none that Keras writes: {problem}")
     if not compile:
         config["compile_config"] = None
     return config

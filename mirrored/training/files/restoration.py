@@ -5,7 +5,7 @@ All state is set, or none: whatever can fail is done before the first value is w
 
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ from mirrored.distribute.context import enter
 from mirrored.errors import WeightsFileError
 from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.random import GlobalState, restore_global_state
-from mirrored.optim import Optimizer
 from mirrored.program.variable_access import variable_writes
 from mirrored.training.files.checkpoint_state import (
     GLOBAL_STATE,
@@ -31,14 +30,14 @@ from mirrored.training.files.checkpoint_state import (
     slot_key,
     trackers,
 )
-from mirrored.training.files.tensor_file import (
-    CHECKPOINT,
-    OpenFile,
+from mirrored.training.files.tensor_file import CHECKPOINT, OpenFile, read_table
+from mirrored.training.files.tensor_tree import (
     Spec,
     Specs,
+    as_words,
     differences,
     raise_differences,
-    read_table,
+    slots_undone_on_failure,
 )
 from mirrored.variables import Variable
 from mirrored.variables.device_variable import undone
@@ -71,7 +70,7 @@ class Restoration:
         self._owner = owner
         self._file = file
         self._opened = opened
-        self._aliases = read_table(file.name, file.texts.get(ALIASES, "{}"), CHECKPOINT, "names")
+        self._aliases = read_table(file.noun, file.texts.get(ALIASES, "{}"), "names")
         self._restored = Restored()
         self._is_running = False
         self._warning = weakref.finalize(self, _warn_of_rest, self.name, self.missing, self.unused)
@@ -112,7 +111,7 @@ class Restoration:
         values = self._owner.held()
         build_optimizers(values)
         parts = find_parts(values, some=True)
-        matches = match(self.name, parts, self._file.specs, self._aliases, self._restored)
+        matches = match(self._file.noun, parts, self._file.specs, self._aliases, self._restored)
         first = set() if self._restored.tensors else {GLOBAL_STATE}
         if matches.used or first:
             tensors = dict(self._file.read(matches.used | first))
@@ -204,7 +203,7 @@ class Matches:
 
 
 def match(
-    name: str,
+    noun: str,
     parts: list[Part],
     specs: Specs,
     aliases: Mapping[str, Any],
@@ -213,7 +212,7 @@ def match(
     """Find out which objects a file has a state of; nothing is changed, and no tensor is read.
 
     Args:
-        name: What messages call the file.
+        noun: What messages call the file.
         parts: The objects.
         specs: Shapes and dtypes of the file's tensors.
         aliases: The other names of these.
@@ -221,7 +220,7 @@ def match(
     """
     before = Restored() if restored is None else restored
     problems = _problems_of_file(specs, aliases)
-    raise_differences(name, problems, CHECKPOINT)
+    raise_differences(noun, problems, CHECKPOINT.owner)
     places = {key: key for key in specs if key != GLOBAL_STATE} | dict(aliases)
     matches = Matches(places, _sources(parts, places, before))
     matches.used.update(places[key] for key in matches.sources.values())
@@ -247,11 +246,11 @@ def match(
             continue
         if not part.is_whole:
             own = {key: spec for key, spec in own.items() if key in file_specs}
-        problems += differences(file_specs, {**own, **slots}, CHECKPOINT)
+        problems += differences(file_specs, {**own, **slots}, CHECKPOINT.owner)
         matches.parts.append((part, variables))
         left = left - file_specs.keys()
         matches.names.update(file_specs)
-    raise_differences(name, problems, CHECKPOINT)
+    raise_differences(noun, problems, CHECKPOINT.owner)
     unused = specs.keys() - matches.used - before.tensors - {GLOBAL_STATE}
     matches.unused.extend(sorted(unused))
     return matches
@@ -275,19 +274,19 @@ def restore(
     """
     done = Restored() if restored is None else restored
     optimizers = [entry.optimizer for entry, _ in matches.parts if entry.optimizer is not None]
-    with variable_writes, _slots_undone_on_failure(optimizers):
+    with variable_writes, slots_undone_on_failure(optimizers):
         for part, variables in matches.parts:
             if part.optimizer is not None:
                 part.optimizer.build(variables)
         values = [*_values(matches, parts, tensors, done)]
-        states = [(item, _as_words(array)) for item, array in _states(matches, parts, tensors)]
+        states = [(item, as_words(array)) for item, array in _states(matches, parts, tensors)]
         for stateful, words in states:
             _check_position(stateful, words)
         with assigned_together(values):
             for stateful, words in states:
                 stateful.restore(words)
             if GLOBAL_STATE in tensors:
-                seed, draws, *pairs = _as_words(tensors[GLOBAL_STATE])
+                seed, draws, *pairs = as_words(tensors[GLOBAL_STATE])
                 by_seed = tuple(zip(pairs[::2], pairs[1::2], strict=True))
                 restore_global_state(GlobalState(seed, draws, by_seed))
     done.tensors |= matches.used
@@ -397,20 +396,3 @@ def _slots_in_file(
                     specs[slot_key(part, key, name)] = shape, variable.dtype.name
                 variables[id(variable)] = variable
     return specs, in_file, list(variables.values())
-
-
-@contextmanager
-def _slots_undone_on_failure(optimizers: Iterable[Optimizer]) -> Iterator[None]:
-    known: list[tuple[Optimizer, Any]] = [(owner, owner.slots.snapshot()) for owner in optimizers]
-    try:
-        yield
-    except BaseException:
-        for optimizer, slots in known:
-            optimizer.slots.restore(slots)
-        raise
-
-
-def _as_words(integers: np.ndarray) -> list[int]:
-    """Return the numbers from 0 to 2**64 - 1 that int64 holds."""
-    words: list[int] = integers.view(np.uint64).tolist()
-    return words

@@ -10,15 +10,25 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from mirrored._files import PathName, as_path, saving, special_kind
+from mirrored._files import PathName, as_path, saving
 from mirrored.errors import WeightsFileError
+from mirrored.training.files.tensor_tree import (
+    Expected,
+    Spec,
+    Specs,
+    checksum,
+    damaged,
+    differences,
+    little_endian,
+    opened,
+    raise_differences,
+)
 from mirrored.variables import Variable
 
 _FORMAT_KEY, _FORMAT = "format", "mirrored"
@@ -45,13 +55,6 @@ _CODES = {name: code for code, name in _DTYPES.items()}
 
 # In the place of a tensor's checksum until that is known; as long as any.
 NO_CHECKSUM = "0" * 8
-
-Spec = tuple[tuple[int, ...], str]
-Specs = dict[str, Spec]
-Expected = Mapping[str, tuple[tuple[int, ...], Any]]
-
-_LISTED = 5  # Problems named in one error: enough to see the pattern, few enough to read.
-_LONGEST = 300  # Letters of one of them: whoever made a file may have made up long names.
 
 
 class Kind(NamedTuple):
@@ -150,7 +153,7 @@ class Header(NamedTuple):
     texts: dict[str, str]
 
 
-def read_header(name: str, file: Any, kind: Kind) -> Header:
+def read_header(noun: str, name: str, file: Any, kind: Kind) -> Header:
     """Return what the header of a file says.
 
     Raises:
@@ -170,10 +173,7 @@ def read_header(name: str, file: Any, kind: Kind) -> Header:
             f"{kind.writer} returned."
         )
     if metadata.get(_HEADER_KEY) != _header_checksum(metadata, specs):
-        raise WeightsFileError(
-            f"The {kind.noun} {name!r} is corrupt: the checksum of its header does not fit. "
-            "Restore the file from another copy."
-        )
+        raise damaged(noun, "corrupt: the checksum of its header does not fit")
     if metadata.get(_KIND_KEY) != kind.mark:
         raise WeightsFileError(
             f"The file {name!r} is no {kind.noun}. Received: a file of the kind "
@@ -181,7 +181,7 @@ def read_header(name: str, file: Any, kind: Kind) -> Header:
             "`mr.train.Checkpoint.restore`."
         )
     texts = {key: text for key, text in metadata.items() if key not in _OWN_KEYS}
-    checksums = read_table(name, metadata.get(_CHECKSUMS_KEY, ""), kind, "checksums of its data")
+    checksums = read_table(noun, metadata.get(_CHECKSUMS_KEY, ""), "checksums of its data")
     return Header(specs, checksums, texts)
 
 
@@ -191,7 +191,7 @@ def _is_foreign(metadata: Mapping[str, str]) -> bool:
     return metadata.get(_FORMAT_KEY) != _FORMAT and not any(key in metadata for key in sums)
 
 
-def read_table(name: str, text: str, kind: Kind, content: str) -> dict[str, Any]:
+def read_table(noun: str, text: str, content: str) -> dict[str, Any]:
     """Return what a text of the header holds by name.
 
     Raises:
@@ -202,10 +202,7 @@ def read_table(name: str, text: str, kind: Kind, content: str) -> dict[str, Any]
     except (ValueError, RecursionError):
         table = None
     if not isinstance(table, dict):
-        raise WeightsFileError(
-            f"The {kind.noun} {name!r} is corrupt: it has no {content}. Restore the file from "
-            "another copy."
-        )
+        raise damaged(noun, f"corrupt: it has no {content}")
     return table
 
 
@@ -260,7 +257,9 @@ def load_tensors(
             checkpoint, or of another model.
     """
     with open_tensors(path, WEIGHTS) as file:
-        raise_differences(file.name, differences(file.specs, expected, WEIGHTS), WEIGHTS)
+        raise_differences(
+            file.noun, differences(file.specs, expected, WEIGHTS.owner), WEIGHTS.owner
+        )
         yield from file.read(expected)
 
 
@@ -268,19 +267,20 @@ class OpenFile:
     """A file of tensors whose header was read and found to be as it was written.
 
     Attributes:
-        name: What messages call it.
+        name: Its path.
+        noun: What messages call it.
         specs: The tensors' shapes and dtypes by name.
         texts: The texts that are stored beside them.
     """
 
     def __init__(self, name: str, file: Any, kind: Kind) -> None:
-        header: Header = read_header(name, file, kind)
         self.name = name
+        self.noun = f"The {kind.noun} {name!r}"
+        header: Header = read_header(self.noun, name, file, kind)
         self.specs = header.specs
         self.texts = header.texts
         self._checksums = header.checksums
         self._file = file
-        self._kind = kind
 
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield tensors with their names, writable and independent of the file.
@@ -290,11 +290,9 @@ class OpenFile:
         """
         for key in names:
             array = self._file.get_tensor(key)
-            if self._checksums is not None and self._checksums.get(key) != _checksum(_bytes(array)):
-                raise WeightsFileError(
-                    f"The {self._kind.noun} {self.name!r} is corrupt: the checksum of {key!r} "
-                    "does not fit its data. Restore the file from another copy."
-                )
+            sums = self._checksums
+            if sums is not None and sums.get(key) != f"{checksum(array):08x}":
+                raise damaged(self.noun, f"corrupt: the checksum of {key!r} does not fit its data")
             yield key, array
 
 
@@ -308,11 +306,7 @@ def open_tensors(path: PathName, kind: Kind) -> Iterator[OpenFile]:
         WeightsFileError: The file is truncated, corrupt, or for something else.
     """
     name = as_path(path, kind.noun)
-    special = special_kind(name)
-    if special is not None:  # To open a FIFO might wait for ever.
-        where = "a file in it" if special == "a folder" else "a file"
-        raise WeightsFileError(f"The {kind.noun} {name!r} is {special}. Pass the path of {where}.")
-    with open(name, "rb"):  # Absence and permissions are told in Python's own exceptions.
+    with opened(name, kind.noun):  # Absence and permissions raise Python's own exceptions.
         pass
     try:
         with safe_open(name, framework="np") as file:
@@ -325,43 +319,8 @@ def open_tensors(path: PathName, kind: Kind) -> Iterator[OpenFile]:
         ) from error
 
 
-def differences(specs: Specs, expected: Expected, kind: Kind) -> list[str]:
-    """Return what is different between tensors that a file has and those that are wanted."""
-    problems = [f"no {key!r}" for key in expected if key not in specs]
-    problems += [f"unexpected {key!r}" for key in sorted(specs) if key not in expected]
-    for key in specs.keys() & expected.keys():
-        (shape, dtype), (wanted, wanted_dtype) = specs[key], expected[key]
-        if shape != tuple(wanted):
-            problems.append(f"{key!r} has shape {shape}, the {kind.owner}'s has {tuple(wanted)}")
-        if dtype != np.dtype(wanted_dtype).name:
-            problems.append(f"{key!r} is {dtype}, the {kind.owner}'s is {np.dtype(wanted_dtype)}")
-    return problems
-
-
-def raise_differences(name: str, problems: Sequence[str], kind: Kind) -> None:
-    """Raise WeightsFileError where a file has other tensors than are wanted."""
-    if problems:
-        listed = "; ".join(problem[:_LONGEST] for problem in problems[:_LISTED])
-        more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
-        raise WeightsFileError(
-            f"The {kind.noun} {name!r} is of another {kind.owner}: {listed}{more}. Build the "
-            f"{kind.owner} as it was when it was saved."
-        )
-
-
 def _write(file: IO[bytes], tensor: np.ndarray | Variable) -> str:
     """Write a tensor's data and return their checksum; nothing of them is left in memory."""
-    data = _bytes(tensor)
-    file.write(data.data)
-    return _checksum(data)
-
-
-def _bytes(tensor: np.ndarray | Variable) -> NDArray[np.uint8]:
-    """Return the values in the order of the file: rows first, little-endian."""
-    array = np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.numpy(), order="C")
-    little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return little_endian.reshape(-1).view(np.uint8)
-
-
-def _checksum(data: NDArray[np.uint8]) -> str:
-    return f"{zlib.crc32(data.data):08x}"
+    array = tensor if isinstance(tensor, np.ndarray) else tensor.numpy()
+    file.write(little_endian(array).data)
+    return f"{checksum(array):08x}"

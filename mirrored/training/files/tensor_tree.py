@@ -1,17 +1,34 @@
-"""Names of a model's weights by place and kind of layer, and the comparison of workers' files.
+"""A tree of (path, array) behind all files of weights: names, comparisons, checksums, damage.
 
-The names do not depend on how a model was put together: any model of the same layers gives them.
+Safetensors files, HDF5 files and checkpoints are readers and writers of such a tree. Names do not
+depend on how a model was put together: any model of the same layers gives them.
 """
 
+import contextlib
 import zlib
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, TypeVar
 
-from mirrored._files import PathName
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored._files import PathName, special_kind
+from mirrored.errors import WeightsFileError
 from mirrored.layers.layer import Layer, own_weights
+from mirrored.optim import Optimizer
 from mirrored.variables import Variable
 
 Item = TypeVar("Item")
+Spec = tuple[tuple[int, ...], str]  # A shape and the name of a dtype.
+Specs = dict[str, Spec]
+Expected = Mapping[str, tuple[tuple[int, ...], Any]]
+
+_PIECE = 1 << 22
+_LISTED = 5  # Problems named in one error: enough to see the pattern, few enough to read.
+_LONGEST = 300  # Letters of one of them: whoever made a file may have made up long names.
+
+
+# ---------------------------------------------------------------------------- names
 
 
 def named_weights(layers: Iterable[Layer]) -> dict[str, Variable]:
@@ -53,7 +70,108 @@ def named_by_place(pairs: Iterable[tuple[str, Item]]) -> dict[str, Item]:
     return named
 
 
-_PIECE = 1 << 22
+# ---------------------------------------------------------------------------- values
+
+
+def little_endian(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return an array's bytes in the order of files: rows first, little-endian."""
+    data = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return data.reshape(-1).view(np.uint8)
+
+
+def checksum(array: NDArray[Any], description: str = "") -> int:
+    """Return a checksum of an array's values, and of what is said of it."""
+    return zlib.crc32(little_endian(array).data, zlib.crc32(description.encode()))
+
+
+def as_integers(words: Sequence[int]) -> NDArray[np.int64]:
+    """Return numbers from 0 to 2**64 - 1 as files hold them: in int64, with the same bits."""
+    return np.array(words, np.uint64).view(np.int64)
+
+
+def as_words(integers: NDArray[Any]) -> list[int]:
+    """Return the numbers from 0 to 2**64 - 1 that int64 holds."""
+    words: list[int] = integers.view(np.uint64).tolist()
+    return words
+
+
+# ---------------------------------------------------------------------------- files
+
+
+@contextlib.contextmanager
+def opened(path: str, noun: str) -> Iterator[IO[bytes]]:
+    """Open a regular file to read it.
+
+    Args:
+        path: The file.
+        noun: What messages call it.
+
+    Raises:
+        WeightsFileError: It is no regular file.
+    """
+    special = special_kind(path)
+    if special is not None:  # To open a FIFO might wait for ever.
+        where = "a file in it" if special == "a folder" else "a file"
+        raise WeightsFileError(f"The {noun} {path!r} is {special}. Pass the path of {where}.")
+    with open(path, "rb") as file:
+        yield file
+
+
+def damaged(noun: str, problem: str, otherwise: str = "") -> WeightsFileError:
+    """Return the error about a file whose contents are not as they were written.
+
+    Args:
+        noun: What messages call the file, with its name.
+        problem: What the file is, and why.
+        otherwise: What else to do.
+    """
+    return WeightsFileError(f"{noun} is {problem}. Restore the file from another copy{otherwise}.")
+
+
+def differences(specs: Specs, expected: Expected, owner: str) -> list[str]:
+    """Return what is different between tensors that a file has and those that are wanted.
+
+    Args:
+        specs: The file's.
+        expected: Those that are wanted.
+        owner: What messages call the owner of these.
+    """
+    problems = [f"no {key!r}" for key in expected if key not in specs]
+    problems += [f"unexpected {key!r}" for key in sorted(specs) if key not in expected]
+    for key in specs.keys() & expected.keys():
+        (shape, dtype), (wanted, wanted_dtype) = specs[key], expected[key]
+        if shape != tuple(wanted):
+            problems.append(f"{key!r} has shape {shape}, the {owner}'s has {tuple(wanted)}")
+        if dtype != np.dtype(wanted_dtype).name:
+            problems.append(f"{key!r} is {dtype}, the {owner}'s is {np.dtype(wanted_dtype)}")
+    return problems
+
+
+def raise_differences(noun: str, problems: Sequence[str], owner: str) -> None:
+    """Raise WeightsFileError where a file has other tensors than are wanted."""
+    if problems:
+        listed = "; ".join(problem[:_LONGEST] for problem in problems[:_LISTED])
+        more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
+        raise WeightsFileError(
+            f"{noun} is of another {owner}: {listed}{more}. Build the {owner} as it was when it "
+            "was saved."
+        )
+
+
+@contextlib.contextmanager
+def slots_undone_on_failure(optimizers: Iterable[Any]) -> Iterator[None]:
+    """Within this context, an exception takes back the slots that optimizers get."""
+    known = [
+        (owner.slots, owner.slots.snapshot())
+        for owner in optimizers
+        if isinstance(owner, Optimizer)
+    ]
+    try:
+        yield
+    except BaseException:
+        for slots, snapshot in known:
+            slots.restore(snapshot)
+        raise
 
 
 def check_same_file(path: PathName | None, owners: Iterable[Any], action: str) -> None:
@@ -79,11 +197,11 @@ def check_same_file(path: PathName | None, owners: Iterable[Any], action: str) -
 def _fingerprint(path: PathName | None) -> str:
     if path is None:
         return "none to read"
-    checksum = size = 0
+    check = size = 0
     try:
         with open(path, "rb") as file:
             while piece := file.read(_PIECE):
-                checksum, size = zlib.crc32(piece, checksum), size + len(piece)
+                check, size = zlib.crc32(piece, check), size + len(piece)
     except (OSError, TypeError, ValueError) as error:
         return f"none that can be read ({type(error).__name__})"
-    return f"one of {size} bytes (check {checksum:08x})"
+    return f"one of {size} bytes (check {check:08x})"

@@ -7,7 +7,7 @@ safetensors files.
 import contextlib
 import os
 from collections.abc import Collection, Iterator
-from typing import IO, Any
+from typing import Any
 
 from mirrored import _extras
 from mirrored._arguments import explained
@@ -17,7 +17,6 @@ from mirrored._files import (
     as_path,
     of_writer,
     saving,
-    special_kind,
     trains_together,
 )
 from mirrored.errors import WeightsFileError
@@ -25,7 +24,7 @@ from mirrored.layers.layer import unbuilt, walk
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
 from mirrored.training.files.keras_weights import load_state, save_state
 from mirrored.training.files.tensor_file import load_tensors, save_tensors
-from mirrored.training.files.tensor_tree import named_weights
+from mirrored.training.files.tensor_tree import check_same_file, named_weights, opened
 from mirrored.training.files.zip_members import Members
 from mirrored.training.network import Network
 from mirrored.variables.together import assign_together
@@ -121,8 +120,6 @@ def load_weights(
     path = _checked_path(filepath, "read from")
     _check_built(model, "loading weights into")
     if trains_together():
-        from mirrored.training.files.tensor_tree import check_same_file
-
         check_same_file(path, [model], "loading weights")
     if path.endswith((KERAS_ENDING, MODEL_ENDING)):
         _extras.h5py()
@@ -200,25 +197,6 @@ def state_of(members: Members, noun: str) -> Iterator[Hdf5Reader]:
         )
     with members.opened(WEIGHTS) as file, reading(file, noun) as reader:
         yield reader
-
-
-@contextlib.contextmanager
-def opened(path: str, noun: str) -> Iterator[IO[bytes]]:
-    """Open a regular file to read it.
-
-    Args:
-        path: The file.
-        noun: What messages call it.
-
-    Raises:
-        WeightsFileError: It is no regular file.
-    """
-    special = special_kind(path)
-    if special is not None:  # To open a FIFO might wait for ever.
-        where = "a file in it" if special == "a folder" else "a file"
-        raise WeightsFileError(f"The {noun} {path!r} is {special}. Pass the path of {where}.")
-    with open(path, "rb") as file:
-        yield file
 
 
 def _check_built(model: Network, doing: str) -> None:

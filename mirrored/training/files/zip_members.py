@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import IO, Any, cast
 
 from mirrored.errors import WeightsFileError
+from mirrored.training.files.tensor_tree import damaged
 
 _PIECE = 1 << 20
 _LARGE = 1 << 28  # From so many bytes on, compressed members that grow as bombs do are refused.
@@ -161,10 +162,7 @@ class Members:
         return place
 
     def _spoilt(self, why: str) -> WeightsFileError:
-        return WeightsFileError(
-            f"{self._noun} is truncated, corrupt, or none that Keras writes: {why}. Restore the "
-            "file from another copy."
-        )
+        return damaged(self._noun, f"truncated, corrupt, or none that Keras writes: {why}")
 
     @contextlib.contextmanager
     def _understood(self) -> Iterator[None]:
