@@ -143,10 +143,12 @@ class Fit(NamedTuple):
     Attributes:
         calls: How often each function of the library was called, by its file and name.
         upward: How often a package called one above it, up to the first product of matrices.
+        before_step: The number of calls before a program's first step begins.
     """
 
     calls: Counter[tuple[str, str]]
     upward: int
+    before_step: int
 
 
 def fits(gpus: int) -> list[Fit]:
@@ -179,7 +181,7 @@ def _calls(work: Callable[[], Any]) -> Fit:
     package = f"{Path(mirrored.__file__).parent}/"
     heights = {name: height for height, name in enumerate(packages())}
     product = getattr(OPS["MatMul"].kernel, "__code__", None)
-    upward, before_product = 0, True
+    upward, before_step, before_product = 0, 0, True
 
     def height(code: CodeType) -> int | None:
         if not code.co_filename.startswith(package):
@@ -188,10 +190,12 @@ def _calls(work: Callable[[], Any]) -> Fit:
         return heights.get(top)
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal upward, before_product
+        nonlocal upward, before_step, before_product
         if event != "call" or not frame.f_code.co_filename.startswith(package):
             return
         code = frame.f_code
+        if not before_step and code.co_filename.endswith("/program/replay.py"):
+            before_step = calls.total()
         calls[str(Path(code.co_filename)), code.co_qualname] += 1
         before_product = before_product and code is not product
         if before_product and frame.f_back is not None:
@@ -205,7 +209,7 @@ def _calls(work: Callable[[], Any]) -> Fit:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return Fit(calls, upward)
+    return Fit(calls, upward, before_step)
 
 
 if __name__ == "__main__":

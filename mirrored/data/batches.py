@@ -174,9 +174,8 @@ def check_of(columns: Sequence[Any], rows: Rows) -> int:
 def _kind(numbered: tuple[int, Span]) -> Any:
     """Return what is the same of spans that one feeder serves: single batches that are alike."""
     number, span = numbered
-    kinds = [(column.shape[1:], column.dtype) for column in span.arrays.columns]
     sizes = span.batch_size, span.sizes
-    return sizes, span.arrays.layout, kinds, number if span.count > 1 else None
+    return sizes, span.arrays.kinds, number if span.count > 1 else None
 
 
 def _gatherer(array: np.ndarray[Any, Any], target: Any) -> Callable[..., Any]:

@@ -191,6 +191,7 @@ class TraceCache:
         arenas: Memory for programs that do not run at the same time.
         lock: Held by who records, and by who runs such a program.
         count: The number of recordings so far.
+        decisions: What its owner knows in addition to the traces, and forgets with them.
     """
 
     def __init__(self, label: str, most: int = _MOST) -> None:
@@ -201,6 +202,7 @@ class TraceCache:
         # Most calls are like the one before: two keys are compared sooner than one is hashed.
         self._latest: tuple[Hashable, Trace] | None = None
         self.count = 0
+        self.decisions: Any = None
         self._holders = 0
         self.arenas = Arenas()
         self.lock = threading.RLock()
@@ -284,6 +286,6 @@ class TraceCache:
     def clear(self) -> None:
         """Forget all, and give their memory back."""
         self._kept.clear()
-        self._latest = None
+        self._latest = self.decisions = None
         self.count = 0
         self.arenas.clear()

@@ -81,7 +81,7 @@ class EagerSteps(StepDriver):
         if kind not in self._compared:
             self._compared.add(kind)
             self._compare(batch, sharding.examples, kind)
-        dtypes = self._column_dtypes(kind, batch.layout, batch.columns)
+        dtypes = self._plan.fed_dtypes(kind, batch)
         parts = [
             self._cut(_cast(array, dtype), sharding)
             for array, dtype in zip(batch.columns, dtypes, strict=True)

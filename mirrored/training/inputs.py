@@ -130,21 +130,43 @@ def prepare(plan: RunPlan, epochs: Epochs, validation: Epochs | None = None, *, 
     Raises:
         ValueError: Inputs or targets do not fit the model; it is as it was.
     """
+    key: Any = (use, *[_kind_of(data) for data in (epochs, validation) if data is not None])
+    if key in plan.decided:  # As in an earlier run: the model is built for it.
+        _check_all(plan, use, plan.decided[key], epochs, validation)
+        return
     compilation = plan.model._compilation
     known = None if compilation is None else compilation.outputs
     try:
         with undone_on_failure([layer for layer, _ in plan.layers]):
-            _prepare(plan, use, epochs, validation)
+            form = _prepare(plan, use, epochs, validation)
     except BaseException:
         if compilation is not None:
             compilation.outputs = known
         raise
+    if form is not None:
+        plan.decided[key] = form
 
 
-def _prepare(plan: RunPlan, use: str, epochs: Epochs, validation: Epochs | None) -> None:
+def _kind_of(data: Epochs) -> Any:
+    """Return what is the same of data that a model takes alike."""
+    kinds = data.example.kinds
+    return (*kinds, data.example.size) if data.is_stream else kinds
+
+
+def _check_all(
+    plan: RunPlan, use: str, form: "_InputForm", epochs: Epochs, validation: Epochs | None
+) -> None:
+    epochs.check_with(partial(_checked, plan, use, epochs.is_stream, form))
+    if validation is not None:
+        validation.check_with(partial(_checked, plan, "validation", validation.is_stream, form))
+
+
+def _prepare(
+    plan: RunPlan, use: str, epochs: Epochs, validation: Epochs | None
+) -> "_InputForm | None":
     model = plan.model
     if plan.is_custom(_KINDS[use]) and not (model.has_call and _takes(model, epochs.example)):
-        return  # Its own steps call other models, or this one with parts of what there is.
+        return None  # Custom steps call other models, or this one with parts of what there is.
     form = _usable(plan, use, epochs)
     if model.built and model._output_shape is not None:
         model.check_input_shape(form.fitted)
@@ -155,13 +177,14 @@ def _prepare(plan: RunPlan, use: str, epochs: Epochs, validation: Epochs | None)
     if compilation is not None and compilation.outputs is None:
         with model.distribute_strategy.scope():
             compilation.resolve(model.output_shapes, output_names(model))
-    epochs.check_with(partial(_checked, plan, use, epochs.is_stream, form))
+    _check_all(plan, use, form, epochs, None)
     if validation is not None:
         validated = _usable(plan, "validation", validation)
-        validation.check_with(partial(_checked, plan, "validation", validation.is_stream, form))
+        _check_all(plan, "validation", form, validation, None)
         if validated.fitted != form.fitted:
             # Only running it tells whether the model takes both; after an epoch is too late.
             model.output_shapes_for(validated.fitted, validated.dtypes)
+    return form
 
 
 class _InputForm(NamedTuple):
@@ -184,7 +207,7 @@ def _usable(plan: RunPlan, use: str, epochs: Epochs) -> _InputForm:
     _check_targets(plan, use, epochs.is_stream, example)
     if epochs.is_stream:
         _check_batched(model, example)
-    inputs = _inputs(model, example)
+    inputs = _input(model, example.x)
     shapes = _shapes(inputs)
     return _InputForm(shapes, model.fitted_shape(shapes), _dtypes(model, inputs))
 
@@ -222,9 +245,10 @@ def _checked(plan: RunPlan, use: str, is_stream: bool, form: _InputForm, arrays:
     if plan.is_custom(_KINDS[use]):
         return arrays
     model = plan.model
-    _check_targets(plan, use, is_stream, arrays)
-    inputs = x = _inputs(model, arrays)
-    y, weights = arrays.y, arrays.sample_weight
+    x, y, weights = arrays.layout.pack(arrays.columns)
+    if y is None:
+        _check_targets(plan, use, is_stream, arrays)
+    inputs = x = _input(model, x)
     shapes = _shapes(x)
     if shapes != form.shapes:
         model.check_input_shape(shapes)
@@ -276,14 +300,13 @@ def _output_shapes(model: SteppedNetwork, inputs: Any, usual: list[Shape]) -> li
 # ---------------------------------------------------------------------------- structures of arrays
 
 
-def _inputs(model: SteppedNetwork, arrays: Arrays) -> Any:
+def _input(model: SteppedNetwork, x: Any) -> Any:
     """Return the inputs as the model takes them: one array where it has one input.
 
     Raises:
         ValueError: It has one, and they are several.
     """
-    x = arrays.layout.part(0, arrays.columns)
-    if arrays.layout.is_plain or model._takes_structures:
+    if isinstance(x, np.ndarray) or model._takes_structures:
         return x
     return _lone(x, [begin.node.callee.name for begin in model._begins])
 
@@ -291,7 +314,7 @@ def _inputs(model: SteppedNetwork, arrays: Arrays) -> Any:
 def _takes(model: SteppedNetwork, arrays: Arrays) -> bool:
     """Whether the model could be called on the inputs, by how many they are."""
     try:
-        _inputs(model, arrays)
+        _input(model, arrays.x)
     except ValueError:
         return False
     return True

@@ -36,8 +36,7 @@ class RecordedSteps(StepDriver):
     def __init__(self, plan: RunPlan) -> None:
         super().__init__(plan)
         self._traces = plan.model._traces
-        self._optimizers = plan.optimizers
-        self._identity, self._kept = _identity(plan)
+        plan.keep()
         self._stepped = False
         self._weighed = False
 
@@ -92,11 +91,12 @@ class RecordedSteps(StepDriver):
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
         """Take back the slots that were made for a first step which then failed."""
-        known, self._stepped = [optimizer.slots.snapshot() for optimizer in self._optimizers], False
+        optimizers, self._stepped = self._plan.optimizers, False
+        known = [optimizer.slots.snapshot() for optimizer in optimizers]
         try:
             yield
         except BaseException:
-            for optimizer, before in zip(self._optimizers, known, strict=True):
+            for optimizer, before in zip(optimizers, known, strict=True):
                 if not self._stepped and optimizer.slots.snapshot().keys() != before.keys():
                     optimizer.slots.restore(before)
                     self._traces.clear()
@@ -119,21 +119,14 @@ class RecordedSteps(StepDriver):
 
     def _trace(self, kind: str, span: Span, sharding: Sharding) -> Trace:
         """Return the step for batches like these, recorded where it is not."""
-        columns, layout = span.arrays.columns, span.arrays.layout
-        dtypes = self._column_dtypes(kind, layout, columns)
-        specs = tuple(
-            [
-                TensorSpec(array.shape[1:], dtype or array.dtype)
-                for array, dtype in zip(columns, dtypes, strict=True)
-            ]
-        )
-        key = kind, sharding.of_all, specs, layout, self._identity
+        specs, layout = self._plan.example_specs(kind, span.arrays), span.arrays.layout
+        key = kind, sharding.of_all, specs, layout, self._plan.identity
         with self._traces.lock:
             known = self._traces.find(key)
             if known is not None:
                 return known
             recording = self._record(kind, specs, layout, sharding)
-            recording.kept = self._kept
+            recording.kept = self._plan.held
             if kind == "train" and not self._weighed:  # Not again, for the smaller last batch.
                 from mirrored.training.replica_work import tell_of_small_steps
 
@@ -189,38 +182,6 @@ class RecordedSteps(StepDriver):
             facts = {**facts_of(self._model, size, specs), **operations}
             self._strategy.check_alike(facts, f"the step that {kind}s")
         return recording
-
-
-_SETTINGS = (bool, int, float, str, type(None))
-
-
-def _identity(plan: RunPlan) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return what a recorded step of a model depends on beside the batch, and whose ids are in it.
-
-    Whoever keeps the first keeps the second, or another object could have an id of it. (But for the
-    compilation: with another one all traces go.)
-    """
-    rules = [inner for optimizer in plan.optimizers for inner in optimizer.within]
-    settings = [(i, vars(rule)) for i, rule in enumerate(rules)]
-    held: list[Any] = []
-    trained: list[bool] = []
-    for layer, variables in plan.layers:
-        held += (layer, *variables)
-        trained += (layer._trainable, *[variable.trainable for variable in variables])
-    identity = (
-        id(plan.model._compilation),
-        tuple(map(id, held)),
-        tuple(trained),
-        tuple(
-            [
-                (i, *item)
-                for i, its in settings
-                for item in its.items()
-                if isinstance(item[1], _SETTINGS)
-            ]
-        ),
-    )
-    return identity, held
 
 
 def _require_finite(totals: Totals) -> None:

@@ -1,13 +1,17 @@
 """The facts that a run of `fit`, `evaluate` or `predict` looks up once, when it begins."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
-from mirrored import _nest
+import numpy as np
+
+from mirrored import _nest, ops
+from mirrored.data.arrays import Arrays
 from mirrored.layers.layer import Layer, walk_with
 from mirrored.layers.weights import find
+from mirrored.ops import TensorSpec
 from mirrored.optim import Optimizer
+from mirrored.training.losses.values import loss_dtype
 from mirrored.training.metrics import Metric
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.running_means import is_mean
@@ -20,6 +24,7 @@ _METHODS = {
     "test": ("test_step", *_FOR_ALL),
     "predict": ("predict_step",),
 }
+_SETTINGS = (bool, int, float, str, type(None))
 
 
 class RunPlan:
@@ -33,9 +38,14 @@ class RunPlan:
         strategy: The strategy that it runs in.
         is_shared: Whether replicas run in other processes too.
         layers: The model and the layers inside it, with the variables that are held by each.
+        identity: What recorded steps depend on in addition to the batch: equal for the runs that
+            may have the same.
+        decided: What was decided for the inputs of such runs, by what it was decided for.
     """
 
     layers: list[tuple[Layer, list[Variable]]]
+    identity: tuple[Any, ...]
+    decided: dict[Any, Any]
 
     def __init__(self, model: SteppedNetwork) -> None:
         self.model, self.strategy = model, model.distribute_strategy
@@ -45,7 +55,9 @@ class RunPlan:
     def look_up(self) -> None:
         """Look the facts up again, after the model was built."""
         self._custom: dict[str, bool] = {}
+        self.optimizers: Sequence[Optimizer] = optimizers_of(self.model)
         self._walk()
+        self._identify()
 
     def _walk(self) -> None:
         self._was_built = self.model.built  # Else layers may get metrics and weights yet.
@@ -57,10 +69,84 @@ class RunPlan:
             self._has_metrics = self._has_metrics or len(variables) < len(parts)
             self.layers.append((layer, variables))
 
-    @cached_property
-    def optimizers(self) -> Sequence[Optimizer]:
-        """The optimizers of the model."""
-        return optimizers_of(self.model)
+    def _identify(self) -> None:
+        """Know this run by the objects and settings that recorded steps depend on.
+
+        (But for the compilation's parts: with another one all traces go.)
+        """
+        model = self.model
+        held: list[Any] = []
+        settings: list[Any] = [model.built, model._input_shape, model._dtype, model._input_dtype]
+        for layer, variables in self.layers:
+            held.append(layer)
+            settings.append(layer._trainable)
+            for variable in variables:
+                held.append(variable)
+                settings.append(variable.trainable)
+        traced = [id(model._compilation), *map(id, held), *settings[4:]]
+        for optimizer in self.optimizers:
+            for rule in optimizer.within:
+                traced.append(type(rule))
+                for item in vars(rule).items():
+                    if isinstance(item[1], _SETTINGS):
+                        traced += item
+        self.identity, self.held = tuple(traced), held
+        self._state = self.identity, settings
+        earlier = model._traces.decisions
+        self.decided = {} if earlier is None or earlier[0] != self._state else earlier[2]
+
+    def keep(self) -> None:
+        """Let later runs that are like this one have what was decided, as they have the traces.
+
+        The objects whose ids are in the identity are kept with it, or others could have these ids.
+        """
+        self.model._traces.decisions = self._state, self.held, self.decided
+
+    def fed_dtypes(self, kind: str, arrays: Arrays) -> list[np.dtype[Any] | None]:
+        """Return the dtypes in which columns are brought to devices; None: in their own.
+
+        Args:
+            kind: The kind of step: "train", "test" or "predict".
+            arrays: A batch, or others of its layout and dtypes.
+        """
+        columns, layout = arrays.columns, arrays.layout
+        if self.is_custom(kind):
+            # As in Keras: floating-point data in floatx, all others as they are.
+            floatx = ops.as_dtype(ops.floatx())
+            return [floatx if column.dtype == np.float64 else None for column in columns]
+        model = self.model
+        dtypes: list[np.dtype[Any] | None] = [None] * len(columns)
+        numbers = layout.parts[0]
+        own = _nest.map_structure(lambda n: n if n is None else columns[n].dtype, numbers)
+        fed = _nest.flatten(model.fed_dtypes(own))
+        for number, dtype in zip(_nest.flatten(numbers), fed, strict=True):
+            if number is not None:
+                dtypes[number] = dtype
+        compared = loss_dtype(_nest.flatten(model.output_dtypes)[0])
+        outputs = None if model._compilation is None else model._compilation.outputs
+        if outputs is not None and layout.parts[1] is not None:
+            targets = _nest.flatten(layout.parts[1])
+            for output, number in zip(outputs.outputs, targets, strict=True):
+                if number is not None and not (output.loss and output.loss.targets_are_labels):
+                    dtypes[number] = compared
+        for number in layout.numbers(2):
+            dtypes[number] = compared
+        return dtypes
+
+    def example_specs(self, kind: str, arrays: Arrays) -> tuple[TensorSpec, ...]:
+        """Return the shapes and dtypes that the columns of an example are brought to devices in.
+
+        Args:
+            kind: The kind of step.
+            arrays: A batch, or others of its shapes but for the first axis.
+        """
+        key = kind, self.is_custom(kind) and ops.floatx(), arrays.kinds
+        specs = self.decided.get(key)
+        if specs is None:
+            pairs = zip(arrays.columns, self.fed_dtypes(kind, arrays), strict=True)
+            specs = tuple([TensorSpec(c.shape[1:], dtype or c.dtype) for c, dtype in pairs])
+            self.decided[key] = specs
+        return specs
 
     def is_custom(self, kind: str) -> bool:
         """Return whether a step of a kind is the model's own, or updates metrics of its own.

@@ -7,14 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from mirrored import _nest, ops
 from mirrored.data.batches import Span
-from mirrored.data.columns import Columns, Layout
 from mirrored.distribute.sharding import Sharding, sharding_of, sharding_of_own
 from mirrored.training.custom_steps import row_of, step_of
-from mirrored.training.losses.values import loss_dtype
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Step, Totals
 
@@ -112,35 +107,6 @@ class StepDriver(ABC):
             return sharding_of_own(part.sizes, *sharing[1:])
         return sharding_of(part.batch_size, *sharing)
 
-    def _column_dtypes(
-        self, kind: str, layout: Layout, columns: Columns
-    ) -> list[np.dtype[Any] | None]:
-        """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs."""
-        if self._plan.is_custom(kind):
-            # As in Keras: floating-point data in floatx, all others as they are.
-            return [_floatx(column.dtype) for column in columns]
-        model = self._model
-        dtypes: list[np.dtype[Any] | None] = [None] * len(columns)
-        numbers = layout.parts[0]
-        if type(numbers) is int:
-            dtypes[numbers] = model.fed_dtypes(columns[numbers].dtype)
-        else:
-            own = _nest.map_structure(lambda n: n if n is None else columns[n].dtype, numbers)
-            fed = _nest.flatten(model.fed_dtypes(own))
-            for number, dtype in zip(_nest.flatten(numbers), fed, strict=True):
-                if number is not None:
-                    dtypes[number] = dtype
-        compared = loss_dtype(_nest.flatten(model.output_dtypes)[0])
-        outputs = None if model._compilation is None else model._compilation.outputs
-        if outputs is not None and layout.parts[1] is not None:
-            targets = _nest.flatten(layout.parts[1])
-            for output, number in zip(outputs.outputs, targets, strict=True):
-                if number is not None and not (output.loss and output.loss.targets_are_labels):
-                    dtypes[number] = compared
-        for number in layout.numbers(2):
-            dtypes[number] = compared
-        return dtypes
-
 
 def row_with_penalty(totals: Totals, outputs: Sequence[Any]) -> list[float]:
     """Return a step's statistics, the penalty included in the loss.
@@ -153,7 +119,3 @@ def row_with_penalty(totals: Totals, outputs: Sequence[Any]) -> list[float]:
     if totals.penalty is not None:
         row[0] += float(outputs[1].reshape(-1)[0])
     return row
-
-
-def _floatx(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    return ops.as_dtype(ops.floatx()) if dtype == np.float64 else None

@@ -40,8 +40,9 @@ def test_code_looks_at_no_frames_and_no_byte_code() -> None:
 
 
 def test_a_second_fit_is_a_fraction_of_the_first() -> None:
-    first, second = fits(2)
+    first, second = fits(4)
     assert 0 < second.calls.total() < first.calls.total() / 3
+    assert 100 < second.before_step <= 400
     assert any(name == "fit" for _, name in second.calls)
     assert first.upward > 0
     assert second.upward > 0
