@@ -164,6 +164,12 @@ class MovedModules:
 
 MOVED = MovedModules(
     {
+        "mirrored.data.caching": "cached_files",
+        "mirrored.data.dataset_options": "options",
+        "mirrored.data.element_transforms": "resampling states",
+        "mirrored.data.elements": "failures spec",
+        "mirrored.data.records": "record_files",
+        "mirrored.data.row_transforms": "unbatching",
         "mirrored.layers.activation": "advanced_activations",
         "mirrored.layers.category_encoding": "discretization",
         "mirrored.layers.core": "activity_regularization masking pipeline plain",

@@ -13,7 +13,7 @@ HEADING = "## Unverified"
 
 # By the file below tests/: the row's key, and the functions that hold it.
 HELD: dict[str, dict[str, str]] = {
-    "data/test_failures.py": {"dataset-errors": "test_what_comes_after_an_error"},
+    "data/test_elements.py": {"dataset-errors": "test_what_comes_after_an_error"},
     "data/test_rng.py": {
         "dataset-seeds": "test_draws_with_a_seed_begin_with_the_iterator "
         "test_draws_with_one_seed_are_alike_in_a_call",
@@ -565,7 +565,7 @@ HELD: dict[str, dict[str, str]] = {
         "uint8": "test_mirrored_variables_of_bytes",
     },
     "data/test_nested_transforms.py": {"interleave-cycle": "test_methods"},
-    "data/test_positions.py": {
+    "data/test_dataset_iterators.py": {
         "iterator-position": "test_an_iterator_goes_on test_the_state_of_a_generator_is_not_known"
     },
     "training/files/test_checkpoint_state.py": {"either-name": "test_either_of_two_names"},

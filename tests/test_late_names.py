@@ -137,6 +137,10 @@ def test_what_somebody_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> 
 
 # What pickles of earlier versions name, by the modules that it is from.
 EARLIER = {
+    "mirrored.data": """
+        cached_files.CachedInFile failures.Failure options.Options record_files.TFRecordDataset
+        resampling.Resampled spec.DatasetBase states.Scanned unbatching.Unbatched
+    """,
     "mirrored.layers": """
         activity_regularization.ActivityRegularization advanced_activations.PReLU
         discretization.Discretization flatten.Flatten group_normalization.GroupNormalization

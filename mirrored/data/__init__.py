@@ -11,11 +11,11 @@ _public_module(
     {
         "mirrored.data": "experimental",
         "mirrored.data.dataset": "Dataset",
-        "mirrored.data.dataset_arguments": "AUTOTUNE",
+        "mirrored.data.elements": "AUTOTUNE",
         "mirrored.data.leaf_specs": "DatasetSpec",
-        "mirrored.data.options": "Options ThreadingOptions",
+        "mirrored.data.dataset_options": "Options ThreadingOptions",
         "mirrored.data.dataset_iterators": "Iterator=DatasetIterator NumpyIterator",
-        "mirrored.data.record_files": "TFRecordDataset",
+        "mirrored.data.records": "TFRecordDataset",
         "mirrored.data.transform": "INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
     },
 )

@@ -8,12 +8,11 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.data.dataset import Dataset
-from mirrored.data.dataset_arguments import as_whole
 from mirrored.data.dataset_iterators import DatasetIterator
 from mirrored.data.element_transforms import Asserted
+from mirrored.data.elements import FormCheck, as_whole, to_element
 from mirrored.data.optional import Optional
 from mirrored.data.source_transforms import Listed
-from mirrored.data.spec import FormCheck, to_element
 from mirrored.ops import Tensor, int64
 
 Applied = Callable[[Dataset[Any]], Dataset[Any]]

@@ -11,12 +11,19 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.data.element_transforms import Chosen
-from mirrored.data.failures import Failure, attempt
+from mirrored.data.elements import (
+    DatasetBase,
+    Element,
+    Elements,
+    Failure,
+    FormCheck,
+    attempt,
+    to_leaf,
+)
 from mirrored.data.leaf_specs import LeafSpec, common_specs, public_specs
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.row_transforms import Repeated
 from mirrored.data.source_transforms import Drawn
-from mirrored.data.spec import DatasetBase, Element, Elements, FormCheck, to_leaf
 from mirrored.data.transform import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,

@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 from mirrored._arguments import explained
 from mirrored.data.dataset import Dataset
-from mirrored.data.dataset_arguments import as_count
-from mirrored.data.failures import attempt
-from mirrored.data.files import matching, names_of, rows_of_names
+from mirrored.data.elements import DatasetBase, Element, Elements, as_count, attempt
 from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.records import compression_of
 from mirrored.data.rng import Iteration
-from mirrored.data.spec import DatasetBase, Element, Elements
+from mirrored.data.source_transforms import matching, names_of, rows_of_names
 from mirrored.data.transform import Transform
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import as_dtype, float32, float64, int32, int64

@@ -12,29 +12,34 @@ from typing import Any, Self, TypeVar, cast, overload
 
 import numpy as np
 
+import mirrored.data.caching as caching
 import mirrored.data.combining as combining
 import mirrored.data.element_transforms as element_transforms
 import mirrored.data.nested_transforms as nested_transforms
 import mirrored.data.padded_batches as padded_batches
-import mirrored.data.resampling as resampling
 import mirrored.data.row_transforms as row_transforms
 import mirrored.data.source_transforms as source_transforms
-import mirrored.data.states as states
-import mirrored.data.unbatching as unbatching
 from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored._tracebacks import shortened_methods
-from mirrored.data.dataset_arguments import AUTOTUNE, as_count, as_whole, check_parallel_calls
-from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator
-from mirrored.data.files import matching, rows_of_names
+from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator, elements_of
+from mirrored.data.dataset_options import Optioned, Options, merged_options
+from mirrored.data.elements import (
+    AUTOTUNE,
+    DatasetBase,
+    ElementT,
+    as_count,
+    as_whole,
+    check_callable,
+    check_parallel_calls,
+    to_tensors,
+)
 from mirrored.data.leaf_specs import public_specs
-from mirrored.data.options import Optioned, Options, merged_options
-from mirrored.data.positions import elements_of
 from mirrored.data.prefetching import Prefetched
 from mirrored.data.rng import Rng
-from mirrored.data.spec import DatasetBase, ElementT, check_callable, to_tensors
+from mirrored.data.source_transforms import matching, rows_of_names
 from mirrored.data.transform import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.devices import get_device
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
@@ -523,8 +528,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in sums]
             [1, 3, 6, 10]
         """
-        function = states.States(initial_state, "scan_func", scan_func)
-        return Dataset(states.Scanned(self._transform, function))
+        function = element_transforms.States(initial_state, "scan_func", scan_func)
+        return Dataset(element_transforms.Scanned(self._transform, function))
 
     def flat_map(self, map_func: Callable[..., DatasetT], name: str | None = None) -> DatasetT:
         """Return the elements of the datasets that a function makes, one dataset after another.
@@ -790,12 +795,12 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             [(1, 0), (1, 1)]
         """
         check_callable("class_func", class_func)
-        target = resampling.parts_of_classes("target_dist", target_dist)
+        target = element_transforms.parts_of_classes("target_dist", target_dist)
         initial = None
         if initial_dist is not None:
-            initial = resampling.parts_of_classes("initial_dist", initial_dist, len(target))
+            initial = element_transforms.parts_of_classes("initial_dist", initial_dist, len(target))
         return Dataset(
-            resampling.Resampled(self._transform, class_func, target, initial, Rng(seed))
+            element_transforms.Resampled(self._transform, class_func, target, initial, Rng(seed))
         )
 
     def ignore_errors(
@@ -1040,8 +1045,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [batch.numpy().tolist() for batch in batches]
             [[0, 1, 2], [3, 4, 5]]
         """
-        sizes = unbatching.sizes_of(batch_size)
-        return Dataset(unbatching.Rebatched(self._transform, sizes, bool(drop_remainder)))
+        sizes = row_transforms.sizes_of(batch_size)
+        return Dataset(row_transforms.Rebatched(self._transform, sizes, bool(drop_remainder)))
 
     def unbatch(self, name: str | None = None) -> "Dataset[ElementT]":
         """Return the rows of each element, one after another.
@@ -1054,7 +1059,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             >>> [int(x) for x in mr.data.Dataset.range(3).batch(2).unbatch()]
             [0, 1, 2]
         """
-        return Dataset(unbatching.Unbatched(self._transform))
+        return Dataset(row_transforms.Unbatched(self._transform))
 
     def window(
         self,
@@ -1116,10 +1121,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             3
         """
         if filename == "":
-            return Dataset(element_transforms.Cached(self._transform))
-        from mirrored.data.cached_files import CachedInFile  # Few programs need it.
-
-        return Dataset(CachedInFile(self._transform, filename))
+            return Dataset(caching.Cached(self._transform))
+        return Dataset(caching.CachedInFile(self._transform, filename))
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> "Dataset[ElementT]":
         """Return the same elements, made ahead of their use by a thread in the background.
@@ -1233,8 +1236,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
                 "Received: a call while a function was being recorded. Call it outside, and give "
                 "the function the result; or loop over the dataset in the function."
             )
-        function = states.States(initial_state, "reduce_func", reduce_func)
-        return to_tensors(states.reduced(elements_of(self._transform), function))
+        function = element_transforms.States(initial_state, "reduce_func", reduce_func)
+        return to_tensors(element_transforms.reduced(elements_of(self._transform), function))
 
     def get_single_element(self, name: str | None = None) -> ElementT:
         """Return the one element of the dataset.

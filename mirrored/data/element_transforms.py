@@ -1,21 +1,35 @@
-"""Transforms of single elements: calls, choices, numbers, caches.
+"""Transforms of single elements: calls, choices, numbers, states, resampling.
 
 None of these transforms writes into an element: many may hold it, a cache among them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._logging import logger
-from mirrored.data.failures import Failure, succeeded
+from mirrored.data.elements import (
+    Element,
+    Elements,
+    Failure,
+    Form,
+    FormCheck,
+    Succeeding,
+    call_with,
+    check_callable,
+    host_scope,
+    specs_of,
+    succeeded,
+    to_element,
+    to_leaf,
+    to_tensors,
+)
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.spec import Element, Elements, FormCheck, call_with, specs_of, to_element
 from mirrored.data.transform import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
@@ -23,9 +37,12 @@ from mirrored.data.transform import (
     Following,
     Slices,
     Transform,
+    named,
     results_of,
 )
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.hooks import graph_scope
+from mirrored.ops.rng_state import drawing_from
 
 # ---------------------------------------------------------------------------- users' functions
 
@@ -272,35 +289,184 @@ def _miscounted(said: int, count: str) -> InvalidArgumentError:
     )
 
 
-# ---------------------------------------------------------------------------- when they are made
+# ------------------------------------------------------------------------------------------- states
 
 
-class Cached(Derived):
-    """Elements that are made once and then kept."""
+class States:
+    """The states that a user's function makes, one of another.
 
-    def __init__(self, source: Transform) -> None:
+    Args:
+        initial: The first one, as the user gave it.
+        argument: The name of the function's argument, for errors.
+        function: From a state and an element to what `call` returns.
+    """
+
+    def __init__(self, initial: Any, argument: str, function: Callable[..., Any]) -> None:
+        check_callable(argument, function)
+        self.initial = to_element(initial, "`initial_state`")
+        self._argument, self._function = argument, function
+        self._form = Form(self.initial)
+
+    def call(self, state: Element, element: Element) -> Any:
+        """Return what the function makes of a state and an element."""
+        with host_scope(), graph_scope():
+            return self._function(to_tensors(state), to_tensors(element))
+
+    def following(self, value: Any) -> Element:
+        """Return a state that the function returned, if it is one like the first."""
+        state = to_element(value, f"What `{self._argument}` returned")
+        leaves, firsts = _nest.flatten(state), _nest.flatten(self.initial)
+        if len(leaves) != len(firsts):
+            raise InvalidArgumentError(
+                f"The number of components of the initial state and the new state differ: "
+                f"{len(firsts)} and {len(leaves)}. Return from `{self._argument}` what "
+                "`initial_state` is made of."
+            )
+        types = [[array.dtype.name for array in arrays] for arrays in (firsts, leaves)]
+        if types[0] != types[1]:
+            raise TypeError(
+                "The element types for the new state must match the initial state. Expected "
+                f"{types[0]} but got {types[1]}, from `{self._argument}`. Give both one dtype, "
+                "as with mr.cast."
+            )
+        return self._form.pack(leaves)
+
+
+def reduced(elements: Succeeding, states: States) -> Element:
+    """Return the last state."""
+    state = states.initial
+    with closing(elements):
+        for index, element in enumerate(elements):
+            with named("reduce", index):
+                value = states.call(state, element)
+                # A list is a tuple of results, as in TensorFlow.
+                state = states.following(tuple(value) if isinstance(value, list) else value)
+    return state
+
+
+class Scanned(Following):
+    """What a function returns beside the next state, for each element.
+
+    Args:
+        source: What gives the elements.
+        states: The function, from a state and an element to the next state and a result.
+    """
+
+    rng: Rng
+
+    def __init__(self, source: Transform, states: States) -> None:
         super().__init__(source)
-        self._elements: list[Element] | None = None
-        self._iteration: Iteration | None = None
+        self._states = states
+        self.rng = Rng()
 
-    def begin(self) -> Iteration:
-        """Return the same one to all: whichever comes to the end keeps what each of them met."""
-        self._iteration = self._iteration or super().begin()
-        return self._iteration
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
+        """Return an iterator of the results."""
+        state = self._states.initial
+        check = FormCheck()
 
-    def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator; the first one that comes to the end keeps what it met."""
-        # One that a checkpoint has brought may be another one, or be the first.
-        self._iteration = self._iteration or replace(iteration, passes=())
-        is_kept = iteration.sources == self._iteration.sources
-        if self._elements is not None and is_kept:
-            yield from self._elements
-            return
-        met = []
-        with closing(self._source.open(iteration.sources[0])) as elements:  # In any pass the same.
-            for element in elements:
-                if type(element) is not Failure:
-                    met.append(element)
-                yield element
-        if is_kept:
-            self._elements = met
+        def step(_: int, element: Element) -> Iterable[Element]:
+            nonlocal state
+            state, result = self._next(state, element)
+            return (check(result, "What `scan_func` returned"),)
+
+        return results_of(elements, step, "scan", self.rng.call_draws(iteration))
+
+    def _next(self, state: Element, element: Element) -> tuple[Element, Element]:
+        pair = self._states.call(state, element)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                "Invalid `scan_func`. `scan_func` should return a pair consisting of new state "
+                f"and the output value but its return type is {type(pair)!r}. Received: "
+                f"{pair!r:.200}."
+            )
+        return self._states.following(pair[0]), to_element(pair[1], "What `scan_func` returned")
+
+
+_SEEN_BEFORE = 10  # Of each class, where nobody says what there is: as TensorFlow has it.
+
+
+# --------------------------------------------------------------------------------------- resampling
+
+
+class Resampled(Following):
+    """Pairs of a class and an element.
+
+    Args:
+        source: What gives the elements.
+        class_of: From an element to its class, an integer.
+        target: The part that each class is to have.
+        initial: The part that it has; None: that is estimated from the elements so far.
+        rng: What is drawn from.
+    """
+
+    rng: Rng
+
+    def __init__(
+        self,
+        source: Transform,
+        class_of: Callable[..., Any],
+        target: NDArray[Any],
+        initial: NDArray[Any] | None,
+        rng: Rng,
+    ) -> None:
+        super().__init__(source)
+        self._class_of, self._target, self._initial = class_of, target, initial
+        self.rng = rng
+        if initial is None or not np.array_equal(initial, target):
+            self.cardinality = UNKNOWN_CARDINALITY
+
+    def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:
+        """Return an iterator of the pairs whose elements are accepted."""
+        draws = self.rng.call_draws(iteration)
+        generator = draws.generator()
+        seen = np.full(len(self._target), float(_SEEN_BEFORE))
+
+        def step(_: int, element: Element) -> Iterable[Element]:
+            label, pair = self._labelled(element)
+            seen[label] += 1
+            parts = seen / seen.sum() if self._initial is None else self._initial
+            is_accepted = generator.random() < _acceptance(self._target, parts)[label]
+            return (pair,) if is_accepted else ()
+
+        return results_of(elements, step, "rejection_resample", draws)
+
+    def _labelled(self, element: Element) -> tuple[int, Element]:
+        label = to_leaf(call_with(self._class_of, element))
+        if label.shape != () or label.dtype.kind not in "iu":
+            raise TypeError(
+                "`class_func` returns an integer scalar. Received: "
+                f"shape={label.shape}, dtype={label.dtype.name}."
+            )
+        if not 0 <= label < len(self._target):
+            raise InvalidArgumentError(
+                f"`class_func` returned {label}, and there are {len(self._target)} classes in "
+                "`target_dist`. Return a number below that."
+            )
+        return int(label), (label, element)
+
+    def first(self) -> Element:
+        """Return a pair."""
+        element = self._source.first()
+        with named("rejection_resample", 0), drawing_from(self.rng.call_draws(Iteration())):
+            return self._labelled(element)[1]
+
+
+def _acceptance(target: NDArray[Any], parts: NDArray[Any]) -> NDArray[Any]:
+    """Return the probabilities by which elements of each class are accepted."""
+    ratios = np.divide(target, parts, out=np.zeros(len(target)), where=parts > 0)
+    accepted: NDArray[Any] = ratios / (ratios.max() or 1.0)
+    return accepted
+
+
+def parts_of_classes(name: str, value: Any, classes: int | None = None) -> NDArray[Any]:
+    """Return the part of each class that an argument of `rejection_resample` has."""
+    parts = np.asarray(to_leaf(value), np.float64)
+    if parts.ndim != 1 or not len(parts) or classes not in (None, len(parts)):
+        wanted = "a number for each class" if classes is None else f"{classes} numbers"
+        raise InvalidArgumentError(f"`{name}` is a list of {wanted}. Received: {value!r:.200}.")
+    if not (parts >= 0).all() or not parts.any():
+        raise InvalidArgumentError(
+            f"`{name}` has the part of each class, of which none is negative and not all are 0. "
+            f"Received: {value!r:.200}."
+        )
+    return parts

@@ -16,9 +16,9 @@ _public_module(
             sample_from_datasets scan shuffle_and_repeat take_while unbatch unique
         """,
         "mirrored.data.csv_files": "CsvDataset make_csv_dataset",
-        "mirrored.data.dataset_arguments": "AUTOTUNE",
+        "mirrored.data.elements": "AUTOTUNE",
         "mirrored.data.optional": "Optional",
-        "mirrored.data.options": """
+        "mirrored.data.dataset_options": """
             AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions
             ExternalStatePolicy OptimizationOptions ThreadingOptions
         """,

@@ -1,17 +1,17 @@
 # Written by tests/support/stubs.py from the table in experimental.py; do not edit it.
 from mirrored._absent import public_module as _public_module
-from mirrored.data.dataset_arguments import AUTOTUNE as AUTOTUNE
-from mirrored.data.options import AutoShardPolicy as AutoShardPolicy
-from mirrored.data.options import AutotuneAlgorithm as AutotuneAlgorithm
-from mirrored.data.options import AutotuneOptions as AutotuneOptions
+from mirrored.data.elements import AUTOTUNE as AUTOTUNE
+from mirrored.data.dataset_options import AutoShardPolicy as AutoShardPolicy
+from mirrored.data.dataset_options import AutotuneAlgorithm as AutotuneAlgorithm
+from mirrored.data.dataset_options import AutotuneOptions as AutotuneOptions
 from mirrored.data.applied import Counter as Counter
 from mirrored.data.csv_files import CsvDataset as CsvDataset
-from mirrored.data.options import DistributeOptions as DistributeOptions
-from mirrored.data.options import ExternalStatePolicy as ExternalStatePolicy
+from mirrored.data.dataset_options import DistributeOptions as DistributeOptions
+from mirrored.data.dataset_options import ExternalStatePolicy as ExternalStatePolicy
 from mirrored.data.transform import INFINITE_CARDINALITY as INFINITE_CARDINALITY
-from mirrored.data.options import OptimizationOptions as OptimizationOptions
+from mirrored.data.dataset_options import OptimizationOptions as OptimizationOptions
 from mirrored.data.optional import Optional as Optional
-from mirrored.data.options import ThreadingOptions as ThreadingOptions
+from mirrored.data.dataset_options import ThreadingOptions as ThreadingOptions
 from mirrored.data.transform import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from mirrored.data.applied import assert_cardinality as assert_cardinality
 from mirrored.data.applied import bucket_by_sequence_length as bucket_by_sequence_length

@@ -11,11 +11,20 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest
-from mirrored.data.failures import Failure, attempt
+from mirrored.data.elements import (
+    DatasetBase,
+    Element,
+    Elements,
+    Failure,
+    Form,
+    FormCheck,
+    attempt,
+    call_with,
+    to_leaf,
+)
 from mirrored.data.leaf_specs import NestedSpec
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.source_transforms import Listed
-from mirrored.data.spec import DatasetBase, Element, Elements, Form, FormCheck, call_with, to_leaf
 from mirrored.data.transform import (
     UNKNOWN_CARDINALITY,
     Following,

@@ -11,8 +11,8 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._arguments import explained
+from mirrored.data.elements import DatasetBase
 from mirrored.data.leaf_specs import DatasetSpec, public_specs
-from mirrored.data.spec import DatasetBase
 from mirrored.devices import get_device
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops import Tensor, TensorSpec, convert_to_tensor, transfer

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._numbers import as_integer
+from mirrored.data.elements import Element, Elements, Form, specs_of, to_leaf
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec
 from mirrored.data.rng import Iteration
-from mirrored.data.spec import Element, Elements, Form, specs_of, to_leaf
 from mirrored.data.transform import Following, Transform, batches_of, joined_rows
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.strings import as_strings

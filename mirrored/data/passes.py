@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mirrored.data.arrays import Arrays, Check, Rows, adapt_batch, rows_from
 from mirrored.data.batches import Span
 from mirrored.data.columns import Layout, described
-from mirrored.data.positions import elements_of
+from mirrored.data.dataset_iterators import elements_of
+from mirrored.data.elements import DatasetBase
 from mirrored.data.py_dataset import PyDataset, batches_of
-from mirrored.data.spec import DatasetBase
 from mirrored.data.transform import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from mirrored.ops import SeedGenerator
 

@@ -10,9 +10,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from mirrored._threads import new_thread, start
-from mirrored.data.failures import Failure
+from mirrored.data.elements import Elements, Failure
 from mirrored.data.rng import Iteration
-from mirrored.data.spec import Elements
 from mirrored.data.transform import Derived, Transform
 from mirrored.devices import hold_devices
 from mirrored.errors import DevicesResetError

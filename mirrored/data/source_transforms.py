@@ -1,37 +1,41 @@
-"""Transforms without a source: elements from arrays, generators, numbers and random draws.
+"""Transforms without a source: elements from arrays, files, generators, numbers, draws.
 
 Each class is followed by the function that checks its method's arguments: that is done when the
 method is called, since the pipeline runs much later, and elsewhere.
 """
 
+import glob
 import itertools
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored.data.dataset_arguments import as_whole
-from mirrored.data.failures import attempt
-from mirrored.data.leaf_specs import LeafSpec, as_signature, signature_of, unsliced
-from mirrored.data.rng import Iteration, Rng
-from mirrored.data.spec import (
+from mirrored._files import as_path
+from mirrored.data.elements import (
     DatasetBase,
     Element,
     Elements,
     FormCheck,
+    as_whole,
+    attempt,
     conform,
     host_scope,
     specs_of,
     to_element,
     to_leaf,
 )
+from mirrored.data.leaf_specs import LeafSpec, as_signature, signature_of, unsliced
+from mirrored.data.rng import Iteration, Rng
 from mirrored.data.transform import INFINITE_CARDINALITY, Slices, Transform, named
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import as_dtype
 from mirrored.ops.conversion import is_tensor, to_array
 from mirrored.ops.rng_state import drawing_from
+from mirrored.ops.strings import StringTensor, as_strings
 
 _AT_ONCE = 256  # Random numbers.
 
@@ -261,3 +265,43 @@ class Drawn(Transform):
     def specs(self) -> Any:
         """Return that of a scalar."""
         return LeafSpec((), np.dtype(np.int64))
+
+
+def names_of(value: Any, what: str) -> list[str]:
+    """Return the names of files.
+
+    Args:
+        value: A path, a string of a dataset's element, or several in a list.
+        what: The argument's name.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(value, StringTensor):
+        return [os.fsdecode(name) for name in value._array.ravel()]
+    if isinstance(value, bytes | str | os.PathLike):
+        return [os.fsdecode(value)]
+    if isinstance(value, Iterable):
+        return [name for item in value for name in names_of(item, what)]
+    raise TypeError(
+        f"`{what}` must be a `mr.data.Dataset` of strings, or a path or a list of paths. Received: "
+        f"{value!r:.200}."
+    )
+
+
+def matching(patterns: Any) -> list[str]:
+    """Return the files that match any of some patterns, sorted.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
+    wanted = [as_path(pattern, "file") for pattern in names_of(patterns, "file_pattern")]
+    names = sorted({name for path in wanted for name in glob.glob(path, include_hidden=True)})
+    if not names:
+        raise InvalidArgumentError(f"No files matched pattern: {', '.join(wanted)}")
+    return names
+
+
+def rows_of_names(names: list[str]) -> Slices:
+    """Return the names of files as strings, one per element."""
+    return Slices(as_strings([os.fsencode(name) for name in names]), len(names))

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored.data.dataset import Dataset
-from mirrored.data.failures import Failure
+from mirrored.data.elements import Element, Elements, Failure, to_leaf
 from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.rng import Iteration
-from mirrored.data.spec import Element, Elements, to_leaf
 from mirrored.data.transform import Following, Transform
 
 

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored.data.arrays import Rows, take
-from mirrored.data.failures import Failure, attempt, succeeded
+from mirrored.data.elements import Element, Elements, Failure, Form, attempt, specs_of, succeeded
 from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.rng import CallDraws, Iteration, Rng
-from mirrored.data.spec import Element, Elements, Form, specs_of
 from mirrored.ops.rng_state import drawing_from
 
 INFINITE_CARDINALITY = -1

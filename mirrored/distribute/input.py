@@ -13,11 +13,10 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.data.arrays import Rows, rows_from
-from mirrored.data.failures import Failure, attempt, succeeded
+from mirrored.data.dataset_iterators import elements_of
+from mirrored.data.elements import DatasetBase, Failure, attempt, succeeded, to_element
 from mirrored.data.leaf_specs import public_specs
-from mirrored.data.positions import elements_of
 from mirrored.data.row_transforms import open_batches
-from mirrored.data.spec import DatasetBase, to_element
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.sharding import (

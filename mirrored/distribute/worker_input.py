@@ -15,10 +15,10 @@ import numpy as np
 from mirrored import _nest
 from mirrored.data.arrays import Rows, count_of
 from mirrored.data.batches import check_of
+from mirrored.data.dataset_options import AutoShardPolicy, merged_options
+from mirrored.data.elements import DatasetBase
 from mirrored.data.leaf_specs import public_specs
-from mirrored.data.options import AutoShardPolicy, merged_options
 from mirrored.data.passes import cardinality_of
-from mirrored.data.spec import DatasetBase
 from mirrored.data.transform import INFINITE_CARDINALITY
 from mirrored.data.worker_passes import PassesOfWorkers
 from mirrored.distribute.context import ReplicaStrategy

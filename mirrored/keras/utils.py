@@ -9,9 +9,9 @@ _public_module(
     "tf.keras.utils",
     __name__,
     {
-        "mirrored.data.fetching": "get_file",
+        "mirrored.data.keras_files": "get_file",
         "mirrored.data.py_dataset": "PyDataset Sequence=PyDataset",
-        "mirrored.data.sequences": "pad_sequences",
+        "mirrored.data.padded_sequences": "pad_sequences",
         "mirrored.data.splitting": "split_dataset",
         "mirrored.data.timeseries": "timeseries_dataset_from_array",
         "mirrored.layers": "clear_session=reset_names",

@@ -10,12 +10,12 @@ clear_session = _reset_names
 from mirrored.serialization.class_names import custom_object_scope as custom_object_scope
 from mirrored.serialization.configs import deserialize_keras_object as deserialize_keras_object
 from mirrored.serialization.class_names import get_custom_objects as get_custom_objects
-from mirrored.data.fetching import get_file as get_file
+from mirrored.data.keras_files import get_file as get_file
 from mirrored.serialization.class_names import get_registered_name as get_registered_name
 from mirrored.serialization.class_names import get_registered_object as get_registered_object
 from mirrored.training.diagrams import model_to_dot as model_to_dot
 from mirrored.training.utilities import pack_x_y_sample_weight as pack_x_y_sample_weight
-from mirrored.data.sequences import pad_sequences as pad_sequences
+from mirrored.data.padded_sequences import pad_sequences as pad_sequences
 from mirrored.training.diagrams import plot_model as plot_model
 from mirrored.serialization.class_names import register_keras_serializable as register_keras_serializable
 from mirrored.serialization.configs import serialize_keras_object as serialize_keras_object

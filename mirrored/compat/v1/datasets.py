@@ -22,10 +22,10 @@ from mirrored.compat.v1.running import Run, running
 from mirrored.compat.v1.shapes import TensorShape, sizes_of
 from mirrored.compat.v1.sources import converted
 from mirrored.data import Dataset as Engine
+from mirrored.data.dataset_iterators import elements_of
+from mirrored.data.elements import check_callable
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec, common_specs, public_specs
-from mirrored.data.positions import elements_of
 from mirrored.data.source_transforms import Listed
-from mirrored.data.spec import check_callable
 from mirrored.data.transform import Slices
 from mirrored.graph import placeholders
 from mirrored.ops import Tensor as Value

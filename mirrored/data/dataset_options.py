@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from mirrored._arguments import explained
 from mirrored.data.arrays import Rows
+from mirrored.data.elements import Elements
 from mirrored.data.rng import Iteration
-from mirrored.data.spec import Elements
 from mirrored.data.transform import Derived, Slices, Transform
 
 

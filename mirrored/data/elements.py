@@ -1,16 +1,17 @@
-"""What the elements of a dataset are made of: structures of read-only NumPy arrays.
+"""The elements of a dataset: structures of read-only NumPy arrays, and failures in their place.
 
-They become tensors where users see them, and what users return becomes arrays here.
+Arrays become tensors where users see them, and the results of users' functions become arrays here.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
+from mirrored._numbers import as_integer
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec
 from mirrored.devices import device, get_device
 from mirrored.errors import InvalidArgumentError
@@ -306,3 +307,103 @@ def _conforming_leaf(value: Any, spec: LeafSpec) -> NDArray[Any]:
             f"{spec.shape} was expected."
         )
     return array
+
+
+# ----------------------------------------------------------------------------------------- failures
+
+# A generator function that raises has ended. So an element that cannot be created travels as an
+# item, a `Failure`: transforms yield it and go on, and taking it from an iterator raises its error.
+
+
+class Failure:
+    """What stands for an element that could not be made.
+
+    Args:
+        error: Why.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function, or a `Failure` that holds what it raised.
+
+    A generator calls this instead of catching the error: its own frame is then not in the
+    traceback, which would keep it and its arrays alive.
+    """
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return Failure(error)
+
+
+def succeeded(item: Any) -> Any:
+    """Return an element; raise the error of a `Failure`."""
+    if type(item) is not Failure:
+        return item
+    error = item.error
+    try:
+        if isinstance(error, StopIteration):  # It would look like the end.
+            raise RuntimeError("A function of a dataset raised StopIteration.") from error
+        raise error
+    finally:
+        del error, item  # Its traceback leads here: a cycle would keep the arrays.
+
+
+class Succeeding(Iterator[Any]):
+    """Goes over elements, and raises the error of those that could not be made.
+
+    Args:
+        items: The elements, to be closed.
+    """
+
+    def __init__(self, items: Any) -> None:
+        self._items = items
+
+    def __iter__(self) -> Self:
+        """Return the iterator."""
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next element, or raise its error."""
+        return succeeded(next(self._items))
+
+    def close(self) -> None:
+        """End all that works for the elements."""
+        self._items.close()
+
+
+# ------------------------------------------------------------------------------- numbers of methods
+
+AUTOTUNE = -1
+
+
+def as_whole(name: str, value: Any) -> int:
+    """Return an argument that is an integer; raises TypeError where it is none."""
+    number = as_integer(value)
+    if number is None:
+        raise TypeError(f"`{name}` is an integer. Received: {name}={value!r:.200}.")
+    return number
+
+
+def as_count(name: str, value: Any, *, least: int) -> int:
+    """Return an argument that is a number of things, in one wording for all methods."""
+    number = as_whole(name, value)
+    if number < least:
+        kind = "greater than zero" if least == 1 else f"{least} or more"
+        raise InvalidArgumentError(f"`{name}` must be {kind}. Received: {name}={number}.")
+    return number
+
+
+def check_parallel_calls(value: Any, synchronous: Any = None) -> None:
+    """Raise where a number of parallel calls is neither None nor AUTOTUNE nor positive."""
+    if synchronous and value is not None:
+        raise ValueError(
+            "`synchronous` is not supported with `num_parallel_calls`, but `num_parallel_calls` "
+            f"was set to {value}. Leave out one of them."
+        )
+    if value is not None and value != AUTOTUNE:
+        as_count("num_parallel_calls", value, least=1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.data.failures import Failure, Succeeding, attempt, succeeded
+from mirrored.data.elements import Failure, Succeeding, attempt, succeeded
 
 Dataset = mr.data.Dataset
 SCALAR = mr.TensorSpec((), mr.int64)

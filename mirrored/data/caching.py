@@ -1,4 +1,4 @@
-"""Elements that are made once and then read from a file: `cache` with a filename.
+"""Elements that are created once and then kept: `cache`, in memory or in a file.
 
 The file holds the structure and the dtypes of elements, then each element with a checksum, then
 their number. It is there as a whole or not at all.
@@ -10,6 +10,8 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
@@ -17,15 +19,45 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._files import PathName, as_path, check_replaceable, replacing
-from mirrored.data.failures import Failure
+from mirrored.data.elements import Element, Elements, Failure, Form, check_arrays, specs_of
 from mirrored.data.rng import Iteration
-from mirrored.data.spec import Element, Elements, Form, check_arrays, specs_of
 from mirrored.data.transform import Derived, Transform
 from mirrored.ops import as_dtype
 
 _WHAT = "cache of a dataset"
 _MAGIC = b"mirrored elements 1\n"
 _FRAME = struct.Struct("<QI")  # The length and the CRC-32 of what follows; no length: the end.
+
+
+class Cached(Derived):
+    """Elements that are made once and then kept."""
+
+    def __init__(self, source: Transform) -> None:
+        super().__init__(source)
+        self._elements: list[Element] | None = None
+        self._iteration: Iteration | None = None
+
+    def begin(self) -> Iteration:
+        """Return the same one to all: whichever comes to the end keeps what each of them met."""
+        self._iteration = self._iteration or super().begin()
+        return self._iteration
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator; the first one that comes to the end keeps what it met."""
+        # One that a checkpoint has brought may be another one, or be the first.
+        self._iteration = self._iteration or replace(iteration, passes=())
+        is_kept = iteration.sources == self._iteration.sources
+        if self._elements is not None and is_kept:
+            yield from self._elements
+            return
+        met = []
+        with closing(self._source.open(iteration.sources[0])) as elements:  # In any pass the same.
+            for element in elements:
+                if type(element) is not Failure:
+                    met.append(element)
+                yield element
+        if is_kept:
+            self._elements = met
 
 
 class CachedInFile(Derived):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data.sequences import pad_sequences
+from mirrored.data.padded_sequences import pad_sequences
 
 GIVEN = [[1, 2, 3], [4], [5, 6], []]
 # What Keras 3.15 returned.
