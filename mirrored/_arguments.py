@@ -84,16 +84,21 @@ def explained_only(target: _Target) -> _Target:
     return explaining
 
 
-def explain_functions(module: str) -> None:
-    """Let all public functions of a module that have options be `explained`: at its end.
+def explain_functions(module: str, all_but: str | None = None) -> None:
+    """Let the public functions of a module be `explained`, at its end: those that have options.
 
     Args:
         module: The module's name.
+        all_but: Those without options are explained too, and so are one node with symbolic tensors,
+            but for these, whose names are separated by spaces; None: none of them.
     """
     names = vars(sys.modules[module])
+    left_out = (all_but or "").split()
     for name, value in list(names.items()):
         own = inspect.isfunction(value) and value.__module__ == module
-        if own and not name.startswith("_") and has_options(value):
+        if not own or name.startswith("_") or name in left_out:
+            continue
+        if has_options(value) or all_but is not None:
             names[name] = explained(value)
 
 

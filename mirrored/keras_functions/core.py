@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest, ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored._symbolic import Symbolic
 from mirrored.autodiff.custom_gradients import custom_gradient as _custom_gradient
 from mirrored.control_flow import conditions, loops, mapping
@@ -18,7 +18,6 @@ from mirrored.ops.hooks import shapes_alone
 from mirrored.ops.spec import FLOATS, DType, float_limits
 
 
-@explained
 def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
     """Return what one of two functions returns, as a condition says.
 
@@ -38,7 +37,6 @@ def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> 
     return conditions.cond(pred, true_fn, false_fn)
 
 
-@explained
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Return what one of several functions returns, as a number says.
 
@@ -93,7 +91,6 @@ def while_loop(
     return tuple(results) if several else results[0]
 
 
-@explained
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
     """Run a function for each of some numbers, each time on what it returned before.
 
@@ -126,7 +123,6 @@ def _looped(
         return _nest.map_structure(ops.zeros_like, first)
 
 
-@explained
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """Apply a function to each element along the first axis, and stack what it returns.
 
@@ -142,7 +138,6 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return mapping.vectorized_map(f, xs)
 
 
-@explained
 def vectorized_map(function: Callable[[Any], Any], elements: Any) -> Any:
     """Apply a function to each element along the first axis, and stack what it returns.
 
@@ -291,7 +286,6 @@ def custom_gradient(f: Callable[..., Any]) -> Any:
     return _custom_gradient(f)
 
 
-@explained
 def slice(inputs: Any, start_indices: Any, shape: Any) -> Tensor:
     """Return a part of a tensor.
 
@@ -308,7 +302,6 @@ def slice(inputs: Any, start_indices: Any, shape: Any) -> Tensor:
     return ops.slice(inputs, start_indices, shape)
 
 
-@explained
 def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
     """Return a tensor with a part replaced.
 
@@ -340,7 +333,6 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
     return ops.reshape(flat, tensor.shape)
 
 
-@explained
 def scatter(indices: Any, values: Any, shape: Any) -> Tensor:
     """Return zeros, with values added at places.
 
@@ -459,7 +451,6 @@ def cast(x: Any, dtype: Any) -> Tensor:
     return ops.cast(x, dtype)
 
 
-@explained
 def saturate_cast(x: Any, dtype: Any) -> Tensor:
     """Return the elements in another dtype, in which what is beyond its limits is at them.
 
@@ -557,4 +548,9 @@ def stop_gradient(variable: Any) -> Tensor:
     return ops.stop_gradient(variable)
 
 
-explain_functions(__name__)
+explain_functions(
+    __name__,
+    all_but="""
+        cast convert_to_numpy custom_gradient dtype is_tensor shape stop_gradient
+    """,
+)

@@ -4,11 +4,10 @@ import math
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.ops import Tensor
 
 
-@explained
 def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
     """Return the elements with axes in another order, joined and split, as names say.
 
@@ -85,4 +84,4 @@ def _sizes(group: list[str], size: int, lengths: dict[str, int], pattern: str) -
     return {**known, **dict.fromkeys(unknown, size // product)}
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="")

@@ -7,19 +7,10 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest, ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.autodiff import GradientTape
-from mirrored.keras_functions.promotion import promoted_floats, to_floats
+from mirrored.keras_functions.promotion import kept_axes, promoted_floats, to_floats
 from mirrored.ops import Tensor
-
-
-def _several(norm: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    """Return norms of matrices with the axes that they are over, or without these."""
-    result: Tensor = norm
-    if keepdims:
-        for axis in sorted(axes):
-            result = ops.expand_dims(result, axis)
-    return result
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -88,7 +79,7 @@ def _of_matrices(x: Tensor, order: Any, axes: tuple[int, ...], keepdims: bool) -
         raise ValueError(f"Invalid `ord` argument for matrix norm. Received: ord={order}")
     others = [axis for axis in range(x.ndim) if axis not in axes]
     values = ops.svd(ops.transpose(x, [*others, *axes]), compute_uv=False)
-    return _several(reductions[order](values, -1), axes, keepdims)
+    return kept_axes(reductions[order](values, -1), axes, keepdims)
 
 
 def cholesky(x: Any, upper: bool = False) -> Tensor:
@@ -128,7 +119,6 @@ def cholesky_inverse(x: Any, upper: bool = False) -> Tensor:
     return ops.matmul(inverse, inverse, transpose_a=not upper, transpose_b=upper)
 
 
-@explained
 def det(x: Any) -> Tensor:
     """Return the determinants of square matrices.
 
@@ -143,7 +133,6 @@ def det(x: Any) -> Tensor:
     return ops.det(to_floats(x))
 
 
-@explained
 def logdet(x: Any) -> Tensor:
     """Return the logarithms of the determinants of symmetric matrices with eigenvalues above 0.
 
@@ -158,7 +147,6 @@ def logdet(x: Any) -> Tensor:
     return ops.logdet(to_floats(x))
 
 
-@explained
 def slogdet(x: Any) -> tuple[Tensor, Tensor]:
     """Return the signs of determinants, and the logarithms of their absolute values.
 
@@ -174,7 +162,6 @@ def slogdet(x: Any) -> tuple[Tensor, Tensor]:
     return sign, logarithm
 
 
-@explained
 def eigh(x: Any) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues of symmetric matrices, and their eigenvectors.
 
@@ -189,7 +176,6 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
     return ops.eigh(to_floats(x))
 
 
-@explained
 def inv(x: Any) -> Tensor:
     """Return the inverses of square matrices.
 
@@ -207,15 +193,13 @@ def inv(x: Any) -> Tensor:
     return ops.inv(to_floats(x))
 
 
-def _solved(solve: Any, a: Any, b: Any) -> Tensor:
+def _solved(solve: Callable[..., Tensor], a: Any, b: Any) -> Tensor:
     matrices, sides = promoted_floats(a, b)
     if sides.ndim != matrices.ndim - 1:
-        solution: Tensor = solve(matrices, sides)
-        return solution
+        return solve(matrices, sides)
     return ops.squeeze(solve(matrices, ops.expand_dims(sides, -1)), -1)
 
 
-@explained
 def solve(a: Any, b: Any) -> Tensor:
     """Return what square matrices have to be multiplied by to give `b`.
 
@@ -417,4 +401,4 @@ def jvp(
     return (result, change, more) if has_aux else (result, change)
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="")

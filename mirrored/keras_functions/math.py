@@ -7,50 +7,46 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.keras_functions.promotion import RULES, promoted_floats, to_indices
 from mirrored.numpy_functions.rows import Rows
 from mirrored.ops import Tensor
 from mirrored.ops.known_values import known_values
 
-_ROWS = Rows(__name__, RULES, explains=True)
+unary = Rows(__name__, RULES).unary
 
-rsqrt = Rows(__name__, RULES).unary(
-    "rsqrt", "1 over the square roots", ops.rsqrt, "4.0 -> 0.5", "same"
-)
-erf = _ROWS.unary("erf", "the error function of each element", ops.erf, "0 -> 0.0")
-erfc = _ROWS.unary("erfc", "1 less the error function of each element", ops.erfc, "0 -> 1.0")
-erfinv = _ROWS.unary("erfinv", "what `erf` gives the elements of", ops.erfinv, "0 -> 0.0")
+rsqrt = unary("rsqrt", "1 over the square roots", ops.rsqrt, "4.0 -> 0.5", "same")
+erf = unary("erf", "the error function of each element", ops.erf, "0 -> 0.0")
+erfc = unary("erfc", "1 less the error function of each element", ops.erfc, "0 -> 1.0")
+erfinv = unary("erfinv", "what `erf` gives the elements of", ops.erfinv, "0 -> 0.0")
 
 
-def _define_segments(name: str, summary: str, example: str) -> Callable[..., Tensor]:
-    of_any, of_sorted = getattr(ops, f"unsorted_{name}"), getattr(ops, name)
+def _segments(
+    name: str, data: Any, segment_ids: Any, num_segments: int | None, is_sorted: bool
+) -> Tensor:
+    of_any: Callable[..., Tensor] = getattr(ops, f"unsorted_{name}")
+    of_sorted: Callable[..., Tensor] = getattr(ops, name)
+    rows, numbers = ops.convert_to_tensor(data), ops.convert_to_tensor(segment_ids)
+    if numbers.ndim != 1:
+        raise ValueError(
+            f"Argument `segment_ids` should be an 1-D vector, got shape: {numbers.shape}. Consider "
+            "either flatten input with segment_ids.reshape((-1)) and data.reshape((-1, ) + "
+            "data.shape[len(segment_ids.shape):]) or vectorize with vmap."
+        )
+    if is_sorted and num_segments is None:
+        return of_sorted(rows, numbers)
+    if num_segments is None:
+        ids = known_values(numbers, "segments", "Give `num_segments`.")
+        num_segments = int(ids.max(initial=-1)) + 1
+        if name == "segment_sum":  # TensorFlow's Keras counts the numbers that come.
+            num_segments = max(num_segments, len(np.unique(ids)))
+    return of_any(rows, numbers, num_segments)
 
-    def f(
-        data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
-    ) -> Tensor:
-        rows, numbers = ops.convert_to_tensor(data), ops.convert_to_tensor(segment_ids)
-        if numbers.ndim != 1:
-            raise ValueError(
-                "Argument `segment_ids` should be an 1-D vector, got shape: "
-                f"{numbers.shape}. Consider either flatten input with segment_ids.reshape((-1)) "
-                "and data.reshape((-1, ) + data.shape[len(segment_ids.shape):]) or vectorize with "
-                "vmap."
-            )
-        if sorted and num_segments is None:
-            return of_sorted(rows, numbers)  # type: ignore[no-any-return]
-        if num_segments is None:
-            said = "Give `num_segments`."
-            ids = known_values(numbers, "segments", said)
-            # TensorFlow's Keras counts the numbers that come where it adds up.
-            counted = name == "segment_sum"
-            num_segments = len(np.unique(ids)) if counted else int(ids.max(initial=-1)) + 1
-            if counted and ids.size and int(ids.max()) >= num_segments:
-                num_segments = int(ids.max()) + 1
-        return of_any(rows, numbers, num_segments)  # type: ignore[no-any-return]
 
-    f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"""Return the {summary} of each group of rows.
+def segment_sum(
+    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+) -> Tensor:
+    """Return the sum of each group of rows.
 
     Args:
         data: The rows.
@@ -64,22 +60,79 @@ def _define_segments(name: str, summary: str, example: str) -> Callable[..., Ten
 
     Example:
         >>> import mirrored as mr
-        >>> mr.keras.ops.{name}([1, 2, 3], [0, 1, 0]).numpy()
-        {example}
+        >>> mr.keras.ops.segment_sum([1, 2, 3], [0, 1, 0]).numpy()
+        array([4, 2], dtype=int32)
     """
-    return explained(f)
+    return _segments("segment_sum", data, segment_ids, num_segments, sorted)
 
 
-segment_sum = _define_segments("segment_sum", "sum", "array([4, 2], dtype=int32)")
+def segment_max(
+    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+) -> Tensor:
+    """Return the largest one of each group of rows.
+
+    Args:
+        data: The rows.
+        segment_ids: The number of the group that each row is in, a vector.
+        num_segments: How many groups there are; None: as many as the largest number says, which
+            a recorded function does not know.
+        sorted: Whether the numbers are in order, which makes nothing faster here.
+
+    Raises:
+        ValueError: The numbers are no vector.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.segment_max([1, 2, 3], [0, 1, 0]).numpy()
+        array([3, 2], dtype=int32)
+    """
+    return _segments("segment_max", data, segment_ids, num_segments, sorted)
 
 
-segment_max = _define_segments("segment_max", "largest one", "array([3, 2], dtype=int32)")
+def segment_min(
+    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+) -> Tensor:
+    """Return the least one of each group of rows.
+
+    Args:
+        data: The rows.
+        segment_ids: The number of the group that each row is in, a vector.
+        num_segments: How many groups there are; None: as many as the largest number says, which
+            a recorded function does not know.
+        sorted: Whether the numbers are in order, which makes nothing faster here.
+
+    Raises:
+        ValueError: The numbers are no vector.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.segment_min([1, 2, 3], [0, 1, 0]).numpy()
+        array([1, 2], dtype=int32)
+    """
+    return _segments("segment_min", data, segment_ids, num_segments, sorted)
 
 
-segment_min = _define_segments("segment_min", "least one", "array([1, 2], dtype=int32)")
+def segment_prod(
+    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+) -> Tensor:
+    """Return the product of each group of rows.
 
+    Args:
+        data: The rows.
+        segment_ids: The number of the group that each row is in, a vector.
+        num_segments: How many groups there are; None: as many as the largest number says, which
+            a recorded function does not know.
+        sorted: Whether the numbers are in order, which makes nothing faster here.
 
-segment_prod = _define_segments("segment_prod", "product", "array([3, 2], dtype=int32)")
+    Raises:
+        ValueError: The numbers are no vector.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.segment_prod([1, 2, 3], [0, 1, 0]).numpy()
+        array([3, 2], dtype=int32)
+    """
+    return _segments("segment_prod", data, segment_ids, num_segments, sorted)
 
 
 def top_k(x: Any, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
@@ -98,7 +151,6 @@ def top_k(x: Any, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     return ops.top_k(x, k, sorted)
 
 
-@explained
 def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
     """Return whether each row has its target among its largest elements.
 
@@ -131,7 +183,6 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_logsumexp(x, axis, keepdims)
 
 
-@explained
 def cdist(x: Any, y: Any) -> Tensor:
     """Return the distance of each vector of one value from each of another one.
 
@@ -150,7 +201,6 @@ def cdist(x: Any, y: Any) -> Tensor:
     return ops.sqrt(ops.maximum(squares, ops.zeros_like(squares)))
 
 
-@explained
 def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Tensor:
     """Return stretches of the last axis, each a step behind the one before.
 
@@ -171,4 +221,4 @@ def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Ten
     return ops.gather(tensor, starts + ops.range(sequence_length), axis=-1)
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="rsqrt")

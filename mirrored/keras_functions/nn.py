@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.keras_functions.linalg import norm
 from mirrored.keras_functions.numpy.elementwise import log10
 from mirrored.keras_functions.promotion import (
@@ -327,14 +327,10 @@ def rms_normalization(
 
 
 def _check_alike(target: Tensor, output: Tensor) -> None:
-    if target.ndim != output.ndim:
+    if target.shape != output.shape:
+        same = "shape" if target.ndim == output.ndim else "rank (ndim)"
         raise ValueError(
-            "Arguments `target` and `output` must have the same rank (ndim). Received: "
-            f"target.shape={target.shape}, output.shape={output.shape}"
-        )
-    if any(a != b for a, b in zip(target.shape, output.shape, strict=True)):
-        raise ValueError(
-            "Arguments `target` and `output` must have the same shape. Received: "
+            f"Arguments `target` and `output` must have the same {same}. Received: "
             f"target.shape={target.shape}, output.shape={output.shape}"
         )
 
@@ -444,7 +440,6 @@ def sparse_categorical_crossentropy(
     return ops.sparse_softmax_cross_entropy_with_logits(labels=places, logits=logits)
 
 
-@explained
 def psnr(x1: Any, x2: Any, max_val: Any) -> Tensor:
     """Return 20 log10(max_val) - 10 log10(mean((x1 - x2)^2)), the ratio of a signal and its noise.
 
@@ -536,4 +531,4 @@ def dot_product_attention(
     return attended(query, key, value, mask, factor, bias)
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="relu softplus")

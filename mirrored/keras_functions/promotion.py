@@ -4,7 +4,7 @@ TensorFlow's own operations refuse two dtypes; Keras' have JAX' rules, by which 
 """
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,19 @@ def summands(x: Any) -> Tensor:
     if tensor.dtype in FLOATS or tensor.dtype.itemsize >= 4:
         return tensor
     return ops.cast(tensor, ops.uint32 if tensor.dtype.kind == "u" else ops.int32)
+
+
+def kept_axes(reduced: Tensor, axes: Iterable[int], keepdims: bool) -> Tensor:
+    """Return a tensor with the axes that were reduced, of size 1, where they are kept.
+
+    Args:
+        reduced: The tensor without them.
+        axes: Their places, from 0.
+        keepdims: Whether they are kept.
+    """
+    for axis in sorted(axes) if keepdims else ():
+        reduced = ops.expand_dims(reduced, axis)
+    return reduced
 
 
 # The dtypes that no product is computed in.

@@ -7,7 +7,6 @@ such rows, each by a table of rules of its own.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from mirrored._arguments import explained
 from mirrored.ops import Tensor
 
 _Function = TypeVar("_Function")
@@ -72,11 +71,10 @@ class Rows:
     Args:
         module: The name of the module.
         rules: The rules of its package.
-        explains: Whether functions are `explained`, and so are one node with symbolic tensors.
     """
 
-    def __init__(self, module: str, rules: Rules, explains: bool = False) -> None:
-        self._module, self._rules, self._explains = module, rules, explains
+    def __init__(self, module: str, rules: Rules) -> None:
+        self._module, self._rules = module, rules
         self._unary: dict[str, tuple[str, Callable[[Any], Tensor], str, str]] = {}
 
     def unary(
@@ -143,4 +141,4 @@ class Rows:
             values=values,
             result=result,
         )
-        return explained(function) if self._explains else function
+        return function

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.keras_functions.promotion import kind_of, result_type, summands, to_numbers
 from mirrored.numpy_functions import array_creation, array_reductions
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import take_constant_room
-from mirrored.ops.spec import INDICES, INTEGERS, default_float
+from mirrored.ops.spec import INDICES, INTEGERS, DType, default_float
 
 
 def array(x: Any, dtype: Any = None) -> Tensor:
@@ -363,15 +363,12 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
     return ops.ones_like(x, dtype)
 
 
-def _kind(start: Any, stop: Any, dtype: Any) -> Any:
-    if dtype is not None:
-        return ops.as_dtype(dtype)
-    return result_type(kind_of(start), kind_of(stop), float)
-
-
-def _in_floats(*values: Any, dtype: Any) -> list[Tensor]:
-    """Return values as floats: as those of a dtype, or as float32 where it is one of integers."""
-    return [ops.cast(value, ops.float32 if dtype in INTEGERS else dtype) for value in values]
+def _bounds(start: Any, stop: Any, dtype: Any) -> tuple[DType, Tensor, Tensor]:
+    """Return the dtype of numbers between two, and both as floats: of it, or float32."""
+    own = result_type(kind_of(start), kind_of(stop), float) if dtype is None else dtype
+    kind = ops.as_dtype(own)
+    wide = ops.float32 if kind in INTEGERS else kind
+    return kind, ops.cast(start, wide), ops.cast(stop, wide)
 
 
 def linspace(
@@ -402,8 +399,7 @@ def linspace(
         >>> mr.keras.ops.linspace(0, 1, 3).numpy()
         array([0. , 0.5, 1. ], dtype=float32)
     """
-    kind = _kind(start, stop, dtype)
-    first, last = _in_floats(start, stop, dtype=kind)
+    kind, first, last = _bounds(start, stop, dtype)
     numbers, step = array_creation.linspace(first, last, num, endpoint, True, axis=axis)
     numbers = ops.cast(numbers, kind)
     return (numbers, ops.cast(step, kind)) if retstep else numbers
@@ -437,8 +433,7 @@ def logspace(
         >>> mr.keras.ops.logspace(0, 2, 3).numpy()
         array([  1.,  10., 100.], dtype=float32)
     """
-    kind = _kind(start, stop, dtype)
-    first, last = _in_floats(start, stop, dtype=kind)
+    kind, first, last = _bounds(start, stop, dtype)
     return ops.cast(array_creation.logspace(first, last, num, endpoint, base, axis=axis), kind)
 
 
@@ -463,8 +458,7 @@ def geomspace(
         >>> mr.keras.ops.geomspace(1, 8, 4).numpy().round(4)
         array([1., 2., 4., 8.], dtype=float32)
     """
-    kind = _kind(start, stop, dtype)
-    first, last = _in_floats(start, stop, dtype=kind)
+    kind, first, last = _bounds(start, stop, dtype)
     return ops.cast(array_creation.geomspace(first, last, num, endpoint, first.dtype, axis), kind)
 
 
@@ -490,31 +484,67 @@ def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
     )
 
 
-def _define(name: str) -> Callable[[Any], Tensor]:
-    function = getattr(np, name)
+def _window(function: Callable[[int], Any], x: Any) -> Tensor:
+    take_constant_room((int(x),), 8)
+    return ops.constant(function(int(x)), default_float())
 
-    def f(x: Any) -> Tensor:
-        take_constant_room((int(x),), 8)
-        return ops.constant(function(int(x)), default_float())
 
-    f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"""Return the {name} window of so many points.
+def bartlett(x: Any) -> Tensor:
+    """Return the Bartlett window of N points.
 
     Args:
         x: How many.
 
     Example:
         >>> import mirrored as mr
-        >>> mr.keras.ops.{name}(4).shape
+        >>> mr.keras.ops.bartlett(4).shape
         (4,)
     """
-    return explained(f)
+    return _window(np.bartlett, x)
 
 
-bartlett, blackman, hamming, hanning = map(_define, ("bartlett", "blackman", "hamming", "hanning"))
+def blackman(x: Any) -> Tensor:
+    """Return the Blackman window of N points.
+
+    Args:
+        x: How many.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.blackman(4).shape
+        (4,)
+    """
+    return _window(np.blackman, x)
 
 
-@explained
+def hamming(x: Any) -> Tensor:
+    """Return the Hamming window of N points.
+
+    Args:
+        x: How many.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.hamming(4).shape
+        (4,)
+    """
+    return _window(np.hamming, x)
+
+
+def hanning(x: Any) -> Tensor:
+    """Return the Hann window of N points.
+
+    Args:
+        x: How many.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.hanning(4).shape
+        (4,)
+    """
+    return _window(np.hanning, x)
+
+
 def kaiser(x: Any, beta: Any) -> Tensor:
     """Return the Kaiser window of N points.
 
@@ -527,8 +557,7 @@ def kaiser(x: Any, beta: Any) -> Tensor:
         >>> mr.keras.ops.kaiser(3, 0.0).numpy()
         array([1., 1., 1.], dtype=float32)
     """
-    take_constant_room((int(x),), 8)
-    return ops.constant(np.kaiser(int(x), float(beta)), default_float())
+    return _window(lambda points: np.kaiser(points, float(beta)), x)
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.keras_functions.promotion import (
     RULES,
     UNMULTIPLIED,
@@ -23,11 +23,8 @@ from mirrored.numpy_functions.rows import Rows
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS, float_limits
 
-_ROWS = Rows(__name__, RULES, explains=True)
+_ROWS = Rows(__name__, RULES)
 unary, binary, again = _ROWS.unary, _ROWS.binary, _ROWS.again
-# With symbolic tensors these are the nodes of the operations that they call.
-_PLAIN = Rows(__name__, RULES)
-unary_op, binary_op = _PLAIN.unary, _PLAIN.binary
 _BYTES = {ops.uint8}
 _SHORT = {kind for kind in UNMULTIPLIED if kind.itemsize < 4}
 
@@ -78,24 +75,22 @@ isreal = unary(
     "same",
 )
 copy = unary("copy", "the elements", ops.identity, "2.0 -> 2.0", "same")
-abs = unary_op("abs", "the elements without their signs", _size, "-4 -> 4", "same")
-absolute = unary_op("absolute", "the elements without their signs", _size, "-4 -> 4", "same")
-negative = unary_op("negative", "the elements with the other sign", ops.negative, "4 -> -4", "same")
-reciprocal = unary_op("reciprocal", "1 over the elements", ops.reciprocal, "4.0 -> 0.25", "same")
-square = unary_op(
-    "square", "the squares; those of booleans are int32", ops.square, "3 -> 9", "number"
-)
-sign = unary_op("sign", "-1, 0 or 1", widened(ops.sign, _BYTES), "-3.0 -> -1.0", "same")
-isnan = unary_op(
+abs = unary("abs", "the elements without their signs", _size, "-4 -> 4", "same")
+absolute = unary("absolute", "the elements without their signs", _size, "-4 -> 4", "same")
+negative = unary("negative", "the elements with the other sign", ops.negative, "4 -> -4", "same")
+reciprocal = unary("reciprocal", "1 over the elements", ops.reciprocal, "4.0 -> 0.25", "same")
+square = unary("square", "the squares; those of booleans are int32", ops.square, "3 -> 9", "number")
+sign = unary("sign", "-1, 0 or 1", widened(ops.sign, _BYTES), "-3.0 -> -1.0", "same")
+isnan = unary(
     "isnan", "which elements are NaN", _of_floats(ops.is_nan, False), "1.0 -> False", "same"
 )
-isinf = unary_op(
+isinf = unary(
     "isinf", "which elements are infinite", _of_floats(ops.is_inf, False), "1.0 -> False", "same"
 )
-isfinite = unary_op(
+isfinite = unary(
     "isfinite", "which elements are finite", _of_floats(ops.is_finite, True), "1.0 -> True", "same"
 )
-logical_not = unary_op(
+logical_not = unary(
     "logical_not", "which elements are 0", ops.logical_not, "True -> False", "truth"
 )
 
@@ -131,37 +126,31 @@ def _fmod(first: Tensor, second: Tensor) -> Tensor:
     return ops.where(ops.less(first, ops.zeros_like(first)), ops.negative(left), left)
 
 
-add = binary_op("add", "the sums", ops.add, "1, 2.5 -> 3.5")
-subtract = binary_op("subtract", "the differences", ops.subtract, "1, 2.5 -> -1.5")
-multiply = binary_op("multiply", "the products", ops.multiply, "2, 2.5 -> 5.0")
-divide = binary_op("divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
-true_divide = binary_op("true_divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
-floor_divide = binary_op("floor_divide", "the quotients, rounded down", ops.floordiv, "7, 2 -> 3")
-mod = binary_op(
-    "mod", "what is left over, of the sign of x2", ops.floormod, "-7, 3 -> 2", "tensors"
-)
-power = binary_op("power", "x1 to the power of x2", widened(ops.pow, _BYTES), "2.0, 3 -> 8.0")
-maximum = binary_op("maximum", "the larger ones", ops.maximum, "1, 2.5 -> 2.5")
-minimum = binary_op("minimum", "the smaller ones", ops.minimum, "1, 2.5 -> 1.0")
-equal = binary_op("equal", "which elements are equal", ops.equal, "1, 2.5 -> False", "tensors")
-not_equal = binary_op(
-    "not_equal", "which elements differ", ops.not_equal, "1, 2.5 -> True", "tensors"
-)
-greater = binary_op("greater", "whether x1 > x2", ops.greater, "1, 2.5 -> False", "tensors")
-greater_equal = binary_op(
+add = binary("add", "the sums", ops.add, "1, 2.5 -> 3.5")
+subtract = binary("subtract", "the differences", ops.subtract, "1, 2.5 -> -1.5")
+multiply = binary("multiply", "the products", ops.multiply, "2, 2.5 -> 5.0")
+divide = binary("divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
+true_divide = binary("true_divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
+floor_divide = binary("floor_divide", "the quotients, rounded down", ops.floordiv, "7, 2 -> 3")
+mod = binary("mod", "what is left over, of the sign of x2", ops.floormod, "-7, 3 -> 2", "tensors")
+power = binary("power", "x1 to the power of x2", widened(ops.pow, _BYTES), "2.0, 3 -> 8.0")
+maximum = binary("maximum", "the larger ones", ops.maximum, "1, 2.5 -> 2.5")
+minimum = binary("minimum", "the smaller ones", ops.minimum, "1, 2.5 -> 1.0")
+equal = binary("equal", "which elements are equal", ops.equal, "1, 2.5 -> False", "tensors")
+not_equal = binary("not_equal", "which elements differ", ops.not_equal, "1, 2.5 -> True", "tensors")
+greater = binary("greater", "whether x1 > x2", ops.greater, "1, 2.5 -> False", "tensors")
+greater_equal = binary(
     "greater_equal", "whether x1 >= x2", ops.greater_equal, "1, 2.5 -> False", "tensors"
 )
-less = binary_op("less", "whether x1 < x2", ops.less, "1, 2.5 -> True", "tensors")
-less_equal = binary_op(
-    "less_equal", "whether x1 <= x2", ops.less_equal, "1, 2.5 -> True", "tensors"
-)
-logical_and = binary_op(
+less = binary("less", "whether x1 < x2", ops.less, "1, 2.5 -> True", "tensors")
+less_equal = binary("less_equal", "whether x1 <= x2", ops.less_equal, "1, 2.5 -> True", "tensors")
+logical_and = binary(
     "logical_and", "where both are not 0", ops.logical_and, "1, 0 -> False", "truths"
 )
-logical_or = binary_op(
+logical_or = binary(
     "logical_or", "where one of both is not 0", ops.logical_or, "1, 0 -> True", "truths"
 )
-logical_xor = binary_op(
+logical_xor = binary(
     "logical_xor", "where just one is not 0", ops.logical_xor, "1, 2 -> False", "truths"
 )
 arctan2 = binary(
@@ -232,7 +221,6 @@ def clip(x: Any, x_min: Any, x_max: Any) -> Tensor:
     return ops.clip_by_value(to_numbers(x), x_min, x_max)
 
 
-@explained
 def ldexp(x1: Any, x2: Any) -> Tensor:
     """Return x1 times 2 to the power of x2.
 
@@ -325,4 +313,11 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     return tensor
 
 
-explain_functions(__name__)
+explain_functions(
+    __name__,
+    all_but="""
+        abs absolute add clip divide equal floor_divide greater greater_equal isfinite isinf
+        isnan less less_equal logical_and logical_not logical_or logical_xor maximum minimum mod
+        multiply negative not_equal power reciprocal sign square subtract true_divide
+    """,
+)

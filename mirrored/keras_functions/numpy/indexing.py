@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored._symbolic import Symbolic
 from mirrored.keras_functions.promotion import (
     promoted,
@@ -86,7 +86,6 @@ def get_item(x: Any, key: Any) -> Tensor:
     return part
 
 
-@explained
 def nonzero(x: Any) -> tuple[Tensor, ...]:
     """Return where the elements are that are not 0: their indices along each axis, int32.
 
@@ -145,7 +144,6 @@ def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) ->
     return ops.logical_not(contained) if invert else contained
 
 
-@explained
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     """Return the indices along each axis of elements that are counted in a row.
 
@@ -198,4 +196,4 @@ def where(condition: Any, x1: Any = None, x2: Any = None) -> Any:
     return ops.where(to_truth(condition), first, second)
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="get_item")

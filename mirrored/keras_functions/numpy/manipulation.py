@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.keras_functions.promotion import promoted_tensors
 from mirrored.numpy_functions import array_manipulation
 from mirrored.ops import Tensor
@@ -193,7 +193,6 @@ def ndim(x: Any) -> int:
 _OF_A_PART = 1 << 10  # Bytes that a placeholder of a graph takes, about.
 
 
-@explained
 def hsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
     """Return parts along the second axis, as `split` does.
 
@@ -212,7 +211,6 @@ def hsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
     return array_manipulation.hsplit(ops.convert_to_tensor(x), indices_or_sections)
 
 
-@explained
 def vsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
     """Return parts along the first axis, as `split` does.
 
@@ -231,7 +229,6 @@ def vsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
     return array_manipulation.vsplit(ops.convert_to_tensor(x), indices_or_sections)
 
 
-@explained
 def dsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
     """Return parts along the third axis, as `split` does.
 
@@ -250,7 +247,6 @@ def dsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
     return array_manipulation.dsplit(ops.convert_to_tensor(x), indices_or_sections)
 
 
-@explained
 def hstack(xs: Sequence[Any]) -> Tensor:
     """Return values joined along the second axis, in the dtype that they promote to.
 
@@ -265,7 +261,6 @@ def hstack(xs: Sequence[Any]) -> Tensor:
     return array_manipulation.hstack(promoted_tensors(*xs))
 
 
-@explained
 def vstack(xs: Sequence[Any]) -> Tensor:
     """Return values joined along the first axis, in the dtype that they promote to.
 
@@ -280,7 +275,6 @@ def vstack(xs: Sequence[Any]) -> Tensor:
     return array_manipulation.vstack(promoted_tensors(*xs))
 
 
-@explained
 def dstack(xs: Sequence[Any]) -> Tensor:
     """Return values joined along the third axis, in the dtype that they promote to.
 
@@ -349,7 +343,6 @@ def array_split(x: Any, indices_or_sections: int, axis: int = 0) -> list[Tensor]
     return list(ops.split(tensor, sizes, axis))
 
 
-@explained
 def tile(x: Any, repeats: Any) -> Tensor:
     """Return the elements several times along each axis.
 
@@ -437,7 +430,6 @@ def flip(x: Any, axis: Any = None) -> Tensor:
     return array_manipulation.flip(tensor, axis)
 
 
-@explained
 def flipud(x: Any) -> Tensor:
     """Return the slices along the first axis from the last one to the first one.
 
@@ -452,7 +444,6 @@ def flipud(x: Any) -> Tensor:
     return flip(x, 0)
 
 
-@explained
 def fliplr(x: Any) -> Tensor:
     """Return the slices along the second axis from the last one to the first one.
 
@@ -510,7 +501,6 @@ def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     return array_manipulation.rot90(tensor, k, axes)
 
 
-@explained
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     """Return the elements with some axes in other places, and the others in their order.
 
@@ -530,7 +520,6 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     return array_manipulation.moveaxis(ops.convert_to_tensor(x), source, destination)
 
 
-@explained
 def broadcast_to(x: Any, shape: Any) -> Tensor:
     """Return the elements broadcast to a shape.
 
@@ -564,4 +553,4 @@ def append(x1: Any, x2: Any, axis: int | None = None) -> Tensor:
     return array_manipulation.append(first, second, axis)
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="expand_dims ndim ravel reshape size swapaxes")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.keras_functions.promotion import (
     promoted_floats,
     promoted_tensors,
@@ -22,7 +22,6 @@ def _matrix_product(first: Tensor, second: Tensor) -> Tensor:
     return ops.squeeze(product, added) if added else product
 
 
-@explained
 def dot(x1: Any, x2: Any) -> Tensor:
     """Return the sum of products over the last axis of `x1` and the last but one of `x2`.
 
@@ -38,7 +37,6 @@ def dot(x1: Any, x2: Any) -> Tensor:
     return widened(array_products.dot)(*promoted_tensors(x1, x2))
 
 
-@explained
 def inner(x1: Any, x2: Any) -> Tensor:
     """Return the sum of products over the last axes of both; a number is a factor.
 
@@ -54,7 +52,6 @@ def inner(x1: Any, x2: Any) -> Tensor:
     return widened(array_products.inner)(*promoted_tensors(x1, x2))
 
 
-@explained
 def vdot(x1: Any, x2: Any) -> Tensor:
     """Return the sum of the products of all elements.
 
@@ -85,7 +82,6 @@ def matmul(x1: Any, x2: Any) -> Tensor:
     return widened(_matrix_product)(*promoted_tensors(x1, x2))
 
 
-@explained
 def outer(x1: Any, x2: Any) -> Tensor:
     """Return the products of each element of one value with each of the other one.
 
@@ -102,7 +98,6 @@ def outer(x1: Any, x2: Any) -> Tensor:
     return widened(array_products.outer)(*promoted_tensors(x1, x2))
 
 
-@explained
 def kron(x1: Any, x2: Any) -> Tensor:
     """Return the second value once for each element of the first one, multiplied by it.
 
@@ -159,7 +154,6 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
     return widened(lambda a, b: ops.tensordot(a, b, axes))(*promoted_tensors(x1, x2))
 
 
-@explained
 def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
     """Return sums of products that letters describe.
 
@@ -225,4 +219,4 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> Tensor:
     return everywhere[begin : begin + length]
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="matmul")

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored.keras_functions.promotion import (
+    kept_axes,
     promoted_tensors,
     result_type,
     to_floats,
@@ -102,7 +103,6 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tenso
     return ops.reshape(indices, ops.shape(wanted))
 
 
-@explained
 def digitize(x: Any, bins: Any) -> Tensor:
     """Return the number of the bin that each element is in, int32.
 
@@ -197,10 +197,7 @@ def _in_place(result: Tensor, x: Tensor, axes: list[int], parts: int, keepdims: 
     """Return quantiles with the axis of parts in front, and reduced axes where they were."""
     if parts:
         result = ops.transpose(result, [result.ndim - 1, *range(result.ndim - 1)])
-    if keepdims:
-        for axis in sorted(axes):
-            result = ops.expand_dims(result, axis + parts)
-    return result
+    return kept_axes(result, [axis + parts for axis in axes], keepdims)
 
 
 def percentile(
@@ -429,4 +426,4 @@ def _of_size(values: Any, size: int, filler: Any, axis: int) -> Any:
     return np.pad(kept, lacking, constant_values=filler)
 
 
-explain_functions(__name__)
+explain_functions(__name__, all_but="")
