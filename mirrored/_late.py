@@ -189,6 +189,7 @@ MOVED = MovedModules(
         "mirrored.training.metrics.accuracy": "hits top_k",
         "mirrored.training.metrics.confusion": "operating_points",
         "mirrored.training.metrics.means": "entropies",
+        "mirrored.training.runs": "on_batches",
     }
 )
 sys.meta_path.append(MOVED)

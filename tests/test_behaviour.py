@@ -422,7 +422,7 @@ HELD: dict[str, dict[str, str]] = {
         "added-losses": "test_losses_are_there_until_a_call_begins "
         "test_what_is_no_tensor_is_refused test_a_functional_model_adds_none"
     },
-    "training/test_on_batches.py": {
+    "training/test_runs.py": {
         "step-functions": "test_steps_on_what_an_iterator_gives "
         "test_evaluation_and_prediction_on_batches "
         "test_a_function_that_is_forgotten_is_made_anew"
@@ -642,7 +642,7 @@ HELD: dict[str, dict[str, str]] = {
         "graph-names": "test_names_are_those_of_keras",
     },
     "layers/test_merging.py": {"merged-inputs": "test_what_is_refused"},
-    "training/test_network_layers.py": {
+    "training/test_model_layers.py": {
         "not-built": "test_a_layer_inside_that_is_not_built_yet_is_not_left_out_of_files",
         "layer-names": "test_names_that_are_there_twice",
         "layer-outputs": "test_what_is_no_tensor_is_no_output",

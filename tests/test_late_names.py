@@ -153,6 +153,7 @@ EARLIER = {
         adadelta.Adadelta adamax.Adamax adamw.AdamW lamb.Lamb nadam.Nadam rmsprop.RMSprop
         update_steps.RuleByVariable
     """,
+    "mirrored.training": "on_batches.StepFunction",
     "mirrored.training.callbacks": """
         early_stopping.EarlyStopping reduce_lr_on_plateau.ReduceLROnPlateau
     """,

@@ -67,7 +67,7 @@ def clone_model(
     if not isinstance(model, Model):
         raise ValueError(f"`model` is a model. Received: model={model!r}")
     sequential = isinstance(model, Sequential)
-    if not (sequential or model._part is not None):
+    if not (sequential or model._graph is not None):
         if clone_function or input_tensors is not None or call_function:
             raise ValueError(
                 "Arguments `clone_function`, `call_function` and `input_tensors` are only "
@@ -133,7 +133,7 @@ class _Again:
     def _clone(self, layer: Layer) -> Any:
         # A functional model is its layers, which no arguments tell.
         whole = self._recursive or self._function is made_again
-        is_graph = isinstance(layer, Sequential) or getattr(layer, "_part", None) is not None
+        is_graph = isinstance(layer, Sequential) or getattr(layer, "_graph", None) is not None
         if not (whole and is_graph and isinstance(layer, Model)):
             return self._function(layer)
         return clone_model(
@@ -158,7 +158,7 @@ def _functional(
             "`input_tensors` must have the same structure as model.input\\nReference structure: "
             f"{model.input}\\nReceived structure: {tensors}"
         )
-    part = model._part
+    part = None if model._graph is None else model._graph.part
 
     def call(callee: Any, *args: Any, **kwargs: Any) -> Any:
         twin = again(callee)

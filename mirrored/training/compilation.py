@@ -3,30 +3,23 @@
 Everything that has a name is looked up here, so that a typing error shows before training.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mirrored import _nest, _overrides
-from mirrored._arguments import explained
+from mirrored import _nest
 from mirrored._files import alone_unless
 from mirrored._numbers import check_count
 from mirrored._overrides import Subclassable, check_overrides
 from mirrored.devices import refuse_reset_where
-from mirrored.distribute import Strategy, get_strategy, has_strategy
-from mirrored.errors import InvalidArgumentError
-from mirrored.layers.layer import walk, walk_with
+from mirrored.distribute import Strategy
 from mirrored.layers.shapes import Shape, shapes_in
 from mirrored.optim import Optimizer
-from mirrored.optim import get as get_optimizer
-from mirrored.program import TraceCache
-from mirrored.training.callbacks import History
 from mirrored.training.compiled_outputs import CompiledOutputs, numbered
-from mirrored.training.matched_outputs import check_names, compile_outputs
+from mirrored.training.matched_outputs import compile_outputs
 from mirrored.training.metrics import Mean, Metric
-from mirrored.training.network import Network
 
 if TYPE_CHECKING:
     from mirrored.training.compiled_metrics import CompiledMetrics
@@ -58,6 +51,17 @@ class Compilation:
     jit_compile: bool | str | None = "auto"
     outputs: CompiledOutputs | None = None
     output_shapes: dict[Any, list[Shape]] = field(default_factory=dict)
+
+    def kept_by(self, arguments: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+        """Return what a later `compile` is given, where it gives nothing with what this one has.
+
+        Args:
+            arguments: The loss, its weights, the metrics and the weighted metrics.
+        """
+        loss, metrics = arguments[:2], arguments[2:]
+        if loss[0] is None:
+            loss = self.given[:2]
+        return (*loss, *(self.given[2:] if metrics == (None, None) else metrics))
 
     @cached_property
     def has_loss(self) -> bool:
@@ -123,189 +127,19 @@ class Compilation:
         return self.optimizer
 
 
-@explained
-class CompiledNetwork(Network):
-    """A network with what `compile` and the loops keep of it: all that these know of a model.
-
-    `Model` says what the arguments are.
-    """
-
-    _never_called = _overrides.MODEL
-    _for_itself = _overrides.MODEL_ITSELF
-
-    def __init__(
-        self,
-        inputs: Any = None,
-        outputs: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = None,
-        trainable: bool = True,
-    ) -> None:
-        super().__init__(inputs, outputs, name, dtype=dtype, trainable=trainable)
-        self._compilation: Compilation | None = None
-        self._uncompiled_optimizer: Any = None
-        self._uncompiled_eagerly = False
-        # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
-        self._traces = TraceCache(f"A step of the model {self.name!r}")
-        self.history: History | None = None
-        self.stop_training = self.stop_evaluating = self.stop_predicting = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        method = what_runs(self)
-        if method is not None:
-            raise RuntimeError(
-                f"A model is neither pickled nor copied while `{method}` runs: it is between two "
-                f"states. Received: the model {self.name!r}. Take `get_weights()` or "
-                "`save_weights(...)` in a callback, and the model itself afterwards."
-            )
-        return super().__getstate__()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if self.history is not None and self.history.model is None:  # It travelled without.
-            self.history.model = self
-
-    @property
-    def optimizer(self) -> Optimizer | Any:
-        """The optimizer of `compile`. Another one may be set, also by a model that does without."""
-        if self._compilation is None:
-            return self._uncompiled_optimizer
-        return self._compilation.optimizer
-
-    @optimizer.setter
-    def optimizer(self, value: Any) -> None:
-        if self._compilation is None:
-            self._uncompiled_optimizer = value
-            return
-        strategy = self.distribute_strategy
-        _check_scopes(strategy, value, [])
-        with strategy.scope():
-            self._compilation.optimizer = get_optimizer(value)
-        self._forget_steps()
-
-    def _forget_steps(self) -> None:
-        """Let steps be recorded anew: what they were recorded with is another now."""
-        self._traces.clear()
-
-    @property
-    def loss(self) -> Any:
-        """The loss, as it was given to `compile`."""
-        return None if self._compilation is None else self._compilation.given[0]
-
-    @property
-    def metrics(self) -> list[Metric]:
-        """What a step updates: the mean of the loss, `compile`'s metrics, and the model's own.
-
-        Those of `compile` are one, named "compile_metrics", whose result is a dict. Then come the
-        means of the outputs' losses, where several have one, and the metrics in attributes of the
-        model and of its layers.
-        """
-        own = [metric for _, held in walk_with(self, Metric) for metric in held]
-        if self._compilation is None:
-            return own
-        return [*self._compilation.updated_metrics(), *own]
-
-    @property
-    def metrics_names(self) -> list[str]:
-        """The names of `metrics`."""
-        return [metric.name for metric in self.metrics]
-
-    @property
-    def compiled(self) -> bool:
-        """Whether `compile` was called."""
-        return self._compilation is not None
-
-    @property
-    def run_eagerly(self) -> bool:
-        """Whether Python runs for every op of every step. It may be set; `compile` sets it anew."""
-        if self._compilation is None:
-            return self._uncompiled_eagerly
-        return self._compilation.run_eagerly
-
-    @run_eagerly.setter
-    def run_eagerly(self, value: bool) -> None:
-        if self._compilation is None:
-            self._uncompiled_eagerly = bool(value)
-        else:
-            self._compilation.run_eagerly = bool(value)
-
-    @property
-    def steps_per_execution(self) -> int | str:
-        """How many steps run between two calls of batch hooks; it may be set once compiled."""
-        return "auto" if self._compilation is None else self._compilation.steps_per_execution
-
-    @steps_per_execution.setter
-    def steps_per_execution(self, value: int | str) -> None:
-        compilation = self.required_compilation()
-        check_steps_per_execution(value)
-        compilation.steps_per_execution = value
-
-    def required_compilation(self) -> Compilation:
-        """Return what `compile` made.
-
-        Raises:
-            InvalidArgumentError: It was not called.
-        """
-        if self._compilation is None:
-            raise InvalidArgumentError("You must call `compile()` before using the model.")
-        return self._compilation
-
-
-def compile_model(model: CompiledNetwork, optimizer: Any, *arguments: Any) -> Compilation:
-    """Return what `Model.compile` keeps; its arguments are those of that method.
-
-    Args:
-        model: The model.
-        optimizer: The optimizer, or None.
-        *arguments: The loss, its weights, the metrics and the weighted metrics. Without a loss that
-            of an earlier call stays, and so do metrics.
-
-    Raises:
-        ValueError: A name is unknown, a loss has no mean or sum to minimise, something is for an
-            output that there is not, or the parts were made in different strategies' scopes.
-    """
-    strategy = get_strategy() if has_strategy() else model.distribute_strategy
-    _check_variables(model, strategy)
-    arguments = _with_earlier(model, arguments)
-    loss, _, *metrics = arguments
-    all_metrics = _nest.flatten(metrics)
-    _check_scopes(strategy, optimizer, all_metrics)
-    for part in (*walk(model), optimizer, *_nest.flatten(loss), *all_metrics):
-        if isinstance(part, Subclassable):  # Its class may have changed since it was defined.
-            check_overrides(type(part))
-    with strategy.scope():
-        instance = get_optimizer(optimizer)
-        compilation = Compilation(instance, arguments, Mean(name="loss"))
-        if model.built:
-            compilation.resolve(model.output_shapes, output_names(model))
-        else:
-            check_names(*arguments)
-    return compilation
-
-
-def _with_earlier(model: CompiledNetwork, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what is given, and where nothing is what an earlier `compile` was, as in Keras."""
-    if model._compilation is None:
-        return arguments
-    (loss, metrics), earlier = (arguments[:2], arguments[2:]), model._compilation.given
-    if loss[0] is None:
-        loss = earlier[:2]
-    return (*loss, *(earlier[2:] if metrics == (None, None) else metrics))
-
-
-def output_names(model: Network) -> list[str] | None:
-    """Return the names of a functional model's outputs; None of others'."""
-    return model.output_names or None
-
-
 def check_steps_per_execution(steps: int | str) -> None:
     """Raise ValueError unless it is a number of steps, or "auto"."""
     if steps != "auto":
         check_count("steps_per_execution", steps, least=1)
 
 
-def _check_variables(model: Network, strategy: Strategy) -> None:
+def check_variables(model: Any, strategy: Strategy) -> None:
+    """Raise ValueError where a model or a weight of it was made in another strategy's scope.
+
+    Args:
+        model: The model.
+        strategy: The strategy that it is compiled for.
+    """
     for variable in model.weights:
         if not strategy.owns(variable):
             raise ValueError(
@@ -323,7 +157,14 @@ def _check_variables(model: Network, strategy: Strategy) -> None:
         )
 
 
-def _check_scopes(strategy: Strategy, optimizer: Any, metrics: list[Any]) -> None:
+def check_scopes(strategy: Strategy, optimizer: Any, metrics: list[Any]) -> None:
+    """Raise ValueError where an optimizer or a metric was made in another strategy's scope.
+
+    Args:
+        strategy: The strategy that a model is compiled for.
+        optimizer: The optimizer, or None.
+        metrics: The metrics.
+    """
     parts: list[tuple[str, Any, type[Any]]] = [("an optimizer", optimizer, Optimizer)]
     parts += [("a metric", metric, Metric) for metric in metrics]
     for label, part, base in parts:
@@ -336,6 +177,17 @@ def _check_scopes(strategy: Strategy, optimizer: Any, metrics: list[Any]) -> Non
                 f"{strategy}). If you pass in a string identifier for {label} to compile, the "
                 f"{kind} will automatically be created in the correct distribution strategy scope."
             )
+
+
+def check_alterations(parts: Iterable[Any]) -> None:
+    """Raise TypeError where the class of a part overrides by now what nothing calls.
+
+    Args:
+        parts: Layers, an optimizer, losses and metrics.
+    """
+    for part in parts:
+        if isinstance(part, Subclassable):  # Its class may have changed since it was defined.
+            check_overrides(type(part))
 
 
 # Models that run just now, with their methods: known for all threads, since what one of them runs

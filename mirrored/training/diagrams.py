@@ -16,7 +16,7 @@ from mirrored._files import PathName, as_path, replacing
 from mirrored._logging import logger
 from mirrored.layers import Layer
 from mirrored.layers.shapes import shapes_in
-from mirrored.training.network import Network
+from mirrored.training.model import Model
 from mirrored.training.sequential import Sequential
 
 _LINE, _LETTER, _GAP, _MARGIN = 20, 7.5, 40, 12  # Pixels of the SVG.
@@ -39,7 +39,7 @@ class Diagram:
 
 @explained
 def plot_model(
-    model: Network,
+    model: Model,
     to_file: PathName = "model.png",
     show_shapes: bool = False,
     show_dtype: bool = False,
@@ -121,7 +121,7 @@ def plot_model(
 
 @explained
 def model_to_dot(
-    model: Network,
+    model: Model,
     show_shapes: bool = False,
     show_dtype: bool = False,
     show_layer_names: bool = True,
@@ -208,7 +208,7 @@ def _escaped(text: str) -> str:
 # ---------------------------------------------------------------------------- boxes and edges
 
 
-def _diagram(model: Network, expand: bool, **shown: bool) -> Diagram:
+def _diagram(model: Model, expand: bool, **shown: bool) -> Diagram:
     if not model.built:
         raise ValueError(
             "This model has not yet been built. Build the model first by calling `build()` or by "
@@ -219,12 +219,12 @@ def _diagram(model: Network, expand: bool, **shown: bool) -> Diagram:
     return diagram
 
 
-def _add(diagram: Diagram, model: Network, expand: bool, shown: dict[str, bool]) -> list[Any]:
+def _add(diagram: Diagram, model: Model, expand: bool, shown: dict[str, bool]) -> list[Any]:
     """Add a model's boxes and edges, and return its layers."""
     inner: list[Any] = []
     callees = _callees(model)
     for callee in callees:
-        if expand and isinstance(callee, Network) and _callees(callee) != [callee]:
+        if expand and isinstance(callee, Model) and _callees(callee) != [callee]:
             layers = _add(diagram, callee, expand, shown)
             diagram.groups.append((callee.name, layers))
             inner += layers
@@ -237,15 +237,15 @@ def _add(diagram: Diagram, model: Network, expand: bool, shown: dict[str, bool])
     return inner
 
 
-def _callees(model: Network) -> list[Any]:
+def _callees(model: Model) -> list[Any]:
     """Return what a model calls; a model with a `call` of its own is one box."""
-    if model._part is not None:
+    if model._graph is not None:
         return list(model.operations)
     return list(model.layers) if isinstance(model, Sequential) else [model]
 
 
-def _edges(model: Network, callees: list[Any], expand: bool) -> Iterator[tuple[Any, Any]]:
-    part = model._part
+def _edges(model: Model, callees: list[Any], expand: bool) -> Iterator[tuple[Any, Any]]:
+    part = None if model._graph is None else model._graph.part
     if part is None:
         for source, target in itertools.pairwise(callees):
             yield (_end(source, 0), _begin(target, 0)) if expand else (source, target)
@@ -260,8 +260,8 @@ def _edges(model: Network, callees: list[Any], expand: bool) -> Iterator[tuple[A
 
 def _end(callee: Any, index: int) -> Any:
     """Return the layer that makes an output, within models."""
-    while isinstance(callee, Network) and _callees(callee) != [callee]:
-        if callee._part is None:
+    while isinstance(callee, Model) and _callees(callee) != [callee]:
+        if callee._graph is None:
             callee = callee.layers[-1]
         else:
             tensor = callee.outputs[index]
@@ -271,8 +271,8 @@ def _end(callee: Any, index: int) -> Any:
 
 def _begin(callee: Any, index: int) -> Any:
     """Return the layer that takes an input, within models."""
-    while isinstance(callee, Network) and _callees(callee) != [callee]:
-        callee = callee.layers[0] if callee._part is None else callee.inputs[index].node.callee
+    while isinstance(callee, Model) and _callees(callee) != [callee]:
+        callee = callee.layers[0] if callee._graph is None else callee.inputs[index].node.callee
     return callee
 
 

@@ -19,13 +19,13 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import convert_to_tensor, is_tensor
 from mirrored.ops.spec import DType, TensorSpec, as_dtype
 from mirrored.training.loop import check_context
-from mirrored.training.network import Network
+from mirrored.training.model import Model
 
 _OTHERS = ("tf_saved_model", "openvino", "litert", "torch")  # Keras' other formats.
 
 
 def export_model(
-    model: Network,
+    model: Model,
     filepath: PathName,
     format: str | None,
     verbose: bool | None,
@@ -84,7 +84,7 @@ class _Input:
     name: str | None = None
 
 
-def _arguments(model: Network, signature: Any) -> list[Any]:
+def _arguments(model: Model, signature: Any) -> list[Any]:
     """Return what a call is given, in its structure."""
     if signature is not None:
         several = isinstance(signature, list | tuple) and not isinstance(signature, TensorSpec)
@@ -133,10 +133,10 @@ def _described(value: Any) -> Any:
     return _Input(tuple(shape), as_dtype(dtype), getattr(value, "name", None))
 
 
-def _named_inputs(model: Network, arguments: list[Any]) -> list[Given]:
+def _named_inputs(model: Model, arguments: list[Any]) -> list[Given]:
     """Return the inputs with a name each, and names for the sizes that are not known."""
     inputs: list[_Input] = _nest.flatten(arguments)
-    own = [] if model._given is None else model._given.names
+    own = [] if model._graph is None else model._graph.layout.names
     first = arguments[0]
     if isinstance(first, dict) and len(first) == len(inputs):
         own = [str(key) for key in _nest.sorted_keys(first)]
@@ -157,7 +157,7 @@ def _named_inputs(model: Network, arguments: list[Any]) -> list[Given]:
     return list(named.values())
 
 
-def _output_names(model: Network, outputs: Any) -> list[str]:
+def _output_names(model: Model, outputs: Any) -> list[str]:
     """Return what the outputs are called: by the keys of a dict, by layers, or by numbers."""
     flat = _nest.flatten(outputs)
     if isinstance(outputs, dict) and len(outputs) == len(flat):

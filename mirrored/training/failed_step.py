@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from mirrored.errors import NonFiniteLossError
-from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.model import Model
 from mirrored.training.step import Totals
 
 
 def failed_step(
-    model: CompiledNetwork, totals: Totals, loss: float, losses: Sequence[float], where: str
+    model: Model, totals: Totals, loss: float, losses: Sequence[float], where: str
 ) -> Exception:
     """Return the error that a step raises whose loss is not finite.
 
@@ -45,7 +45,7 @@ def failed_step(
     )
 
 
-def _state_of_weights(model: CompiledNetwork) -> str:
+def _state_of_weights(model: Model) -> str:
     """Say so where a step with a finite loss has spoilt the weights already."""
     values = (weight.numpy() for weight in model.trainable_variables)
     if all(np.isfinite(value).all() for value in values):

@@ -21,7 +21,7 @@ from mirrored.serialization.configs import (
     serialize_keras_object,
 )
 from mirrored.training import operation_classes as classes
-from mirrored.training.network import Network
+from mirrored.training.model import Model
 
 _TENSOR = "__keras_tensor__"
 # Layers whose calls have no default mode in Keras.
@@ -51,7 +51,7 @@ class _Numbers:
 
 
 def _is_graph(callee: Any) -> bool:
-    return isinstance(callee, Network) and callee._part is not None
+    return isinstance(callee, Model) and callee._graph is not None
 
 
 def configuration_of(model: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def configuration_of(model: Any) -> dict[str, Any]:
         NotImplementedError: A layer does not say what it is made of, or an operation is none of
             `keras.ops`.
     """
-    order = model._part.order
+    order = model._graph.part.order
     numbers = _Numbers(order.callees, order.nodes)
     own = {id(node) for node in order.nodes}
     layers = []
@@ -101,7 +101,7 @@ def _as_noted(layer: Layer, node: Node) -> dict[str, Any]:
     one that is said to be None it would not look for.
     """
     value = node.args[0] if len(node.args) == 1 else None
-    of_layers = isinstance(layer, Network) and bool(layer._chain)
+    of_layers = isinstance(layer, Model) and bool(layer._chain)
     is_tensor = isinstance(value, SymbolicTensor) and value._dtype == layer._input_dtype
     if value is None or not (_is_graph(layer) or (is_tensor and not node.kwargs)):
         return node.kwargs

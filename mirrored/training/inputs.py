@@ -18,8 +18,7 @@ from mirrored.data.epochs import Epochs
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import Shape, shapes_in
-from mirrored.training.compilation import output_names
-from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.model import Model
 from mirrored.training.run_plan import RunPlan
 
 _KINDS = {"fit": "train", "validation": "test", "evaluate": "test", "predict": "predict"}
@@ -176,7 +175,7 @@ def _prepare(
     compilation = model._compilation
     if compilation is not None and compilation.outputs is None:
         with model.distribute_strategy.scope():
-            compilation.resolve(model.output_shapes, output_names(model))
+            compilation.resolve(model.output_shapes, model.output_names or None)
     _check_all(plan, use, form, epochs, None)
     if validation is not None:
         validated = _usable(plan, "validation", validation)
@@ -225,7 +224,7 @@ def _check_targets(plan: RunPlan, use: str, is_stream: bool, arrays: Arrays) -> 
     raise ValueError(f"`{use}` needs targets to compute the loss. Received: y=None. {advice}")
 
 
-def _check_batched(model: SteppedNetwork, example: Arrays) -> None:
+def _check_batched(model: Model, example: Arrays) -> None:
     """Raise where a stream gives single examples of what the model takes batches of."""
     if not isinstance(example.x, np.ndarray):
         return
@@ -284,7 +283,7 @@ def _reshaped(structure: Any, shapes: Iterator[Shape]) -> Any:
     return _nest.map_structure(reshaped, structure)
 
 
-def _output_shapes(model: SteppedNetwork, inputs: Any, usual: list[Shape]) -> list[Shape]:
+def _output_shapes(model: Model, inputs: Any, usual: list[Shape]) -> list[Shape]:
     """Return the output shapes for these inputs; the usual ones for those it was built for."""
     shapes = _shapes(inputs)
     if shapes == model._input_shape:
@@ -300,7 +299,7 @@ def _output_shapes(model: SteppedNetwork, inputs: Any, usual: list[Shape]) -> li
 # ---------------------------------------------------------------------------- structures of arrays
 
 
-def _input(model: SteppedNetwork, x: Any) -> Any:
+def _input(model: Model, x: Any) -> Any:
     """Return the inputs as the model takes them: one array where it has one input.
 
     Raises:
@@ -311,7 +310,7 @@ def _input(model: SteppedNetwork, x: Any) -> Any:
     return _lone(x, [begin.node.callee.name for begin in model._begins])
 
 
-def _takes(model: SteppedNetwork, arrays: Arrays) -> bool:
+def _takes(model: Model, arrays: Arrays) -> bool:
     """Whether the model could be called on the inputs, by how many they are."""
     try:
         _input(model, arrays.x)
@@ -352,7 +351,7 @@ def _shapes(structure: Any) -> Any:
     )
 
 
-def _dtypes(model: SteppedNetwork, structure: Any) -> Any:
+def _dtypes(model: Model, structure: Any) -> Any:
     """Return the dtypes in which a model is fed arrays."""
     if isinstance(structure, np.ndarray):
         fed = model.fed_dtypes(structure.dtype)

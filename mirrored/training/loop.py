@@ -22,7 +22,7 @@ from mirrored.training.compilation import running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import epochs_of, epochs_to_validate, fit_epochs, prepare
-from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.model import Model
 from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import LatestLogs, RunningMeans
@@ -271,14 +271,14 @@ def _spans(
     strategy.check_alike(facts, f"the end of an epoch's steps to {kind}")
 
 
-def _values(model: SteppedNetwork) -> dict[str, list[str]]:
+def _values(model: Model) -> dict[str, list[str]]:
     """Return the values and settings that are the same on all workers wherever an epoch begins."""
     from mirrored.training.step_facts import values_of  # Of several workers.
 
     return values_of(model)
 
 
-def _most(model: SteppedNetwork, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:
+def _most(model: Model, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:
     """Return how many steps run between two calls of the callbacks' hooks; None: any number."""
     if isinstance(model.steps_per_execution, int):
         return model.steps_per_execution
@@ -308,7 +308,7 @@ def _callbacks(
 
 def _introduce(
     callbacks: CallbackList,
-    model: SteppedNetwork,
+    model: Model,
     verbose: int | str,
     epochs: int,
     steps: int | None,

@@ -1,27 +1,71 @@
 """Models: layers put together, with the methods that train, evaluate and predict.
 
-A functional model is a graph of calls from inputs to outputs; a subclass has its own `call`.
+A functional model is a graph of calls from inputs to outputs; a subclass has its own `call`. What
+runs, writes or shows a model is imported by the methods that need it: it imports this module.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+import inspect
+import json
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Literal, Self, overload
 
-from mirrored import _overrides
+import numpy as np
+
+from mirrored import _nest, _overrides, graph, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
+from mirrored._logging import logger
+from mirrored._naming import unique_name
+from mirrored._overrides import any_parameters
+from mirrored.autodiff import GradientTape
 from mirrored.data.arguments import DataArguments
-from mirrored.training import loop
+from mirrored.distribute import Strategy, get_strategy, has_strategy, in_cross_replica_context
+from mirrored.errors import InvalidArgumentError
+from mirrored.graph import SymbolicTensor, drawn_anywhere, placeholders
+from mirrored.layers import Layer
+from mirrored.layers.added_losses import ignoring_losses
+from mirrored.layers.building import undone_on_failure
+from mirrored.layers.call_arguments import CallArguments
+from mirrored.layers.conversion import as_tensor, is_structure
+from mirrored.layers.layer import layer_mode, sublayers, walk, walk_with
+from mirrored.layers.policy import DTypePolicy, dtype_policy
+from mirrored.layers.shapes import Shape, Shapes, as_shapes, map_shapes, without_batch
+from mirrored.ops import Tensor
+from mirrored.ops.conversion import is_tensor
+from mirrored.ops.hooks import only
+from mirrored.ops.spec import WIDE_FLOATS
+from mirrored.optim import Optimizer
+from mirrored.optim import get as get_optimizer
+from mirrored.program import TraceCache
+from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.training.callbacks import Callback, History
-from mirrored.training.compilation import check_steps_per_execution, compile_model
-from mirrored.training.configured import ConfiguredModel
-from mirrored.training.run_plan import RunPlan
-from mirrored.training.running_means import in_order
+from mirrored.training.compilation import (
+    COMPILED,
+    Compilation,
+    check_alterations,
+    check_scopes,
+    check_steps_per_execution,
+    check_variables,
+    what_runs,
+)
+from mirrored.training.functional_graph import FunctionalGraph, without_list_of_one
+from mirrored.training.given_inputs import begun_at_inputs, fed_as, refuse_more, shapes_listed
+from mirrored.training.losses.values import as_mean_of_shard, cast, in_one_dtype, loss_dtype
+from mirrored.training.matched_outputs import check_names
+from mirrored.training.metrics import Mean, Metric
+from mirrored.training.utilities import unpack_x_y_sample_weight
+from mirrored.variables import Variable
+from mirrored.variables.device_variable import Undone
+
+_GRAPH_KEYS = ("name", "layers", "input_layers", "output_layers")
 
 
 @explained
 @absent_members("tf.keras.Model")
-class Model(ConfiguredModel):
+class Model(Layer):
     """Layers that are trained together.
 
     Args:
@@ -56,8 +100,489 @@ class Model(ConfiguredModel):
 
     _never_called = _overrides.MODEL
     _for_itself = _overrides.MODEL_ITSELF
-    _functional_name = "functional"
+    # What a functional model of this very class is called, numbered; None: as its class.
+    _functional_name: ClassVar[str | None] = "functional"
     _automatic = True
+
+    def __init__(
+        self,
+        inputs: Any = None,
+        outputs: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None:
+        if (inputs is None) != (outputs is None):
+            raise ValueError(
+                "A functional model has both `inputs` and `outputs`. Received: "
+                f"inputs={inputs!r}, outputs={outputs!r}."
+            )
+        functional = inputs is not None
+        if functional:
+            inputs, outputs = begun_at_inputs(inputs, outputs)
+            first = _nest.flatten(inputs)[0]._dtype
+            if dtype is None and first in WIDE_FLOATS and dtype_policy().variable_dtype != first:
+                dtype = first
+            if name is None and vars(type(self)).get("_functional_name"):
+                name = unique_name(vars(type(self))["_functional_name"])
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        # Training happens there, whichever scope it is called in.
+        self._strategy = get_strategy()
+        # While it is built: what it was called with, and the dtypes that its inputs come in.
+        self._called_with: CallArguments | None = None
+        self._zeros_as: Any = None
+        self._compilation: Compilation | None = None
+        self._uncompiled_optimizer: Any = None
+        self._uncompiled_eagerly = False
+        # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
+        self._traces = TraceCache(f"A step of the model {self.name!r}")
+        self._step_functions: dict[str, Any] = {}  # Of `make_train_function` and its like.
+        self.history: History | None = None
+        self.stop_training = self.stop_evaluating = self.stop_predicting = False
+        self._graph: FunctionalGraph | None = None
+        # Where a functional model, or a Sequential one that is built, begins and ends.
+        self._begin: Any = inputs
+        self._end: Any = None
+        self._chain: list[Layer] = []
+        if functional:
+            self._graph = FunctionalGraph(inputs, outputs)
+            self._chain = self._graph.layers
+            self._input_dtype = first  # Its layers cast what they are given.
+            self._casts_all = True
+            self._finish_at(outputs)
+            self.built = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        method = what_runs(self)
+        if method is not None:
+            raise RuntimeError(
+                f"A model is neither pickled nor copied while `{method}` runs: it is between two "
+                f"states. Received: the model {self.name!r}. Take `get_weights()` or "
+                "`save_weights(...)` in a callback, and the model itself afterwards."
+            )
+        state = super().__getstate__()
+        if self._end is None:
+            return state
+        begin, end = _nest.flatten(self._begin), _nest.flatten(self._end)
+        drawing = graph.Drawing(begin if self._begin is not None else [], end)
+        return {**state, "_graph": None, "_begin": (drawing, self._form()), "_end": 0}
+
+    def _form(self) -> tuple[Any, Any, bool]:
+        """Return the structures of the inputs and outputs, and whether it runs as a graph."""
+        forms = [_nest.map_structure(lambda _: 0, side) for side in (self._begin, self._end)]
+        return None if self._begin is None else forms[0], forms[1], self._graph is not None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.history is not None and self.history.model is None:  # It travelled without.
+            self.history.model = self
+        if self._end is None:
+            return
+        drawing, (inputs, outputs, runs) = self._begin
+        begin, end = drawing.drawn()
+        self._begin = None if inputs is None else _nest.pack_like(inputs, begin)
+        self._end = _nest.pack_like(outputs, end)
+        if runs:
+            self._graph = FunctionalGraph(self._begin, self._end)
+
+    # ------------------------------------------------------------------ its layers, and its ends
+
+    @property
+    def distribute_strategy(self) -> Strategy:
+        """The strategy in whose scope the model was made."""
+        return self._strategy
+
+    @property
+    def _takes_structures(self) -> bool:
+        """Whether inputs may be lists, tuples and dicts; else data in a list of one are the one."""
+        return self._graph is None or not self._graph.layout.is_single
+
+    @property
+    def has_call(self) -> bool:
+        """Whether it computes something when it is called."""
+        return type(self).call is not Model.call or bool(self._chain)
+
+    @property
+    def inputs(self) -> list[SymbolicTensor]:
+        """Where a functional model, or a Sequential one that is built, begins; others have none."""
+        return self._defined("inputs", self._begins)
+
+    @property
+    def outputs(self) -> list[SymbolicTensor]:
+        """Where such a model ends."""
+        return self._defined("outputs", self._ends)
+
+    @property
+    def _begins(self) -> list[SymbolicTensor]:
+        """What `inputs` are; of other models none."""
+        return [] if self._begin is None else _nest.flatten(self._begin)
+
+    @property
+    def _ends(self) -> list[SymbolicTensor]:
+        """What `outputs` are; of other models none."""
+        return [] if self._end is None else _nest.flatten(self._end)
+
+    def _defined(self, which: str, tensors: list[SymbolicTensor]) -> list[SymbolicTensor]:
+        if not tensors:
+            raise AttributeError(
+                f"{type(self).__name__} model '{self.name}' has no defined {which} yet. A "
+                "functional model has them, and a Sequential one that is built."
+            )
+        return tensors
+
+    @property
+    def input(self) -> Any:
+        """The inputs of such a model, in the structure in which they were given."""
+        return super().input if self._begin is None else self._begin
+
+    @property
+    def output(self) -> Any:
+        """Its outputs, in the structure in which they were given."""
+        return super().output if self._end is None else self._end
+
+    @property
+    def input_shape(self) -> Shapes:
+        """The shape of the input; a list of shapes where a functional model has several."""
+        return super().input_shape if self._graph is None else shapes_listed(self._begins)
+
+    @property
+    def output_shape(self) -> Shapes:
+        """The shape of the output; a list of shapes where a functional model has several."""
+        return super().output_shape if self._graph is None else shapes_listed(self._ends)
+
+    @property
+    def output_shapes(self) -> Shapes:
+        """The shapes of the outputs, in the structure in which a call returns them."""
+        return super().output_shape
+
+    @property
+    def output_dtypes(self) -> Any:
+        """The dtypes of the outputs, in the structure in which a call returns them."""
+        return self._output_dtype
+
+    @property
+    def output_dtype(self) -> Any:
+        """The dtype of the first output, and so of the targets that are compared with it."""
+        return _nest.flatten(self._output_dtype)[0]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the layers and operations that make a functional model's outputs."""
+        return [tensor.node.callee.name for tensor in self._ends]
+
+    @property
+    def operations(self) -> list[Any]:
+        """All that a functional model calls: layers, and operations on placeholders."""
+        return [] if self._graph is None else list(self._graph.part.order.callees)
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers, each once, as they are needed in a functional model or were assigned."""
+        if self._graph is None:
+            return sublayers(self)
+        return [operation for operation in self.operations if isinstance(operation, Layer)]
+
+    def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
+        """Return a layer by its name or its place in `layers`.
+
+        Args:
+            name: The layer's name.
+            index: Its place; negative ones count from the end.
+
+        Raises:
+            ValueError: There is none, or not exactly one of the arguments is given.
+
+        Example:
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Dense(2, name="first")])
+            >>> model.get_layer("first") is model.get_layer(index=0)
+            True
+        """
+        if (name is None) == (index is None):
+            raise ValueError(
+                f"Provide either a layer name or a layer index. Received: {name=}, {index=}"
+            )
+        layers = self.layers
+        if index is not None:
+            if -len(layers) <= index < len(layers):
+                return layers[index]
+            raise ValueError(
+                f"Was asked to retrieve layer at index {index} but model only has {len(layers)} "
+                "layers."
+            )
+        for layer in layers:
+            if layer.name == name:
+                return layer
+        names = [layer.name for layer in layers]
+        raise ValueError(f"No such layer: {name}. Existing layers are: {names}.")
+
+    def _finish_at(self, end: Any) -> None:
+        """Make `end` the outputs."""
+        self._end = end
+        returned = without_list_of_one(end)
+        self._output_shape = _nest.map_structure(lambda tensor: tuple(tensor._shape), returned)
+        self._output_dtype = _nest.map_structure(lambda tensor: tensor._dtype, returned)
+
+    # ------------------------------------------------------------------ building
+
+    @any_parameters
+    def build(self, input_shape: Shapes) -> None:
+        """Make the weights, by running the model on one example of zeros.
+
+        Args:
+            input_shape: The shape of a batch, or the shapes of several in a list, tuple or dict as
+                `call` takes them; every size but the first is known.
+
+        Raises:
+            ValueError: Another size is None, or the model does not return tensors.
+
+        Example:
+            >>> import mirrored as mr
+            >>> class Twice(mr.Model):
+            ...     def __init__(self):
+            ...         super().__init__()
+            ...         self.dense = mr.layers.Dense(2)
+            ...
+            ...     def call(self, inputs):
+            ...         return self.dense(inputs) * 2.0
+            >>> model = Twice()
+            >>> model.build((None, 3))
+            >>> [weight.shape for weight in model.weights], model.output_shape
+            ([(3, 2), (2,)], (None, 2))
+        """
+        super().build(input_shape)
+        # A subclass's own `build` may call this one before it has made its layers.
+        if type(self).build is Model.build:
+            self._run_on_zeros(input_shape)
+
+    def build_for(self, input_shape: Shapes, input_dtype: Any = None) -> None:
+        """Make the weights that are not there yet, on every replica; the caller undoes a failure.
+
+        Args:
+            input_shape: The shape of a batch, or the shapes of several as a call takes them; every
+                size but the first is known.
+            input_dtype: The dtypes that they come in, in the same structure; None: the model's.
+
+        Raises:
+            ValueError: The shapes do not fit the model.
+        """
+        self.check_input_shape(input_shape)
+        with self._given_dtypes(input_dtype):
+            if not self.built:
+                self.build(input_shape)
+            if self._output_shape is None:  # A subclass has a `build` of its own.
+                with self._build_scope():
+                    self._run_on_zeros(input_shape)
+
+    def output_shapes_for(self, input_shape: Shapes, input_dtype: Any = None) -> Shapes:
+        """Return the output shapes of the model, which is built, for inputs of these shapes.
+
+        Args:
+            input_shape: As in `build_for`.
+            input_dtype: As there.
+
+        Raises:
+            ValueError: The model does not take such inputs.
+        """
+        self.check_input_shape(input_shape)
+        with self._given_dtypes(input_dtype), self._build_scope():
+            outputs = self._output_on_zeros(input_shape)
+        return _nest.map_structure(lambda output: without_batch(output.shape), outputs)
+
+    @contextmanager
+    def _given_dtypes(self, dtypes: Any) -> Iterator[None]:
+        """Within this context zeros have these dtypes."""
+        self._zeros_as, before = dtypes, self._zeros_as
+        try:
+            yield
+        finally:
+            self._zeros_as = before
+
+    @contextmanager
+    def _build_scope(self) -> Iterator[None]:
+        if has_strategy() and not in_cross_replica_context():
+            yield  # A variable that is made in a replica is an error, which tells what to do.
+            return
+        with self._strategy.scope(), self._strategy.replica_device_scope(0), drawn_anywhere():
+            yield
+
+    def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
+        """Check the inputs' shapes; build the model on its first use, for all its arguments."""
+        if self.built or arguments is None:
+            super()._prepare(shape, arguments)
+            return
+        self._called_with, before = arguments, self._called_with
+        try:
+            super()._prepare(shape, arguments)
+        finally:
+            self._called_with = before
+
+    def _run_on_zeros(self, input_shape: Shapes) -> None:
+        """Let layers without weights make them, and see what comes out."""
+        self._note_outputs(self._output_on_zeros(input_shape))
+
+    def _output_on_zeros(self, input_shape: Shapes) -> Any:
+        """Return the outputs for one example of zeros."""
+        arguments = self._called_with
+        # No tape that is open has anything to learn from it, and no state moves on.
+        with only(), ignoring_losses(), Undone().in_force():
+            if arguments is not None:
+                args, kwargs = arguments.mapped(self._zeros_like)
+                return self.as_outputs(self._run(args, kwargs, training=False))
+            dtypes = self._zeros_as
+            if dtypes is None:
+                dtypes = map_shapes(lambda _: self._input_dtype, input_shape)
+            zeros = map_shapes(self._zeros, input_shape, dtypes)
+            args, kwargs = self._as_tensors((zeros,), {})
+            return self.as_outputs(self._run(args, kwargs, training=False))
+
+    def _zeros_like(self, leaf: Any) -> Any:
+        if not is_tensor(leaf):
+            return leaf
+        return self._zeros((None, *leaf.shape[1:]) if leaf.shape else (), leaf.dtype)
+
+    def _zeros(self, shape: Shape, dtype: Any) -> Tensor:
+        known = [size for size in shape[1:] if size is not None]
+        if len(known) != len(shape[1:]):
+            raise ValueError(
+                f"Model {self.name!r} cannot be built for inputs of shape {shape}: only the "
+                "first size, the batch, may be None."
+            )
+        return ops.zeros((1, *known) if shape else (), dtype)
+
+    def check_input_shape(self, input_shape: Shapes) -> None:
+        """Raise ValueError unless the inputs have the shapes that the model was made for.
+
+        Args:
+            input_shape: The shape of the input, or the shapes of several as a call takes them;
+                None where a size is not known.
+        """
+        if self._graph is not None:
+            self._graph.check_shapes(self.name, input_shape)
+
+    def fitted_shape(self, input_shape: Shapes) -> Shapes:
+        """Return the shapes that inputs get: a last axis of size 1 is added or left out.
+
+        That is done, as in Keras, where an input has one axis less or more than the model was
+        made for; a subclass with its own `call` is given what there is.
+
+        Args:
+            input_shape: The shape of the input, or the shapes of several as a call takes them;
+                None where a size is not known.
+
+        Raises:
+            ValueError: An input is missing, or they are in another structure.
+        """
+        if self._graph is None:
+            return input_shape
+        return self._graph.layout.fitted(self.name, input_shape)
+
+    def fed_dtypes(self, dtypes: Any) -> Any:
+        """Return the dtypes in which data are brought to the devices; None: in their own.
+
+        Args:
+            dtypes: The dtypes of the data, in the structure in which a call takes them.
+
+        Raises:
+            ValueError: An input is missing, or they are in another structure.
+        """
+        if self._casts_all:
+            if isinstance(dtypes, np.dtype) or self._graph is None:
+                return _nest.map_structure(lambda own: fed_as(own, self._input_dtype), dtypes)
+            return self._graph.layout.fed(self.name, dtypes)
+        # As in Keras, a model with a `call` of its own is given integers as they are.
+        return _nest.map_structure(
+            lambda own: self._dtype if own is not None and own.kind == "f" else None, dtypes
+        )
+
+    # ------------------------------------------------------------------ calling
+
+    def add_loss(self, loss: Any) -> None:
+        """Add to the loss that training minimises, as `Layer.add_loss` says; in a `call`."""
+        if self._graph is not None:
+            raise NotImplementedError(
+                "A functional model has no `call` of its own in which a loss could be added. "
+                f"Received: `add_loss` of the model {self.name!r}. Call the `add_loss` of a layer "
+                "in its `call`, or override `compute_loss`."
+            )
+        super().add_loss(loss)
+
+    @any_parameters
+    def call(self, inputs: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
+        """Run the layers in order; subclasses define their own.
+
+        Args:
+            inputs: The inputs of a functional model, in the structure in which it was given them,
+                or by their names in a dict.
+            *args: Unused.
+            mask: The masks of the inputs, in their structure; None: those that they carry.
+            **kwargs: Unused.
+        """
+        if self._graph is None:
+            return super().call(inputs, *args, **kwargs)
+        refuse_more(self, args, kwargs)
+        outputs = self._graph.run(self.name, inputs, mask, training=layer_mode())
+        return outputs if isinstance(outputs, Tensor) else self.as_outputs(outputs)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+        """Run ``call``; a variable among its outputs is its value."""
+        output = super()._run(args, kwargs, training)
+        if isinstance(output, Tensor):
+            return output
+        return _nest.map_structure(
+            lambda leaf: ops.convert_to_tensor(leaf) if isinstance(leaf, Variable) else leaf, output
+        )
+
+    @any_parameters
+    def compute_output_shape(self, input_shape: Shapes) -> Shapes:
+        """Return the shapes of the outputs, as a call returns them, for inputs of these shapes.
+
+        Args:
+            input_shape: The shape of the input, or the shapes of several as a call takes them;
+                None where a size is not known.
+        """
+        if self._graph is None:
+            return super().compute_output_shape(input_shape)
+        packed = self._graph.placeholders(self.name, as_shapes(input_shape))
+        results = self._results((packed,), {}, None)
+        return _nest.map_structure(lambda tensor: tuple(tensor._shape), results)
+
+    def _announced(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        """Return placeholders for what a call returns."""
+        if type(self).compute_output_shape is not Model.compute_output_shape:
+            return super()._announced(args, kwargs, training, arguments)
+        with undone_on_failure(walk(self)):
+            return self._results(args, kwargs, training)
+
+    def _take_policy(self, policy: DTypePolicy) -> None:
+        before = vars(self).get("_input_dtype")
+        super()._take_policy(policy)
+        if before is not None:
+            self._input_dtype = before  # Its layers cast what they are given.
+
+    def _takes_one(self, inputs: Any) -> bool:
+        """Whether an argument is one tensor, for a model that takes one."""
+        single = self._graph is None or len(self._graph.layout.tensors) == 1
+        return single and super()._takes_one(inputs)
+
+    def _as_tensors(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return arguments with arrays as tensors: in the dtypes of a functional model's inputs."""
+        if self._graph is None or len(args) != 1 or placeholders(args):
+            return super()._as_tensors(args, kwargs)
+        if self._graph.layout.is_single or not is_structure(args[0]):
+            return super()._as_tensors(args, kwargs)
+        return _nest.map_structure(as_tensor, args), kwargs
+
+    # ------------------------------------------------------------------ what `compile` says
 
     def compile(
         self,
@@ -106,12 +631,287 @@ class Model(ConfiguredModel):
                 f'`jit_compile` is True, False or "auto". Received: jit_compile={jit_compile!r}.'
             )
         check_steps_per_execution(steps_per_execution)
-        compilation = compile_model(self, optimizer, loss, loss_weights, metrics, weighted_metrics)
+        strategy = get_strategy() if has_strategy() else self.distribute_strategy
+        check_variables(self, strategy)
+        arguments = (loss, loss_weights, metrics, weighted_metrics)
+        if self._compilation is not None:
+            arguments = self._compilation.kept_by(arguments)
+        all_metrics = _nest.flatten(arguments[2:])
+        check_scopes(strategy, optimizer, all_metrics)
+        check_alterations([*walk(self), optimizer, *_nest.flatten(arguments[0]), *all_metrics])
+        with strategy.scope():
+            instance = get_optimizer(optimizer)
+            compilation = Compilation(instance, arguments, Mean(name="loss"))
+            if self.built:
+                compilation.resolve(self.output_shapes, self.output_names or None)
+            else:
+                check_names(*arguments)
         compilation.run_eagerly = bool(run_eagerly)
         compilation.steps_per_execution = steps_per_execution
         compilation.jit_compile = jit_compile
         self._compilation = compilation
         self._forget_steps()
+
+    @property
+    def optimizer(self) -> Optimizer | Any:
+        """The optimizer of `compile`. Another one may be set, also by a model that does without."""
+        if self._compilation is None:
+            return self._uncompiled_optimizer
+        return self._compilation.optimizer
+
+    @optimizer.setter
+    def optimizer(self, value: Any) -> None:
+        if self._compilation is None:
+            self._uncompiled_optimizer = value
+            return
+        strategy = self.distribute_strategy
+        check_scopes(strategy, value, [])
+        with strategy.scope():
+            self._compilation.optimizer = get_optimizer(value)
+        self._forget_steps()
+
+    @property
+    def loss(self) -> Any:
+        """The loss, as it was given to `compile`."""
+        return None if self._compilation is None else self._compilation.given[0]
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """What a step updates: the mean of the loss, `compile`'s metrics, and the model's own.
+
+        Those of `compile` are one, named "compile_metrics", whose result is a dict. Then come the
+        means of the outputs' losses, where several have one, and the metrics in attributes of the
+        model and of its layers.
+        """
+        own = [metric for _, held in walk_with(self, Metric) for metric in held]
+        if self._compilation is None:
+            return own
+        return [*self._compilation.updated_metrics(), *own]
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """The names of `metrics`."""
+        return [metric.name for metric in self.metrics]
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `compile` was called."""
+        return self._compilation is not None
+
+    @property
+    def run_eagerly(self) -> bool:
+        """Whether Python runs for every op of every step. It may be set; `compile` sets it anew."""
+        if self._compilation is None:
+            return self._uncompiled_eagerly
+        return self._compilation.run_eagerly
+
+    @run_eagerly.setter
+    def run_eagerly(self, value: bool) -> None:
+        if self._compilation is None:
+            self._uncompiled_eagerly = bool(value)
+        else:
+            self._compilation.run_eagerly = bool(value)
+
+    @property
+    def steps_per_execution(self) -> int | str:
+        """How many steps run between two calls of batch hooks; it may be set once compiled."""
+        return "auto" if self._compilation is None else self._compilation.steps_per_execution
+
+    @steps_per_execution.setter
+    def steps_per_execution(self, value: int | str) -> None:
+        compilation = self.required_compilation()
+        check_steps_per_execution(value)
+        compilation.steps_per_execution = value
+
+    def required_compilation(self) -> Compilation:
+        """Return what `compile` made.
+
+        Raises:
+            InvalidArgumentError: It was not called.
+        """
+        if self._compilation is None:
+            raise InvalidArgumentError("You must call `compile()` before using the model.")
+        return self._compilation
+
+    def _forget_steps(self) -> None:
+        """Let steps be recorded again: what they were recorded with has changed."""
+        self._traces.clear()
+        self._step_functions.clear()
+
+    # ------------------------------------------------------------------ steps that can be defined
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Take a step of training on a replica's shard of a batch, and return what logs show.
+
+        A subclass's own is called by `fit` on every replica, with the shard's examples. The loss
+        is to be one number: the mean over these examples, or their sum divided by the size of the
+        global batch. `optimizer.apply_gradients` then adds up the replicas' gradients, those of
+        means by their parts of the examples, before it clips and updates. Returned floats are
+        added up in the same way, integers have to be the same on all replicas, and metrics add up.
+        Where the step fails, or its loss is not finite, nothing is written.
+
+        A loss that is neither, as one of pairs of examples, and a gradient that was clipped for
+        the shard alone raise ValueError on several replicas, before anything changes.
+        `mr.debugging.compare_replicas` takes a step on one device and on several replicas.
+
+        Args:
+            data: The shard's inputs, or a tuple of inputs, targets and weights of examples, as
+                far as there are some.
+
+        Returns:
+            Numbers by name.
+
+        Example:
+            >>> import mirrored as mr
+            >>> class Trained(mr.Model):
+            ...     def train_step(self, data):
+            ...         x, y = data
+            ...         with mr.GradientTape() as tape:
+            ...             loss = mr.reduce_mean((self(x, training=True) - y) ** 2)
+            ...         gradients = tape.gradient(loss, self.trainable_variables)
+            ...         self.optimizer.apply(gradients, self.trainable_variables)
+            ...         return {"loss": loss}
+            >>> x = mr.layers.Input((1,))
+            >>> model = Trained(x, mr.layers.Dense(1, kernel_initializer="zeros")(x))
+            >>> model.compile("sgd")
+            >>> model.fit([[1.0], [2.0]], [[1.0], [3.0]], verbose=0).history
+            {'loss': [5.0]}
+        """
+        x, y, sample_weight = unpack_x_y_sample_weight(data)
+        with GradientTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self._loss_of(x, y, y_pred, sample_weight, training=True)
+            optimizer = self.required_compilation().optimizer
+            scaled = loss if optimizer is None else optimizer.scale_loss(loss)
+        self._track(loss, x)
+        weights = self.trainable_variables
+        if weights:
+            gradients = tape.gradient(scaled, weights)
+            optimizer = self.required_compilation().required_optimizer()
+            optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        else:
+            logger.warning("The model does not have any trainable weights.")
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def test_step(self, data: Any) -> dict[str, Any]:
+        """Evaluate a replica's shard of a batch; see `train_step`.
+
+        Args:
+            data: The shard's inputs, or a tuple of inputs, targets and weights of examples.
+        """
+        x, y, sample_weight = unpack_x_y_sample_weight(data)
+        y_pred = self(x, training=False)
+        self._track(self._loss_of(x, y, y_pred, sample_weight, training=False), x)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def predict_step(self, data: Any) -> Any:
+        """Return what is predicted for a replica's shard of a batch: a row an example.
+
+        Args:
+            data: The shard's inputs, or a tuple that begins with them.
+        """
+        x, _, _ = unpack_x_y_sample_weight(data)
+        return self(x, training=False)
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Tensor:
+        """Return the loss of a shard: that of `compile`, and what layers add.
+
+        A subclass's own is called by `fit` and `evaluate`, and returns one number, as the loss of
+        `train_step` is; beside a mean penalties are added whole, on every replica.
+
+        Args:
+            x: The inputs.
+            y: The targets.
+            y_pred: What the model returned for the inputs.
+            sample_weight: The weights of examples, or None.
+            training: Whether this is a step of training.
+
+        Raises:
+            ValueError: There is no loss.
+        """
+        del x, training
+        compilation = self.required_compilation()
+        losses: list[Tensor] = []
+        if compilation.has_loss:
+            self._resolve(y_pred)
+            outputs = compilation.required_outputs()
+            for output, target, prediction, weights in outputs.parts(y, y_pred, sample_weight):
+                if output.loss is None:
+                    continue
+                loss = output.loss(target, prediction, weights)
+                if output.tracker is not None:
+                    output.tracker.update_state(loss, sample_weight=_examples(prediction))
+                losses.append(loss if output.weight is None else loss * output.weight)
+        added = [ops.reduce_sum(cast(loss, loss_dtype(loss.dtype))) for loss in self.losses]
+        losses += [as_mean_of_shard(loss, "added loss") for loss in added]
+        if not losses:
+            raise ValueError(
+                "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
+            )
+        return losses[0] if len(losses) == 1 else ops.add_n(in_one_dtype(losses))
+
+    def compute_metrics(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
+    ) -> dict[str, Any]:
+        """Update the metrics of `compile`, and return what all metrics say.
+
+        Args:
+            x: The inputs.
+            y: The targets.
+            y_pred: What the model returned for the inputs.
+            sample_weight: The weights of examples, or None.
+        """
+        del x
+        compilation = self.required_compilation()
+        if compilation.has_metrics:
+            self._resolve(y_pred)
+            compilation.compiled_metrics.update_state(y, y_pred, sample_weight)
+        return self.get_metrics_result()
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """Return what the metrics say, by name, in the order of the names."""
+        results: dict[str, Any] = {}
+        for metric in self.metrics:
+            result = metric.result()
+            results.update(result if isinstance(result, dict) else {metric.name: result})
+        return dict(sorted(results.items()))
+
+    def reset_metrics(self) -> None:
+        """Let all metrics begin anew, as at the beginning of an epoch."""
+        for metric in self.metrics:
+            metric.reset_state()
+
+    def _loss_of(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any, *, training: bool
+    ) -> Tensor:
+        """Return `compute_loss`, which a subclass may have defined without `training`."""
+        method = self.compute_loss
+        if "training" in inspect.signature(method).parameters:
+            return method(x, y, y_pred, sample_weight, training=training)
+        return method(x, y, y_pred, sample_weight)
+
+    def _track(self, loss: Tensor, x: Any) -> None:
+        """Add a shard's loss to the mean over examples that logs show."""
+        first = next(leaf for leaf in _nest.flatten(x) if leaf is not None)
+        loss = as_mean_of_shard(loss, "tracked")
+        tracker = self.required_compilation().loss_tracker
+        tracker.update_state(loss, sample_weight=_examples(first))
+
+    def _resolve(self, y_pred: Any) -> None:
+        """Know the outputs, where this is the first time that they are seen."""
+        compilation = self.required_compilation()
+        if compilation.outputs is None:
+            shapes = _nest.map_structure(lambda output: (None, *output.shape[1:]), y_pred)
+            compilation.resolve(shapes, None)
+
+    # ------------------------------------------------------------------ runs
 
     def fit(
         self,
@@ -188,8 +988,10 @@ class Model(ConfiguredModel):
             NonFiniteLossError: The loss became NaN or infinite; the weights are those before.
             ResourceExhaustedError: A device has not enough memory; the weights are those before.
         """
-        return loop.fit(
-            self._plan_of("fit"),
+        from mirrored.training import runs  # It imports this module.
+
+        return runs.fit(
+            self,
             DataArguments(
                 use="fit",
                 x=x,
@@ -276,7 +1078,8 @@ class Model(ConfiguredModel):
             InvalidArgumentError: The model is not compiled.
             ValueError: An argument is out of range, or data do not fit the model or each other.
         """
-        plan = self._plan_of("evaluate")
+        from mirrored.training import runs  # It imports this module.
+
         data = DataArguments(
             use="evaluate",
             x=x,
@@ -285,8 +1088,7 @@ class Model(ConfiguredModel):
             batch_size=batch_size,
             steps=steps,
         )
-        logs = loop.evaluate(plan, data, callbacks=callbacks, verbose=verbose)
-        return logs if return_dict else in_order(self, logs)
+        return runs.evaluate(self, data, return_dict, callbacks=callbacks, verbose=verbose)
 
     def predict(
         self,
@@ -310,9 +1112,434 @@ class Model(ConfiguredModel):
         Raises:
             ValueError: An argument is out of range, or the data do not fit the model.
         """
-        loop.check_context("predict")
+        from mirrored.training import runs  # It imports this module.
+
         data = DataArguments(use="predict", x=x, batch_size=batch_size, steps=steps)
-        return loop.predict(RunPlan(self), data, callbacks=callbacks, verbose=verbose)
+        return runs.predict(self, data, callbacks=callbacks, verbose=verbose)
+
+    # ------------------------------------------------------------------ single steps
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: dict[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Take one step of training on one global batch.
+
+        Args:
+            x: Inputs of shape (examples, ...).
+            y: Targets of shape (examples, ...).
+            sample_weight: A weight for each example.
+            class_weight: A weight for each integer label.
+            return_dict: Whether to return the values by name.
+
+        Returns:
+            The loss, or a list of the loss and the metrics, or a dict of them, of this batch.
+
+        Raises:
+            InvalidArgumentError: The model is not compiled.
+            ValueError: Data do not fit the model or each other.
+            NonFiniteLossError: The loss is NaN or infinite; the weights are those before.
+        """
+        from mirrored.training import runs  # It imports this module.
+
+        batch = runs.one_batch("fit", x, y, sample_weight, class_weight)
+        return runs.take_step(self, "train", batch, return_dict)
+
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
+    ) -> Any:
+        """Evaluate one global batch.
+
+        Args:
+            x: Inputs of shape (examples, ...).
+            y: Targets of shape (examples, ...).
+            sample_weight: A weight for each example.
+            return_dict: Whether to return the values by name.
+
+        Returns:
+            The loss, or a list of the loss and the metrics, or a dict of them.
+
+        Raises:
+            InvalidArgumentError: The model is not compiled.
+            ValueError: Data do not fit the model or each other.
+        """
+        from mirrored.training import runs  # It imports this module.
+
+        batch = runs.one_batch("evaluate", x, y, sample_weight)
+        return runs.take_step(self, "test", batch, return_dict)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Return the outputs for one global batch, as arrays.
+
+        Args:
+            x: Inputs of shape (examples, ...).
+
+        Raises:
+            ValueError: The data do not fit the model.
+        """
+        from mirrored.training import runs  # It imports this module.
+
+        batch = runs.one_batch("predict", x)
+        return runs.predict(self, batch, "predict_on_batch", callbacks=None, verbose=0)
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """Return the function of an iterator that takes a step of training on its next batch.
+
+        It is `train_function` from then on, until `compile` is called again. It returns what logs
+        show; metrics go on until `reset_metrics`.
+
+        Args:
+            force: Whether steps are recorded anew, so that they see attributes as they are now.
+
+        Example:
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Input((1,)), mr.layers.Dense(1)])
+            >>> model.compile("sgd", "mse")
+            >>> batches = mr.data.Dataset.from_tensor_slices(([[1.0]] * 4, [[2.0]] * 4)).batch(2)
+            >>> step = model.make_train_function()
+            >>> sorted(step(iter(batches)))
+            ['loss']
+        """
+        return self._made_function("train", force)
+
+    def make_test_function(self, force: bool = False) -> Any:
+        """Return the function of an iterator that evaluates its next batch, `test_function`.
+
+        Args:
+            force: As for `make_train_function`.
+        """
+        return self._made_function("test", force)
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """Return the function of a list of batches that predicts each, `predict_function`.
+
+        Args:
+            force: As for `make_train_function`.
+        """
+        return self._made_function("predict", force)
+
+    def _made_function(self, kind: str, force: bool) -> Any:
+        from mirrored.training.runs import StepFunction  # As above.
+
+        if force:
+            self._set_function(kind, None)
+        return self._step_functions.setdefault(kind, StepFunction(self, kind))
+
+    def _set_function(self, kind: str, function: Any) -> None:
+        if function is None:
+            self._step_functions.pop(kind, None)
+            self._traces.clear()
+        elif function is not self._step_functions.get(kind):
+            raise TypeError(
+                f"`{kind}_function` is what `make_{kind}_function` makes, or None, which has steps "
+                f"recorded anew: `fit`, `evaluate` and `predict` do not call another one. "
+                f"Received: {function!r:.200}. Override `{kind}_step`."
+            )
+
+    @property
+    def train_function(self) -> Any:
+        """What `make_train_function` made; None before. Where it is set to None, it forgets it."""
+        return self._step_functions.get("train")
+
+    @train_function.setter
+    def train_function(self, function: Any) -> None:
+        self._set_function("train", function)
+
+    @property
+    def test_function(self) -> Any:
+        """What `make_test_function` made; None before."""
+        return self._step_functions.get("test")
+
+    @test_function.setter
+    def test_function(self, function: Any) -> None:
+        self._set_function("test", function)
+
+    @property
+    def predict_function(self) -> Any:
+        """What `make_predict_function` made; None before."""
+        return self._step_functions.get("predict")
+
+    @predict_function.setter
+    def predict_function(self, function: Any) -> None:
+        self._set_function("predict", function)
+
+    # ------------------------------------------------------------------ configurations
+
+    @property
+    def _named_as(self) -> Mapping[str, Any] | None:
+        """What configurations call the class of a functional model, as Keras does; else None."""
+        if self._graph is None or not _is_functional(type(self)):
+            return None
+        name = "Functional"
+        return {
+            "module": "keras.src.models.functional",
+            "class_name": name,
+            "registered_name": name,
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what makes a model like it: its layers and their calls, or its arguments.
+
+        A subclass with a constructor of its own is made of its arguments, as `Layer.get_config`
+        says.
+
+        Raises:
+            NotImplementedError: A layer, or the subclass, does not say what it is made of; or an
+                operation between layers is none of `keras.ops`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> x = mr.layers.Input((4,), name="x")
+            >>> model = mr.Model(x, mr.layers.Dense(2, name="y")(x))
+            >>> model.get_config()["output_layers"]
+            ['y', 0, 0]
+        """
+        if self._graph is None or not _takes_inputs(type(self)):
+            return super().get_config()
+        from mirrored.training.graph_configurations import configuration_of  # Few need it.
+
+        return configuration_of(self)
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return a model that is made of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+            custom_objects: Classes and functions that it may name, by these names.
+
+        Raises:
+            TypeError: The class does not take these arguments.
+            ValueError: The calls of a functional model lead in circles, or to nothing.
+        """
+        if not (all(key in config for key in _GRAPH_KEYS) and _takes_inputs(cls)):
+            return super().from_config(config)
+        from mirrored.training.graph_configurations import arguments_of_graph  # Few need it.
+
+        return cls(**arguments_of_graph(config, custom_objects))
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Return the shapes that the model was built for; None where it is not built."""
+        return super().get_build_config() if self._graph is None else {"input_shape": None}
+
+    def build_from_config(self, config: Mapping[str, Any]) -> None:
+        """Build the model for shapes that `get_build_config` returned.
+
+        Args:
+            config: The shapes.
+        """
+        try:
+            super().build_from_config(config)
+        except Exception as error:
+            warnings.warn(
+                f"Model '{self.name}' had a build config, but the model cannot be built "
+                "automatically in `build_from_config(config)`. You should implement `def "
+                "build_from_config(self, config)`, and you might also want to implement the method "
+                "that generates the config at saving time, `def get_build_config(self)`. It "
+                f"failed with: {error}",
+                stacklevel=2,
+            )
+
+    def get_compile_config(self) -> dict[str, Any]:
+        """Return what the model is compiled with, by name; an empty dict where it is not.
+
+        Example:
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Dense(2)])
+            >>> model.compile("sgd", "mse")
+            >>> model.get_compile_config()["loss"]
+            'mse'
+        """
+        from mirrored.serialization.configs import in_memory  # Few programs need it.
+
+        compilation = self._compilation
+        if compilation is None:
+            return {}
+        steps, jit = compilation.steps_per_execution, compilation.jit_compile
+        if not in_memory():  # What "auto" stands for in Keras, the second without GPUs.
+            steps, jit = (1 if steps == "auto" else steps), (False if jit == "auto" else jit)
+        config: dict[str, Any] = serialized(
+            {
+                "optimizer": compilation.optimizer,
+                **dict(zip(COMPILED, compilation.given, strict=True)),
+                "run_eagerly": compilation.run_eagerly,
+                "steps_per_execution": steps,
+                "jit_compile": jit,
+            }
+        )
+        return config
+
+    def compile_from_config(self, config: Mapping[str, Any]) -> None:
+        """Compile the model, and make the optimizer's slots where the model is built.
+
+        Args:
+            config: What `get_compile_config` returned.
+        """
+        from mirrored.serialization.class_names import name_of_class  # Few programs need it.
+
+        owner = next(base for base in type(self).__mro__ if "compile" in vars(base))
+        if name_of_class(owner) != ("keras", "Model"):
+            warnings.warn(
+                "`compile()` was not called as part of model loading because the model's "
+                "`compile()` method is custom. All subclassed Models that have `compile()` "
+                "overridden should also override `get_compile_config()` and "
+                "`compile_from_config(config)`. Alternatively, you can call `compile()` manually "
+                "after loading.",
+                stacklevel=2,
+            )
+            return
+        self.compile(**deserialized(dict(config), None))
+        if self.optimizer is not None and self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    def to_json(self, **kwargs: Any) -> str:
+        """Return the model's configuration as JSON, which `models.model_from_json` reads.
+
+        Args:
+            **kwargs: Those of `json.dumps`.
+
+        Raises:
+            NotImplementedError: As for `get_config`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Dense(2)], name="small")
+            >>> mr.keras.models.model_from_json(model.to_json()).name
+            'small'
+        """
+        return json.dumps(serialized(self), **kwargs)
+
+    # ------------------------------------------------------------------ files
+
+    def save(
+        self,
+        filepath: PathName,
+        overwrite: bool = True,
+        zipped: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write the model to a file that `keras.models.load_model` and Keras itself read.
+
+        Args:
+            filepath: The file, whose name ends in ".keras"; see `keras.models.save_model`.
+            overwrite: Whether an existing file is replaced.
+            zipped: Whether it is one file, as for None, or a folder.
+            **kwargs: Those of `keras.models.save_model`.
+
+        Raises:
+            TypeError: As for `keras.models.save_model`, and so the others.
+            ValueError: The name ends in another way, or an argument is unknown.
+            NotImplementedError: A subclass does not say what it is made of.
+            FileExistsError: The file exists, and `overwrite` is False.
+            ImportError: h5py is not installed.
+            OSError: The file cannot be written.
+        """
+        from mirrored.training.files import (
+            model_files,  # Slow to import, and needed for files only.
+        )
+
+        model_files.save_model(self, filepath, overwrite, zipped, **kwargs)
+
+    def save_weights(
+        self, filepath: PathName, overwrite: bool = True, max_shard_size: float | None = None
+    ) -> None:
+        """Write all weights to one file, wholly or not at all.
+
+        One that ends in ".weights.h5" is Keras', with the state of the optimizer too, if the model
+        is compiled: Keras' own models of the same layers read it. Any other is a safetensors file.
+
+        Args:
+            filepath: The file, whose name does not end as another format's, such as `.h5` alone.
+            overwrite: Whether an existing file is replaced.
+            max_shard_size: None: there is one file.
+
+        Raises:
+            TypeError: `filepath` is no path.
+            ValueError: The model has no weights yet, or the name is that of another format.
+            FileExistsError: The file exists, and `overwrite` is False.
+            ImportError: It is Keras', and h5py is not installed.
+            OSError: The file cannot be written, or what is there is no file, such as a device.
+
+        Example:
+            >>> import os, tempfile
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Input(shape=(4,)), mr.layers.Dense(2)])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model.save_weights(os.path.join(folder, "digits.safetensors"))
+            ...     model.load_weights(os.path.join(folder, "digits.safetensors"))
+        """
+        from mirrored.training.files import (
+            weights_files,  # Slow to import, and needed for files only.
+        )
+
+        weights_files.save_weights(self, filepath, overwrite, max_shard_size)
+
+    def load_weights(
+        self,
+        filepath: PathName,
+        skip_mismatch: bool = False,
+        *,
+        objects_to_skip: Collection[Any] | None = None,
+        by_name: bool | None = None,
+    ) -> None:
+        """Set all weights from a file that `save_weights`, `save` or Keras wrote, on every replica.
+
+        Args:
+            filepath: The file, from a model of the same layers on any number of replicas.
+            skip_mismatch: Whether layers that do not fit a file in Keras' formats stay as they
+                are, with a warning.
+            objects_to_skip: Layers that such a file does not change.
+            by_name: None: layers are found by their places.
+
+        Raises:
+            TypeError: `filepath` is no path.
+            ValueError: The model has no weights yet, the name is that of another format, or
+                `by_name` is given.
+            FileNotFoundError: There is no such file.
+            ImportError: The file is Keras', and h5py is not installed.
+            WeightsFileError: It is truncated, corrupt, of another model or format. No weight
+                was changed.
+        """
+        from mirrored.training.files import weights_files  # As above.
+
+        weights_files.load_weights(
+            self, filepath, skip_mismatch, objects_to_skip=objects_to_skip, by_name=by_name
+        )
+
+    def export(
+        self,
+        filepath: PathName,
+        format: str | None = None,
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write what the model computes, without training, as a file of ONNX for other programs.
+
+        Args:
+            filepath: The file, wholly written or not at all.
+            format: "onnx", which None is where the name ends in `.onnx`.
+            verbose: Whether a line says that it is written; None does.
+            input_signature: A list of the inputs' `TensorSpec`, in the structure of the arguments
+                of a call; None: those of `input`, or of the first call.
+            **kwargs: `opset_version`, which is 18.
+
+        Raises:
+            ImportError: The package onnx is not installed: the extra `onnx`.
+            ValueError: The model has no weights yet, or this is no format.
+            NotImplementedError: The format is another of Keras', or something in the model has no
+                mapping to ONNX (docs/export.md). No file is written.
+            OSError: The file cannot be written.
+        """
+        from mirrored.training.exporting import export_model  # Needed here only.
+
+        export_model(self, filepath, format, verbose, input_signature, kwargs)
 
     # ------------------------------------------------------------------ looking
 
@@ -346,31 +1573,25 @@ class Model(ConfiguredModel):
         table = summarize(self, expand_nested, show_trainable, layer_range)
         show(table, table.text(line_length, positions), print_fn)
 
-    def export(
-        self,
-        filepath: PathName,
-        format: str | None = None,
-        verbose: bool | None = None,
-        input_signature: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        """Write what the model computes, without training, as a file of ONNX for other programs.
 
-        Args:
-            filepath: The file, wholly written or not at all.
-            format: "onnx", which None is where the name ends in `.onnx`.
-            verbose: Whether a line says that it is written; None does.
-            input_signature: A list of the inputs' `TensorSpec`, in the structure of the arguments
-                of a call; None: those of `input`, or of the first call.
-            **kwargs: `opset_version`, which is 18.
+def _is_functional(cls: type) -> bool:
+    """Whether a class is the one whose graphs Keras writes as its own kind of model."""
+    return vars(cls).get("_functional_name") is not None
 
-        Raises:
-            ImportError: The package onnx is not installed: the extra `onnx`.
-            ValueError: The model has no weights yet, or this is no format.
-            NotImplementedError: The format is another of Keras', or something in the model has no
-                mapping to ONNX (docs/export.md). No file is written.
-            OSError: The file cannot be written.
-        """
-        from mirrored.training.exporting import export_model  # Needed here only.
 
-        export_model(self, filepath, format, verbose, input_signature, kwargs)
+def _takes_inputs(cls: type) -> bool:
+    """Whether a class's constructor takes the inputs and outputs of a graph."""
+    parameters = list(inspect.signature(cls).parameters.values())
+    kinds = {parameter.kind for parameter in parameters}
+    if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds:
+        return True
+    by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [parameter.name for parameter in parameters if parameter.kind is by_place] == [
+        "inputs",
+        "outputs",
+        "name",
+    ]
+
+
+def _examples(batch: Tensor) -> float:
+    return float(batch.shape[0])

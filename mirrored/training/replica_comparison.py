@@ -38,6 +38,7 @@ from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import prepare
 from mirrored.training.model import Model
 from mirrored.training.run_plan import RunPlan, optimizers_of
+from mirrored.training.runs import planned
 from mirrored.training.step_values import Event, StepNotes, Tolerances, Value, plain_name
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.device_variable import StandIns, VariableState
@@ -166,7 +167,7 @@ def compare_replicas(
     if not isinstance(model, Model):
         raise TypeError(f"`compare_replicas` takes a model. Received: {model!r:.200}")
     loop.check_context("compare_replicas")
-    model._plan_of("train_on_batch")
+    planned(model, "train_on_batch")
     check_count("replicas", replicas, least=2)
     if is_stream(x):
         raise TypeError(

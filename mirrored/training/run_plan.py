@@ -13,7 +13,7 @@ from mirrored.ops import TensorSpec
 from mirrored.optim import Optimizer
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.metrics import Metric
-from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.model import Model
 from mirrored.training.running_means import is_mean
 from mirrored.variables import Variable
 
@@ -47,7 +47,7 @@ class RunPlan:
     identity: tuple[Any, ...]
     decided: dict[Any, Any]
 
-    def __init__(self, model: SteppedNetwork) -> None:
+    def __init__(self, model: Model) -> None:
         self.model, self.strategy = model, model.distribute_strategy
         self.is_shared = self.strategy.is_shared
         self.look_up()
@@ -167,7 +167,7 @@ class RunPlan:
     def _overrides(self, kind: str) -> bool:
         cls, own = type(self.model), vars(self.model)
         for name in _METHODS[kind]:
-            if name in own or getattr(cls, name) is not getattr(SteppedNetwork, name):
+            if name in own or getattr(cls, name) is not getattr(Model, name):
                 return True
         return False
 

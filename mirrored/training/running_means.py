@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_metrics import CompiledMetrics
 from mirrored.training.metrics import kind_of
 from mirrored.training.metrics.quotient import Quotient
+from mirrored.training.model import Model
 
 
 class RunningMeans:
@@ -26,7 +26,7 @@ class RunningMeans:
         examples: How many examples there were so far.
     """
 
-    def __init__(self, model: CompiledNetwork, *, goes_on: bool = False) -> None:
+    def __init__(self, model: Model, *, goes_on: bool = False) -> None:
         compilation = model.required_compilation()
         outputs = compilation.required_outputs()
         self._trackers: list[Any] = [compilation.loss_tracker, *outputs.trackers]

@@ -20,7 +20,6 @@ from mirrored.layers.shapes import (
 )
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
-from mirrored.training.configured import listed
 from mirrored.training.given_inputs import refuse_more, reshaped
 from mirrored.training.model import Model
 
@@ -156,7 +155,7 @@ class Sequential(Model):
         Raises:
             NotImplementedError: A layer does not say what it is made of.
         """
-        config = {**self._shared_config(), "layers": [serialized(layer) for layer in listed(self)]}
+        config = {**self._shared_config(), "layers": [serialized(layer) for layer in self._listed]}
         if self._begins:
             config["build_input_shape"] = tuple(self._begins[0]._shape)
         return config
@@ -269,6 +268,12 @@ class Sequential(Model):
     def layers(self) -> list[Layer]:
         """The layers in order, without the input's, as in Keras."""
         return list(self._chain)
+
+    @property
+    def _listed(self) -> list[Layer]:
+        """The layers in order, with the input's where there is one."""
+        begin = [tensor.node.callee for tensor in self._begins]
+        return [*(layer for layer in begin if isinstance(layer, InputLayer)), *self._chain]
 
     def _begin_at(self, layer: InputLayer) -> None:
         if self._chain or self._begin is not None:

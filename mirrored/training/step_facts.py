@@ -12,15 +12,14 @@ from mirrored.layers.layer import walk_with
 from mirrored.ops.spec import TensorSpec
 from mirrored.serialization.configs import serialize_keras_object
 from mirrored.training.compilation import COMPILED
-from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.network import Network
+from mirrored.training.model import Model
 from mirrored.training.run_plan import optimizers_of
 
 # Parts of configurations that may differ: a worker may number layers without weights differently.
 _LEFT_OUT = ("name", "module", "registered_name", "build_config")
 
 
-def facts_of(model: SteppedNetwork, size: int, specs: Iterable[TensorSpec]) -> dict[str, list[str]]:
+def facts_of(model: Model, size: int, specs: Iterable[TensorSpec]) -> dict[str, list[str]]:
     """Return what a step of a worker works on; `facts_of_graph` says what it is made of.
 
     Args:
@@ -28,7 +27,7 @@ def facts_of(model: SteppedNetwork, size: int, specs: Iterable[TensorSpec]) -> d
         size: How many examples the global batch has.
         specs: The shapes and dtypes of an example's arrays.
     """
-    layers = (layer for layer, _ in walk_with(model, ()) if not isinstance(layer, Network))
+    layers = (layer for layer, _ in walk_with(model, ()) if not isinstance(layer, Model))
     compilation = model._compilation
     compiled = zip(COMPILED, () if compilation is None else compilation.given, strict=False)
     return {
@@ -48,7 +47,7 @@ def facts_of(model: SteppedNetwork, size: int, specs: Iterable[TensorSpec]) -> d
     }
 
 
-def values_of(model: SteppedNetwork) -> dict[str, list[str]]:
+def values_of(model: Model) -> dict[str, list[str]]:
     """Return the settings of optimizers and what variables hold, in few words each.
 
     Slots are left out, which are as many again, but for the optimizers' own numbers.
@@ -70,7 +69,7 @@ def _check(variable: MirroredVariable) -> int:
     return zlib.crc32(array.view(np.uint8).data)
 
 
-def _settings_of_optimizers(model: SteppedNetwork) -> list[str]:
+def _settings_of_optimizers(model: Model) -> list[str]:
     rules = (rule for optimizer in optimizers_of(model) for rule in optimizer.within)
     return [line for rule in rules for line in _settings(rule)]
 

@@ -13,7 +13,7 @@ from typing import Any
 from mirrored._naming import one_line
 from mirrored.graph import Node
 from mirrored.layers import Layer
-from mirrored.training.network import Network
+from mirrored.training.model import Model
 from mirrored.training.progress import in_notebook
 from mirrored.variables import Variable
 
@@ -75,7 +75,7 @@ class Summary:
 
 
 def summarize(
-    model: Network,
+    model: Model,
     expand_nested: bool = False,
     show_trainable: bool = False,
     layer_range: Sequence[str] | None = None,
@@ -114,7 +114,7 @@ def show(table: Summary, text: str, print_fn: Callable[[str], Any] | None) -> No
         print(text)
 
 
-def _totals(model: Network) -> list[str]:
+def _totals(model: Model) -> list[str]:
     optimizer = getattr(model, "optimizer", None)
     slots = optimizer.variables if optimizer is not None and optimizer.built else []
     groups = {
@@ -205,16 +205,16 @@ def _nested(callees: Iterable[Any], expand: bool) -> list[tuple[Any, int]]:
     while waiting:
         callee, depth = waiting.pop()
         layers.append((callee, depth))
-        if expand and isinstance(callee, Network):
+        if expand and isinstance(callee, Model):
             waiting += [(layer, depth + 1) for layer in callee.layers][::-1]
     return layers
 
 
-def _branching(model: Network) -> set[Node]:
+def _branching(model: Model) -> set[Node]:
     """Return the nodes of a functional model whose layers are no chain; else none."""
-    part = model._part
-    if part is None:
+    if model._graph is None:
         return set()
+    part = model._graph.part
     nodes = [node for group in part.order.by_depth for node in group]
     chain = all(len(group) == 1 for group in part.order.by_depth) and all(
         len(node.inputs) <= 1 for node in nodes

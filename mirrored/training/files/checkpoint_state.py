@@ -16,7 +16,6 @@ from mirrored.layers.layer import unbuilt, walk
 from mirrored.layers.weights import find
 from mirrored.ops.random import SeedGenerator, global_state
 from mirrored.optim import Optimizer
-from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.files.tensor_tree import (
     as_integers,
     leaf_name,
@@ -25,6 +24,7 @@ from mirrored.training.files.tensor_tree import (
     place,
 )
 from mirrored.training.metrics import Metric
+from mirrored.training.model import Model
 from mirrored.variables import Generator, Module, Variable
 from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
 from mirrored.variables.tracking import Tracker, Watched
@@ -101,7 +101,7 @@ def build_optimizers(values: Mapping[str, Any]) -> None:
     layers = [layer for layer in objects if isinstance(layer, Layer) and not unbuilt(layer)]
     trained = {id(v): v for layer in layers for v in layer.trainable_variables}
     for owner in objects:
-        owned = owner.optimizer if isinstance(owner, CompiledNetwork) else None
+        owned = owner.optimizer if isinstance(owner, Model) else None
         optimizer = owner if isinstance(owner, Optimizer) else owned
         if optimizer is not None and optimizer.slots.builds_once and trained:
             own = owner.trainable_variables if optimizer is owned else list(trained.values())
@@ -295,7 +295,7 @@ def _parts_of(name: str, value: Any, listed_ids: set[int], some: bool) -> list[P
     if isinstance(value, Metric):
         return [Part(name, _named(name, value.variables), {})]
     parts = [_of_layer(name, value, some)]
-    optimizer = value.optimizer if isinstance(value, CompiledNetwork) else None
+    optimizer = value.optimizer if isinstance(value, Model) else None
     # As in TensorFlow, a model that is compiled brings its optimizer with it.
     if optimizer is not None and id(optimizer) not in listed_ids:
         parts.append(_of_optimizer(f"{name}.optimizer", optimizer))

@@ -24,7 +24,7 @@ from mirrored.program.variable_access import variable_writes
 from mirrored.program.variable_creation import Late
 from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
 from mirrored.training.files.tensor_tree import as_integers, as_words, slots_undone_on_failure
-from mirrored.training.network import Network
+from mirrored.training.model import Model
 from mirrored.variables import Variable
 from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
 from mirrored.variables.together import assign_together
@@ -47,7 +47,7 @@ class Place(NamedTuple):
     owner: Owner
 
 
-def places(model: Network, skipped: Iterable[Any] = ()) -> list[Place]:
+def places(model: Model, skipped: Iterable[Any] = ()) -> list[Place]:
     """Return a model and all parts of it that have variables, each once, in Keras' order.
 
     Args:
@@ -127,7 +127,7 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
             (name, getattr(owner, name, None)) for name in ("inner_optimizer", "optimizers")
         )
         return
-    if isinstance(owner, Network) and owner._chain:
+    if isinstance(owner, Model) and owner._chain:
         yield "layers", owner.layers
     kind: Any = type(owner)  # As a class it has a hash, which type checkers do not see.
     common = _common(kind)
@@ -145,16 +145,16 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
 def _common(kind: type) -> frozenset[str]:
     """Return the attributes that every layer has, or every model: Keras looks into none of them."""
     names = {*dir(Layer(name="any"))}
-    if issubclass(kind, Network):
+    if issubclass(kind, Model):
         own = [base for base in kind.__mro__ if base.__module__.startswith("mirrored.training.")]
-        names.update(vars(Network(name="any")), *(vars(base) for base in own))
+        names.update(vars(Model(name="any")), *(vars(base) for base in own))
         names -= {"layers", "optimizer"}
     return frozenset(names)
 
 
 def _kind(owner: Owner) -> str:
     # A functional model of no class of the user's has that name, too.
-    graph = isinstance(owner, Network) and owner._part is not None
+    graph = isinstance(owner, Model) and owner._graph is not None
     graph = graph and vars(type(owner)).get("_functional_name") is not None
     return file_case("Functional" if graph else type(owner).__name__)
 
@@ -168,7 +168,7 @@ def _join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def save_assets(model: Network, folder: str) -> None:
+def save_assets(model: Model, folder: str) -> None:
     """Let layers that have a `save_assets` write their files, each into a folder of its own.
 
     Args:
@@ -181,7 +181,7 @@ def save_assets(model: Network, folder: str) -> None:
         owner.save_assets(own)
 
 
-def keeps_assets(model: Network, method: str) -> bool:
+def keeps_assets(model: Model, method: str) -> bool:
     """Return whether a layer has files of its own.
 
     Args:
@@ -191,7 +191,7 @@ def keeps_assets(model: Network, method: str) -> bool:
     return any(True for _ in _having(model, method))
 
 
-def load_assets(model: Network, folder: str) -> None:
+def load_assets(model: Model, folder: str) -> None:
     """Let layers that have a `load_assets` read what `save_assets` wrote.
 
     Args:
@@ -203,7 +203,7 @@ def load_assets(model: Network, folder: str) -> None:
         owner.load_assets(own if os.path.isdir(own) else None)
 
 
-def _having(model: Network, method: str) -> Iterator[tuple[Any, str]]:
+def _having(model: Model, method: str) -> Iterator[tuple[Any, str]]:
     for path, owner in places(model):
         if callable(getattr(type(owner), method, None)):
             yield owner, path
@@ -253,7 +253,7 @@ class Plan:
 # ---------------------------------------------------------------------------- saving
 
 
-def save_state(model: Network, writer: Hdf5Writer, *, with_streams: bool) -> None:
+def save_state(model: Model, writer: Hdf5Writer, *, with_streams: bool) -> None:
     """Write the variables of a model and of its optimizer.
 
     Args:
@@ -273,7 +273,7 @@ def save_state(model: Network, writer: Hdf5Writer, *, with_streams: bool) -> Non
                 writer.group(path, None)["0"] = _words_of(stream)
 
 
-def _state_of(owner: Owner, model: Network) -> list[Variable]:
+def _state_of(owner: Owner, model: Model) -> list[Variable]:
     """Return the variables of a layer or an optimizer as Keras has them.
 
     An optimizer has slots for all that is trained, with a gradient or not, in the model's order.
@@ -316,7 +316,7 @@ def _words_of(stream: Stream) -> Any:
 
 
 def load_state(
-    model: Network,
+    model: Model,
     reader: Hdf5Reader,
     *,
     skip_mismatch: bool = False,
@@ -362,7 +362,7 @@ def load_state(
         _set_streams(model_places, reader)
 
 
-def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_new: bool) -> None:
+def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Model, is_new: bool) -> None:
     """Compare what a file has of one part with the part."""
     owner, first = place.owner, len(plan.undo)
     try:
@@ -381,7 +381,7 @@ def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_ne
         plan.take_back(first)
 
 
-def _targets(owner: Owner, group: ReadGroup, model: Network, is_new: bool) -> list[Target]:
+def _targets(owner: Owner, group: ReadGroup, model: Model, is_new: bool) -> list[Target]:
     """Return the variables of a part; none, with a warning, of an optimizer with others."""
     own = _state_of(owner, model)
     if isinstance(owner, Layer):

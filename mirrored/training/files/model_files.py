@@ -28,7 +28,6 @@ from mirrored.serialization.configs import (
     sharing_what_is_written,
 )
 from mirrored.serialization.constructor_arguments import deserialized
-from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
 from mirrored.training.files.keras_weights import (
     keeps_assets,
@@ -40,6 +39,7 @@ from mirrored.training.files.keras_weights import (
 from mirrored.training.files.tensor_tree import damaged, opened
 from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, state_of
 from mirrored.training.files.zip_members import Members, written_in_place
+from mirrored.training.model import Model
 
 ENDING = ".keras"
 CONFIG, METADATA = "config.json", "metadata.json"
@@ -54,7 +54,7 @@ _IGNORED = ("include_optimizer", "save_format")
 
 @explained
 def save_model(
-    model: CompiledNetwork,
+    model: Model,
     filepath: PathName,
     overwrite: bool = True,
     zipped: bool | None = None,
@@ -208,7 +208,7 @@ def _checked_name(filepath: Any, zipped: bool | None, options: dict[str, Any]) -
     return path
 
 
-def _texts(model: CompiledNetwork) -> dict[str, bytes]:
+def _texts(model: Model) -> dict[str, bytes]:
     """Return the members of a file that are texts; what has no configuration is refused here."""
     with sharing_what_is_written():
         config = json.dumps(serialize_keras_object(model))
@@ -217,7 +217,7 @@ def _texts(model: CompiledNetwork) -> dict[str, bytes]:
     return {METADATA: metadata.encode(), CONFIG: config.encode()}
 
 
-def _write_archive(model: CompiledNetwork, file: IO[bytes], texts: Mapping[str, bytes]) -> None:
+def _write_archive(model: Model, file: IO[bytes], texts: Mapping[str, bytes]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, text in texts.items():
             archive.writestr(name, text)
@@ -234,7 +234,7 @@ def _write_archive(model: CompiledNetwork, file: IO[bytes], texts: Mapping[str, 
                     archive.write(whole, place.replace(os.sep, "/"))
 
 
-def _write_folder(model: CompiledNetwork, path: str, texts: Mapping[str, bytes]) -> None:
+def _write_folder(model: Model, path: str, texts: Mapping[str, bytes]) -> None:
     """Write the files of a folder, each wholly or not at all."""
     os.makedirs(path, exist_ok=True)
     with saving(os.path.join(path, WEIGHTS), "model file") as file, writing(file) as writer:
@@ -291,12 +291,12 @@ def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
 
 def _model_of(
     config: dict[str, Any], text: bytes, reader: Hdf5Reader, size: int, options: dict[str, Any]
-) -> CompiledNetwork:
+) -> Model:
     """Return the model of a configuration, with the state in a file of so many bytes."""
     room = Room(size + _BESIDE, _OF_METRICS)
     with sharing_what_is_read(), within_room(room), within_constant_room(len(text)):
         model = deserialize_keras_object(config, **options)
-    if not isinstance(model, CompiledNetwork):
+    if not isinstance(model, Model):
         raise WeightsFileError(f"{reader.noun} has no model, but {model!r:.200}.")
     load_state(model, reader, is_new=True, late=room.late)
     return model

@@ -26,7 +26,7 @@ from mirrored.training.files.keras_weights import load_state, save_state
 from mirrored.training.files.tensor_file import load_tensors, save_tensors
 from mirrored.training.files.tensor_tree import check_same_file, named_weights, opened
 from mirrored.training.files.zip_members import Members
-from mirrored.training.network import Network
+from mirrored.training.model import Model
 from mirrored.variables.together import assign_together
 
 # What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
@@ -40,7 +40,7 @@ WEIGHTS = "model.weights.h5"  # In the file of a whole model.
 
 @explained
 def save_weights(
-    model: Network, filepath: PathName, overwrite: bool = True, max_shard_size: Any = None
+    model: Model, filepath: PathName, overwrite: bool = True, max_shard_size: Any = None
 ) -> None:
     """Write a model's weights; `Model.save_weights` says what the arguments mean.
 
@@ -86,7 +86,7 @@ def save_weights(
 
 @explained
 def load_weights(
-    model: Network,
+    model: Model,
     filepath: PathName,
     skip_mismatch: bool = False,
     *,
@@ -151,7 +151,7 @@ def _state_in(path: str) -> Iterator[Hdf5Reader]:
         yield stack.enter_context(state)
 
 
-def _load_tensors(model: Network, path: str) -> None:
+def _load_tensors(model: Model, path: str) -> None:
     named = named_weights(walk(model))
     expected = {key: (variable.shape, variable.dtype) for key, variable in named.items()}
     try:
@@ -199,7 +199,7 @@ def state_of(members: Members, noun: str) -> Iterator[Hdf5Reader]:
         yield reader
 
 
-def _check_built(model: Network, doing: str) -> None:
+def _check_built(model: Model, doing: str) -> None:
     missing = unbuilt(model)
     if missing:
         raise ValueError(
