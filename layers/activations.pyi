@@ -1,12 +1,65 @@
 # Written by tests/support/stubs.py from the table in activations.py; do not edit it.
+from collections.abc import Callable, Mapping
+from typing import Any
 from mirrored._absent import public_module as _public_module
-from mirrored.layers.activation_registry import Activation as Activation
+from mirrored._arguments import explained
+from mirrored._late import LISTS
+from mirrored.layers.nonlinearities import linear as _linear
+from mirrored.ops import Tensor
+from mirrored.serialization.constructor_arguments import deserialized, serialized
+from mirrored.serialization.registry import Registry
+Activation = Callable[[Tensor], Tensor]
+@explained
+def get(identifier: object) -> Activation:
+    """Return the activation that ``identifier`` stands for.
+
+    Args:
+        identifier: A name, a function from a tensor to a tensor, or None for ``linear``.
+
+    Raises:
+        ValueError: There is no activation of that name.
+
+    Example:
+        >>> get("relu").__name__, get(None).__name__
+        ('relu', 'linear')
+    """
+    if identifier is None:
+        return _linear
+    if isinstance(identifier, dict):
+        function = deserialized(identifier, None)
+        identifier = function if callable(function) else str(identifier)
+    return _REGISTRY.resolve(identifier)
+def serialize(activation: Any) -> Any:
+    """Return the configuration of an activation: the name of one that there is.
+
+    Args:
+        activation: A function of a tensor.
+
+    Example:
+        >>> from mirrored.layers.activations import relu
+        >>> serialize(relu)
+        'relu'
+    """
+    return serialized(activation, is_activation=True)
+@explained
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None=None) -> Any:
+    """Return the activation that a configuration describes.
+
+    Args:
+        config: What `serialize` returned: a name, or the configuration of a function.
+        custom_objects: Functions that it may name, by these names.
+
+    Example:
+        >>> from mirrored.layers.activations import relu
+        >>> deserialize("relu") is relu
+        True
+    """
+    return _REGISTRY.deserialize(config, custom_objects)
+_REGISTRY: Registry[Activation] = Registry('activation function', __name__, {name: name for name in LISTS[__name__]})
 from mirrored.layers.nonlinearities import celu as celu
-from mirrored.layers.activation_registry import deserialize as deserialize
 from mirrored.layers.nonlinearities import elu as elu
 from mirrored.layers.nonlinearities import exponential as exponential
 from mirrored.layers.nonlinearities import gelu as gelu
-from mirrored.layers.activation_registry import get as get
 from mirrored.layers.nonlinearities import glu as glu
 from mirrored.layers.nonlinearities import hard_shrink as hard_shrink
 from mirrored.layers.nonlinearities import hard_sigmoid as hard_sigmoid
@@ -21,7 +74,6 @@ from mirrored.layers.nonlinearities import mish as mish
 from mirrored.layers.nonlinearities import relu as relu
 from mirrored.layers.nonlinearities import relu6 as relu6
 from mirrored.layers.nonlinearities import selu as selu
-from mirrored.layers.activation_registry import serialize as serialize
 from mirrored.layers.nonlinearities import sigmoid as sigmoid
 from mirrored.layers.nonlinearities import silu as silu
 from mirrored.layers.nonlinearities import soft_shrink as soft_shrink

@@ -9,14 +9,9 @@ from typing import Any
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
-from mirrored.serialization.constructor_arguments import (
-    Configured,
-    LateClasses,
-    deserialized,
-    serialized,
-)
+from mirrored.serialization.constructor_arguments import Configured, serialized
+from mirrored.serialization.registry import Registry, spelt
 
 Projection = Callable[[Any], Any]  # What a constraint is to a variable.
 
@@ -166,7 +161,9 @@ def _rescaled(w: Any, axis: Any, desired: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 _CLASSES = ("Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm")
-_NAMES = LateClasses(__name__, spelt(dict.fromkeys(_CLASSES, ())))
+_REGISTRY: Registry[Projection] = Registry(
+    "constraint", __name__, spelt(dict.fromkeys(_CLASSES, ()))
+)
 
 
 @explained
@@ -186,10 +183,7 @@ def get(identifier: object) -> Projection | None:
         >>> get("max_norm").max_value
         2
     """
-    if identifier is None:
-        return None
-    projection: Projection = resolve("constraint", identifier, _NAMES)
-    return projection
+    return None if identifier is None else _REGISTRY.resolve(identifier)
 
 
 def serialize(constraint: Any) -> Any:
@@ -219,7 +213,7 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
         >>> deserialize(serialize(MaxNorm(3))).max_value
         3
     """
-    return deserialized(config, _NAMES, custom_objects)
+    return _REGISTRY.deserialize(config, custom_objects)
 
 
 _public_module("tf.keras.constraints", __name__, constants=("Projection",))

@@ -3,17 +3,121 @@
 An initializer is a function from a shape and a dtype to a tensor; the random ones take a seed.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
 from mirrored._absent import public_module as _public_module
+from mirrored._arguments import explained
+from mirrored._late import LISTS
+from mirrored.ops import Tensor
+from mirrored.ops.conversion import is_tensor
+from mirrored.ops.spec import Shape
+from mirrored.serialization.constructor_arguments import serialized
+from mirrored.serialization.registry import Registry, spelt
+
+Filling = Callable[..., Tensor]  # What an initializer is to a layer.
+
+
+@explained
+def get(identifier: object) -> Filling | None:
+    """Return the initializer that ``identifier`` stands for, None for None.
+
+    Args:
+        identifier: A name, such as ``"glorot_uniform"`` or ``"GlorotUniform"``, a class, a
+            callable ``initializer(shape, dtype=None)``, the values themselves as a tensor or a
+            NumPy array, or a name and arguments: ``{"class_name": ..., "config": ...}``.
+
+    Raises:
+        ValueError: There is no initializer of that name.
+        TypeError: It does not take these arguments.
+
+    Example:
+        >>> type(get("he_normal")).__name__
+        'HeNormal'
+        >>> get({"class_name": "Constant", "config": {"value": 2.0}})((2,)).numpy().tolist()
+        [2.0, 2.0]
+    """
+    if identifier is None:
+        return None
+    if is_tensor(identifier) or isinstance(identifier, np.ndarray | np.generic):
+        return _values(identifier)
+    if isinstance(identifier, str):  # One of the user's own too, where a scope says so.
+        initializer = _REGISTRY.deserialize({"class_name": identifier, "config": {}})
+        identifier = identifier if isinstance(initializer, str) else initializer
+    return _REGISTRY.resolve(identifier)
+
+
+def serialize(initializer: Any) -> Any:
+    """Return the configuration of an initializer.
+
+    Args:
+        initializer: The initializer.
+
+    Example:
+        >>> from mirrored.layers.initializers import Constant
+        >>> serialize(Constant(2.0))["config"]
+        {'value': 2.0}
+    """
+    return serialized(initializer)
+
+
+@explained
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the initializer that a configuration describes.
+
+    Args:
+        config: What `serialize` returned, or a name.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Example:
+        >>> from mirrored.layers.initializers import Constant
+        >>> deserialize(serialize(Constant(2.0)))((2,)).numpy().tolist()
+        [2.0, 2.0]
+    """
+    return _REGISTRY.deserialize(config, custom_objects)
+
+
+def _values(values: Any) -> Filling:
+    """Return the initializer of a weight whose values are given."""
+
+    def fill(shape: Shape, dtype: Any = None) -> Tensor:
+        if tuple(shape) != tuple(values.shape):
+            raise ValueError(
+                f"Expected `shape` to be {tuple(values.shape)} for direct tensor as initializer. "
+                f"Received shape={shape}"
+            )
+        return ops.cast(values, ops.floatx() if dtype is None else dtype)
+
+    return fill
+
 
 _public_module(
     "tf.keras.initializers",
     __name__,
     {
-        "mirrored.layers.initializer_registry": "Filling deserialize get serialize",
         "mirrored.layers.starting_values": """
             Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer
             LecunNormal LecunUniform Ones Orthogonal RandomNormal RandomUniform
             TruncatedNormal VarianceScaling Zeros
         """,
     },
+    constants=("Filling",),
+)
+_REGISTRY: Registry[Filling] = Registry(
+    "initializer",
+    __name__,
+    spelt(
+        {
+            **dict.fromkeys(LISTS[__name__], ()),
+            "Identity": ("IdentityInitializer",),
+            "Ones": ("one",),
+            "Orthogonal": ("OrthogonalInitializer",),
+            "RandomNormal": ("normal",),
+            "RandomUniform": ("uniform",),
+            "Zeros": ("zero",),
+        }
+    ),
 )

@@ -14,14 +14,9 @@ from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
 from mirrored._reprs import made_with
-from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
-from mirrored.serialization.constructor_arguments import (
-    Configured,
-    LateClasses,
-    deserialized,
-    serialized,
-)
+from mirrored.serialization.constructor_arguments import Configured, serialized
+from mirrored.serialization.registry import Registry, spelt
 from mirrored.variables import Variable
 
 Penalty = Callable[[Any], Tensor]  # What a regularizer is to a layer.
@@ -228,7 +223,7 @@ def _check_factor(name: str, value: object) -> float:
 l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 
 _CLASSES = ("L1", "L2", "L1L2", "OrthogonalRegularizer", "Regularizer")
-_NAMES = LateClasses(__name__, spelt(dict.fromkeys(_CLASSES, ())))
+_REGISTRY: Registry[Penalty] = Registry("regularizer", __name__, spelt(dict.fromkeys(_CLASSES, ())))
 
 
 @explained
@@ -247,10 +242,7 @@ def get(identifier: object) -> Penalty | None:
         >>> get("l2")
         L2(l2=0.01)
     """
-    if identifier is None:
-        return None
-    penalty: Penalty = resolve("regularizer", identifier, _NAMES)
-    return penalty
+    return None if identifier is None else _REGISTRY.resolve(identifier)
 
 
 def serialize(regularizer: Any) -> Any:
@@ -280,7 +272,7 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
         >>> deserialize(serialize(L2(0.5))).l2
         0.5
     """
-    return deserialized(config, _NAMES, custom_objects)
+    return _REGISTRY.deserialize(config, custom_objects)
 
 
 _public_module("tf.keras.regularizers", __name__, constants=("Penalty",))

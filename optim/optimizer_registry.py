@@ -7,7 +7,8 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored._late import LISTS
 from mirrored.optim.optimizer import Optimizer
-from mirrored.serialization.constructor_arguments import LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import serialized
+from mirrored.serialization.registry import Registry
 
 _PACKAGE = "mirrored.optim"
 
@@ -16,7 +17,9 @@ _NO_RULES = ("Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap"
 _NAMES = {
     name.lower(): name for name in LISTS[_PACKAGE] if not name.islower() and name not in _NO_RULES
 }
-_BY_NAME = _NAMES | {name.lower(): name for name in _NO_RULES[1:]}
+_REGISTRY: Registry[Optimizer] = Registry(
+    "optimizer", _PACKAGE, _NAMES | {name.lower(): name for name in _NO_RULES[1:]}
+)
 
 
 @explained
@@ -83,5 +86,5 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
     """
     if isinstance(config, dict):
         name = str(config.get("class_name"))
-        config = {**config, "class_name": name.lower() if name.lower() in _BY_NAME else name}
-    return deserialized(config, LateClasses(_PACKAGE, _BY_NAME), custom_objects)
+        config = {**config, "class_name": name.lower() if name.lower() in _REGISTRY else name}
+    return _REGISTRY.deserialize(config, custom_objects)

@@ -4,8 +4,7 @@ Each argument is kept in an attribute of its name. Who does otherwise overrides 
 """
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
 from mirrored._reprs import made_with
@@ -120,28 +119,3 @@ def deserialized(
     )
 
     return deserialize_keras_object(config, custom_objects, module_objects=names)
-
-
-class LateClasses(Mapping[str, Any]):
-    """Classes by all their names; those that their module loads late are loaded when one asks.
-
-    Args:
-        module: The name of the module that has the classes.
-        names: The name of the class that each name stands for.
-    """
-
-    def __init__(self, module: str, names: Mapping[str, str]) -> None:
-        self._module = module
-        self._names = names
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(import_module(self._module), self._names[name])
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.layers import activation_registry, regularizers
+from mirrored.layers import activations, regularizers
 from mirrored.optim.hyperparameters import Settings
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
@@ -272,7 +272,7 @@ ACTIVATIONS = {
     "of a user": dense(activation=lambda x: mr.sigmoid(x) * x),
 }
 # Not those that halve the width, or that have settings which a name does not give.
-_NAMES = {*activation_registry._NAMES} - {"glu", "threshold"}
+_NAMES = {*activations._REGISTRY} - {"glu", "threshold"}
 _OTHERS = sorted(_NAMES - {*ACTIVATIONS})
 _STACKS = [_stack_of(_OTHERS[i::4]) for i in range(4)]
 ACTIVATIONS |= {name: _STACKS[i % 4] for i, name in enumerate(_OTHERS)}

@@ -23,12 +23,16 @@ _late_module(
         "mirrored.training.losses.overlap": "Dice Tversky dice tversky",
         "mirrored.training.losses.pairs": "Circle circle",
         "mirrored.training.losses.regression": """
-            CategoricalHinge CosineSimilarity Hinge Huber KLD KLDivergence LogCosh MAE
-            MAPE MSLE MeanAbsoluteError MeanAbsolutePercentageError
-            MeanSquaredLogarithmicError Poisson SquaredHinge categorical_hinge
-            cosine_similarity hinge huber kl_divergence kld kullback_leibler_divergence
-            log_cosh logcosh mae mape mean_absolute_error mean_absolute_percentage_error
-            mean_squared_logarithmic_error msle poisson squared_hinge
+            CategoricalHinge CosineSimilarity Hinge Huber KLD=kl_divergence KLDivergence
+            LogCosh MAE=mean_absolute_error MAPE=mean_absolute_percentage_error
+            MSLE=mean_squared_logarithmic_error MeanAbsoluteError
+            MeanAbsolutePercentageError MeanSquaredLogarithmicError Poisson SquaredHinge
+            categorical_hinge cosine_similarity hinge huber kl_divergence
+            kld=kl_divergence kullback_leibler_divergence=kl_divergence log_cosh
+            logcosh=log_cosh mae=mean_absolute_error mape=mean_absolute_percentage_error
+            mean_absolute_error mean_absolute_percentage_error
+            mean_squared_logarithmic_error msle=mean_squared_logarithmic_error poisson
+            squared_hinge
         """,
     },
 )

@@ -11,15 +11,19 @@ from mirrored.training.losses.regression import CosineSimilarity as CosineSimila
 from mirrored.training.losses.overlap import Dice as Dice
 from mirrored.training.losses.regression import Hinge as Hinge
 from mirrored.training.losses.regression import Huber as Huber
-from mirrored.training.losses.regression import KLD as KLD
+from mirrored.training.losses.regression import kl_divergence as _kl_divergence
+KLD = _kl_divergence
 from mirrored.training.losses.regression import KLDivergence as KLDivergence
 from mirrored.training.losses.regression import LogCosh as LogCosh
 from mirrored.training.losses.loss import Loss as Loss
-from mirrored.training.losses.regression import MAE as MAE
-from mirrored.training.losses.regression import MAPE as MAPE
+from mirrored.training.losses.regression import mean_absolute_error as _mean_absolute_error
+MAE = _mean_absolute_error
+from mirrored.training.losses.regression import mean_absolute_percentage_error as _mean_absolute_percentage_error
+MAPE = _mean_absolute_percentage_error
 from mirrored.training.losses.elementwise import mean_squared_error as _mean_squared_error
 MSE = _mean_squared_error
-from mirrored.training.losses.regression import MSLE as MSLE
+from mirrored.training.losses.regression import mean_squared_logarithmic_error as _mean_squared_logarithmic_error
+MSLE = _mean_squared_logarithmic_error
 from mirrored.training.losses.regression import MeanAbsoluteError as MeanAbsoluteError
 from mirrored.training.losses.regression import MeanAbsolutePercentageError as MeanAbsolutePercentageError
 from mirrored.training.losses.elementwise import MeanSquaredError as MeanSquaredError
@@ -44,19 +48,25 @@ from mirrored.training.losses.loss_registry import get as get
 from mirrored.training.losses.regression import hinge as hinge
 from mirrored.training.losses.regression import huber as huber
 from mirrored.training.losses.regression import kl_divergence as kl_divergence
-from mirrored.training.losses.regression import kld as kld
-from mirrored.training.losses.regression import kullback_leibler_divergence as kullback_leibler_divergence
+from mirrored.training.losses.regression import kl_divergence as _kl_divergence
+kld = _kl_divergence
+from mirrored.training.losses.regression import kl_divergence as _kl_divergence
+kullback_leibler_divergence = _kl_divergence
 from mirrored.training.losses.regression import log_cosh as log_cosh
-from mirrored.training.losses.regression import logcosh as logcosh
-from mirrored.training.losses.regression import mae as mae
-from mirrored.training.losses.regression import mape as mape
+from mirrored.training.losses.regression import log_cosh as _log_cosh
+logcosh = _log_cosh
+from mirrored.training.losses.regression import mean_absolute_error as _mean_absolute_error
+mae = _mean_absolute_error
+from mirrored.training.losses.regression import mean_absolute_percentage_error as _mean_absolute_percentage_error
+mape = _mean_absolute_percentage_error
 from mirrored.training.losses.regression import mean_absolute_error as mean_absolute_error
 from mirrored.training.losses.regression import mean_absolute_percentage_error as mean_absolute_percentage_error
 from mirrored.training.losses.elementwise import mean_squared_error as mean_squared_error
 from mirrored.training.losses.regression import mean_squared_logarithmic_error as mean_squared_logarithmic_error
 from mirrored.training.losses.elementwise import mean_squared_error as _mean_squared_error
 mse = _mean_squared_error
-from mirrored.training.losses.regression import msle as msle
+from mirrored.training.losses.regression import mean_squared_logarithmic_error as _mean_squared_logarithmic_error
+msle = _mean_squared_logarithmic_error
 from mirrored.training.losses.regression import poisson as poisson
 from mirrored.training.losses.loss_registry import serialize as serialize
 from mirrored.training.losses.crossentropy import sparse_categorical_crossentropy as sparse_categorical_crossentropy

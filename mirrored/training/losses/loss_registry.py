@@ -7,46 +7,38 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._late import LISTS
-from mirrored.layers.identifiers import find, spelt
-from mirrored.layers.identifiers import resolve as resolved
-from mirrored.serialization.constructor_arguments import LateClasses, deserialized, serialized
+from mirrored._naming import snake_case
+from mirrored.serialization.constructor_arguments import serialized
+from mirrored.serialization.registry import Registry
 from mirrored.training.losses.loss import FunctionLoss, Loss
 
 _PACKAGE = "mirrored.training.losses"
-
-# Each loss with its names beside its own and that in snake case, which its function has too.
-_LOSSES: dict[str, tuple[str, ...]] = {
-    "MeanSquaredError": ("mse", "MSE"),
-    "MeanAbsoluteError": ("mae", "MAE"),
-    "MeanAbsolutePercentageError": ("mape", "MAPE"),
-    "MeanSquaredLogarithmicError": ("msle", "MSLE"),
-    "CosineSimilarity": (),
-    "Huber": (),
-    "LogCosh": ("logcosh",),
-    "Poisson": (),
-    "KLDivergence": ("kld", "KLD", "kullback_leibler_divergence"),
-    "Hinge": (),
-    "SquaredHinge": (),
-    "CategoricalHinge": (),
-    "BinaryCrossentropy": ("bce", "BCE"),
-    "CategoricalCrossentropy": (),
-    "SparseCategoricalCrossentropy": (),
-    "Circle": (),
-    "Dice": (),
-    "Tversky": (),
-    "BinaryFocalCrossentropy": (),
-    "CategoricalFocalCrossentropy": (),
-    "CategoricalGeneralizedCrossEntropy": (),
-}
-_BY_NAME = LateClasses(_PACKAGE, spelt(_LOSSES))
+_NAMES = LISTS[_PACKAGE]
 _NO_LOSSES = frozenset(("Reduction", "as_loss", "deserialize", "get", "serialize"))
-# In configurations, as in Keras, the name of a function is that of the function.
-_DESCRIBED = LateClasses(
+
+# The name of its function for each name of a loss, and the class of each function.
+_FUNCTIONS = {name: snake_case(_NAMES.home(name)[1]) for name in _NAMES}
+_CLASSES = {
+    function: name
+    for name, function in _FUNCTIONS.items()
+    if not _NAMES.home(name)[1].islower() and name not in ("Loss", "Reduction")
+}
+_SHORT = ("bce", "BCE")  # Of binary cross-entropy, which no function is called.
+_BY_NAME: Registry[Loss] = Registry(
+    "losses",
     _PACKAGE,
     {
-        **spelt(_LOSSES),
-        **{name: name for name in LISTS[_PACKAGE] if name not in _NO_LOSSES},
-        **dict.fromkeys(("bce", "BCE"), "binary_crossentropy"),
+        **{name: _CLASSES[of] for name, of in _FUNCTIONS.items() if of in _CLASSES},
+        **dict.fromkeys(_SHORT, "BinaryCrossentropy"),
+    },
+)
+# In configurations, as in Keras, the name of a function is that of the function.
+_DESCRIBED: Registry[Any] = Registry(
+    "loss",
+    _PACKAGE,
+    {
+        **{name: name for name in _NAMES if name not in _NO_LOSSES},
+        **dict.fromkeys(_SHORT, "binary_crossentropy"),
     },
 )
 
@@ -71,7 +63,7 @@ def get(identifier: Any) -> Any:
         >>> mr.losses.get("MeanSquaredError").name
         'mean_squared_error'
     """
-    return None if identifier is None else resolved("loss", identifier, _DESCRIBED)
+    return None if identifier is None else _DESCRIBED.resolve(identifier)
 
 
 def as_loss(identifier: Any) -> Loss:
@@ -85,7 +77,7 @@ def as_loss(identifier: Any) -> Loss:
     """
     if isinstance(identifier, dict):
         identifier = deserialize(identifier)
-    return find("losses", identifier, Loss, _BY_NAME, _of_function)
+    return _BY_NAME.create(identifier, Loss, _of_function)
 
 
 def serialize(loss: Any) -> Any:
@@ -115,7 +107,7 @@ def deserialize(name: Any, custom_objects: Mapping[str, Any] | None = None) -> A
         >>> mr.keras.losses.deserialize("mse") is mr.losses.mean_squared_error
         True
     """
-    return deserialized(name, _DESCRIBED, custom_objects)
+    return _DESCRIBED.deserialize(name, custom_objects)
 
 
 def _of_function(function: Callable[..., Any]) -> Loss:

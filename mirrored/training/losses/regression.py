@@ -31,7 +31,7 @@ class MeanAbsoluteError(Elementwise):
         return ops.abs(y_true - y_pred)
 
 
-MAE = mae = mean_absolute_error = function_of(MeanAbsoluteError)
+mean_absolute_error = function_of(MeanAbsoluteError)
 
 
 class MeanAbsolutePercentageError(Elementwise):
@@ -45,7 +45,7 @@ class MeanAbsolutePercentageError(Elementwise):
         return ops.abs((y_true - y_pred) / ops.maximum(ops.abs(y_true), EPSILON)) * 100.0
 
 
-MAPE = mape = mean_absolute_percentage_error = function_of(MeanAbsolutePercentageError)
+mean_absolute_percentage_error = function_of(MeanAbsolutePercentageError)
 
 
 class MeanSquaredLogarithmicError(Elementwise):
@@ -60,7 +60,7 @@ class MeanSquaredLogarithmicError(Elementwise):
         return ops.square(logs[0] - logs[1])
 
 
-MSLE = msle = mean_squared_logarithmic_error = function_of(MeanSquaredLogarithmicError)
+mean_squared_logarithmic_error = function_of(MeanSquaredLogarithmicError)
 
 
 def huber_errors(y_true: Tensor, y_pred: Tensor, delta: float = 1.0) -> Tensor:
@@ -145,7 +145,7 @@ class LogCosh(Elementwise):
         return error + ops.softplus(error * -2.0) - _LOG_2
 
 
-logcosh = log_cosh = function_of(LogCosh)
+log_cosh = function_of(LogCosh)
 
 
 def cosines(y_true: Tensor, y_pred: Tensor, axis: int = -1) -> Tensor:
@@ -249,7 +249,7 @@ class KLDivergence(Elementwise):
         return true * ops.log(true / pred)
 
 
-KLD = kld = kullback_leibler_divergence = kl_divergence = function_of(KLDivergence)
+kl_divergence = function_of(KLDivergence)
 
 
 def signs(y_true: Tensor) -> Tensor:

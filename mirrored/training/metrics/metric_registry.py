@@ -6,8 +6,8 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._late import LISTS
-from mirrored.layers.identifiers import find, spelt
-from mirrored.serialization.constructor_arguments import LateClasses, deserialized, serialized
+from mirrored.serialization.constructor_arguments import serialized
+from mirrored.serialization.registry import Registry, spelt
 from mirrored.training.losses import Loss
 from mirrored.training.metrics.accuracy import (
     accuracy_for,
@@ -38,13 +38,15 @@ _METRICS: dict[str, tuple[str, ...]] = {
 }
 
 _NAMES = spelt(_METRICS)
-_BY_NAME = LateClasses(_PACKAGE, _NAMES)
+_BY_NAME: Registry[Metric] = Registry("metrics", _PACKAGE, _NAMES)
 _NO_METRICS = frozenset(
     ("AUTOMATIC", "Metric", "deserialize", "get", "kind_of", "resolve", "serialize")
 )
 # In configurations, as in Keras, the name of a function that is no metric's is the function's.
-_DESCRIBED = LateClasses(
-    _PACKAGE, {**{name: name for name in LISTS[_PACKAGE] if name not in _NO_METRICS}, **_NAMES}
+_DESCRIBED: Registry[Any] = Registry(
+    "metric",
+    _PACKAGE,
+    {**{name: name for name in LISTS[_PACKAGE] if name not in _NO_METRICS}, **_NAMES},
 )
 # What is the kind of accuracy that fits the loss and the shapes.
 AUTOMATIC = ("accuracy", "acc")
@@ -73,7 +75,7 @@ def get(identifier: Any) -> Any:
 def _metric(identifier: Any) -> Metric:
     if isinstance(identifier, dict):
         identifier = deserialize(identifier)
-    return find("metrics", identifier, Metric, _BY_NAME, FunctionMetric, AUTOMATIC)
+    return _BY_NAME.create(identifier, Metric, FunctionMetric, AUTOMATIC)
 
 
 def serialize(metric: Any) -> Any:
@@ -103,7 +105,7 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
         >>> mr.keras.metrics.deserialize("mse").name
         'mean_squared_error'
     """
-    return deserialized(config, _DESCRIBED, custom_objects)
+    return _DESCRIBED.deserialize(config, custom_objects)
 
 
 def kind_of(identifier: Any) -> type[Any] | None:

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from mirrored.layers import Activation, Dense, activations, initializers, regularizers
-from mirrored.layers.identifiers import resolve
+from mirrored.serialization.registry import Registry
 
 
 def test_names_are_looked_up_and_callables_pass() -> None:
-    assert resolve("thing", "absolute", {"absolute": abs}) is abs
-    assert resolve("thing", len, {"absolute": abs}) is len
+    registry: Registry[Any] = Registry("thing", "builtins", {"absolute": "abs"})
+    assert registry.resolve("absolute") is abs
+    assert registry.resolve(len) is len
 
 
 @pytest.mark.parametrize(
