@@ -456,6 +456,9 @@ HELD: dict[str, dict[str, str]] = {
         "two-dtypes": "test_two_dtypes",
     },
     "ops/test_host_function.py": {
+        "recorded-python": "test_a_shape_that_is_said test_what_needs_its_shape test_gradients "
+        "test_what_nobody_reads_is_called_in_order test_replicas_call_it_one_after_the_other "
+        "test_another_shape_in_a_later_run_stops_it_before_anything_is_written",
         "cpu-only": "test_soft_placement_runs_it_on_the_cpu test_hard_placement_is_an_error",
     },
     "ops/test_linalg.py": {"shapes-that-do-not-fit": "test_shapes_that_do_not_fit"},
@@ -510,11 +513,6 @@ HELD: dict[str, dict[str, str]] = {
         "assigns-return": "test_results_of_replicas test_eager_assigns_in_replicas",
     },
     "program/test_parameters.py": {"kinds-of-calls": "test_recordings"},
-    "ops/test_recorded_host_function.py": {
-        "recorded-python": "test_a_shape_that_is_said test_what_needs_its_shape test_gradients "
-        "test_what_nobody_reads_is_called_in_order test_replicas_call_it_one_after_the_other "
-        "test_another_shape_in_a_later_run_stops_it_before_anything_is_written",
-    },
     "program/test_templates.py": {
         "kinds-of-variables": "test_the_bits_are_those_of_recording_anew "
         "test_other_kinds_are_recorded test_which_arguments_are_one_variable_is_part_of_the_kind "

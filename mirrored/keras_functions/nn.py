@@ -503,7 +503,7 @@ def dot_product_attention(
         >>> mr.keras.ops.dot_product_attention(query, key, key).shape
         (2, 4, 8, 16)
     """
-    from mirrored.ops.attention import attended  # Few programs need it.
+    from mirrored.ops.attention import attended
 
     if attn_logits_soft_cap is not None:
         raise ValueError(

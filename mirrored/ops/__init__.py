@@ -35,20 +35,18 @@ _late_module(
         "mirrored.ops.conversion": "constant convert_to_tensor",
         "mirrored.ops.creation": "fill ones ones_like zeros zeros_like",
         "mirrored.ops.cross_entropy": """
-            log_poisson_loss sigmoid_cross_entropy_with_logits
-            softmax_cross_entropy_with_logits weighted_cross_entropy_with_logits
+            log_poisson_loss sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
+            sparse_softmax_cross_entropy_with_logits weighted_cross_entropy_with_logits
         """,
         "mirrored.ops.diagonals": """
             band_part diag diag_part set_diag tensor_diag tensor_diag_part trace
         """,
-        "mirrored.ops.distinct": "invert_permutation unique unique_with_counts",
         "mirrored.ops.dropout": "dropped general_dropout stateless_dropout",
         "mirrored.ops.elementwise": """
-            abs add divide maximum minimum multiply negative scalar_mul sign subtract
+            abs add divide divide_no_nan maximum minimum multiply multiply_no_nan negative
+            reciprocal_no_nan scalar_mul sign subtract xdivy xlog1py xlogy
         """,
         "mirrored.ops.embedding": "embedding_lookup",
-        "mirrored.ops.error_functions": "erf erfc",
-        "mirrored.ops.gamma_functions": "digamma lbeta lgamma",
         "mirrored.ops.gathering": "gather gather_nd",
         "mirrored.ops.histograms": """
             bincount confusion_matrix histogram_fixed_width histogram_fixed_width_bins
@@ -56,16 +54,12 @@ _late_module(
         "mirrored.ops.host_function": "numpy_function py_function timestamp",
         "mirrored.ops.host_tensor": "transfer",
         "mirrored.ops.indexed_slices": "IndexedSlices",
-        "mirrored.ops.joining": "pad reverse roll split stack tile unstack",
+        "mirrored.ops.joining": "pad reverse reverse_sequence roll split stack tile unstack",
         "mirrored.ops.linalg": "matmul",
         "mirrored.ops.narrow_floats": "autocast autocast_dtype",
-        "mirrored.ops.no_nan": """
-            divide_no_nan multiply_no_nan reciprocal_no_nan xdivy xlog1py xlogy
-        """,
         "mirrored.ops.nonlinearities": """
             crelu elu gelu leaky_relu log_sigmoid relu6 selu silu softsign swish
         """,
-        "mirrored.ops.normalization": "batch_normalization normalize_moments",
         "mirrored.ops.norms": "l2_loss norm normalize reduce_euclidean_norm",
         "mirrored.ops.op": "OPS Op OpCall register",
         "mirrored.ops.partitioning": "boolean_mask dynamic_partition dynamic_stitch repeat",
@@ -75,7 +69,6 @@ _late_module(
         """,
         "mirrored.ops.printing": "print",
         "mirrored.ops.products": "adjoint cross matrix_transpose matvec tensordot",
-        "mirrored.ops.quantiles": "erfcinv erfinv ndtri",
         "mirrored.ops.random": "SeedGenerator random_normal random_uniform set_seed",
         "mirrored.ops.ranges": """
             ensure_shape eye linspace meshgrid one_hot range rank sequence_mask shape
@@ -87,18 +80,17 @@ _late_module(
         "mirrored.ops.rng_state": "ShardPosition shard_position",
         "mirrored.ops.rounding": "ceil floor floordiv floormod nextafter rint round",
         "mirrored.ops.scans": "cumprod cumsum cumulative_logsumexp",
-        "mirrored.ops.scattering_nd": """
+        "mirrored.ops.scattering": """
             scatter_nd tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min
             tensor_scatter_nd_sub tensor_scatter_nd_update
         """,
-        "mirrored.ops.searching": "searchsorted",
+        "mirrored.ops.searching": "invert_permutation searchsorted unique unique_with_counts",
         "mirrored.ops.segments": """
             segment_max segment_mean segment_min segment_prod segment_sum
             unsorted_segment_max unsorted_segment_mean unsorted_segment_min
             unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum
         """,
         "mirrored.ops.select": "where",
-        "mirrored.ops.sequences": "reverse_sequence",
         "mirrored.ops.shaping": """
             broadcast_to cast concat expand_dims identity reshape squeeze stop_gradient
             transpose
@@ -111,11 +103,11 @@ _late_module(
         "mirrored.ops.sorting": """
             argsort in_top_k is_non_decreasing is_strictly_increasing sort top_k
         """,
-        "mirrored.ops.sparse_cross_entropy": "sparse_softmax_cross_entropy_with_logits",
         "mirrored.ops.spec": """
             TensorSpec as_dtype bfloat16 bool_ float16 float32 float64 floatx int16
             int32 int64 int8 set_floatx uint16 uint32 uint64 uint8
         """,
+        "mirrored.ops.special_functions": "digamma erf erfc erfcinv erfinv lbeta lgamma ndtri",
         "mirrored.ops.spectra": "eigh eigvalsh matrix_rank pinv qr svd",
         "mirrored.ops.static_assertions": """
             assert_integer assert_proper_iterable assert_rank assert_rank_at_least
@@ -123,8 +115,8 @@ _late_module(
             assert_type is_numeric_tensor
         """,
         "mirrored.ops.statistics": """
-            count_nonzero moments reduce_std reduce_variance sufficient_statistics
-            weighted_moments zero_fraction
+            batch_normalization count_nonzero moments normalize_moments reduce_std reduce_variance
+            sufficient_statistics weighted_moments zero_fraction
         """,
         "mirrored.ops.tensor": "Tensor",
         "mirrored.ops.tensor_shape": "TensorShape",

@@ -76,7 +76,7 @@ class IndexedSlices:
 
     def _as_tensor(self) -> Tensor:
         """Return the whole tensor, on the device of the rows."""
-        from mirrored.ops.scattering_nd import scatter_nd  # Needed here only.
+        from mirrored.ops.scattering import scatter_nd  # Needed here only.
 
         shape = self.dense_shape
         if shape is None:

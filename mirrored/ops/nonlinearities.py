@@ -12,12 +12,12 @@ from mirrored.ops.activations import RELU, SIGMOID, SOFTPLUS, TANH
 from mirrored.ops.comparison import GREATER, LESS
 from mirrored.ops.conversion import adopt
 from mirrored.ops.elementwise import ABS, MINIMUM, MUL_NO_NAN, unary
-from mirrored.ops.error_functions import ERFC
 from mirrored.ops.op import OpCall
 from mirrored.ops.piecewise import piecewise
 from mirrored.ops.powers import RECIPROCAL, SQUARE
 from mirrored.ops.shaping import CAST, concat
 from mirrored.ops.spec import FLOATS, INTEGERS, float32
+from mirrored.ops.special_functions import ERFC
 from mirrored.ops.tensor import Tensor
 
 # Klambauer et al., "Self-Normalizing Neural Networks", 2017, give both to as many digits.

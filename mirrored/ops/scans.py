@@ -11,7 +11,7 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
-from mirrored.ops.no_nan import DIV_NO_NAN
+from mirrored.ops.elementwise import DIV_NO_NAN
 from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.select import SELECT

@@ -124,3 +124,26 @@ def test_a_factor_takes_the_dtype_of_what_it_scales() -> None:
     assert ops.scalar_mul(np.float64(0.5), [2.0, 4.0]).numpy().tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match=r"Only scalar multiply works, got shape \(1,\)"):
         ops.scalar_mul([3], x)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wide"), [("int32", "float64"), ("int64", "float64"), ("uint8", "float32")]
+)
+def test_integers_are_divided_as_floats(dtype: str, wide: str) -> None:
+    found = ops.divide_no_nan(np.array([1, 2], dtype), np.array([4, 0], dtype))
+    assert found.dtype.name == wide
+    assert found.numpy().tolist() == [0.25, 0.0]
+
+
+@pytest.mark.parametrize(("x", "y"), [([1], 2.0), (ops.constant([1.0]), ops.constant(2))])
+def test_integers_beside_floats(x: Any, y: Any) -> None:
+    with pytest.raises(TypeError, match="must have the same dtype"):
+        ops.divide_no_nan(x, y)
+
+
+def test_the_others_take_floats() -> None:
+    for function in (ops.multiply_no_nan, ops.xdivy, ops.xlogy, ops.xlog1py):
+        with pytest.raises(InvalidArgumentError, match="attr 'T' of int32"):
+            function(1, 2)
+    with pytest.raises(InvalidArgumentError, match="attr 'T' of int32"):
+        ops.reciprocal_no_nan([1, 2])

@@ -7,7 +7,7 @@ from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted
-from mirrored.ops.distinct import Unique, UniqueWithCounts
+from mirrored.ops.searching import Unique, UniqueWithCounts
 from mirrored.ops.spec import as_dtype
 
 

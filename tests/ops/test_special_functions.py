@@ -1,13 +1,74 @@
-"""The logarithm of gamma and its derivatives, of every order, to the last digits of a double."""
+"""The inverses of the error functions and of the normal distribution, held to Python's own."""
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mirrored as mr
+from mirrored import ops
+
+NORMAL = NormalDist()
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("float32", -36.0), ("float64", -300.0)])
+def test_the_last_places(dtype: str, least: float) -> None:
+    """Of the middle and of both tails, down to the smallest numbers."""
+    p = np.concatenate([np.linspace(1e-3, 0.999, 400), 10.0 ** np.linspace(least, -3.0, 200)])
+    p = p.astype(dtype)
+    expected = np.array([NORMAL.inv_cdf(float(each)) for each in p])
+    epsilon = 4 * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(ops.ndtri(p).numpy(), expected, rtol=epsilon)
+    found = ops.erfcinv(2 * p).numpy()
+    np.testing.assert_allclose(found, -expected / math.sqrt(2.0), rtol=1.5 * epsilon)
+    # Down to 0 the digits of a number stay, which 1 less it has not.
+    x = np.concatenate([p, -p])
+    back = np.array([math.erf(each) for each in ops.erfinv(x).numpy().tolist()])
+    np.testing.assert_allclose(back, x, rtol=epsilon)
+
+
+def test_the_ends_and_what_is_beyond() -> None:
+    inf, nan = np.inf, np.nan
+    x = np.array([-1.5, -1.0, -0.0, 0.0, 1.0, 2.0, 2.5, nan, inf])
+    np.testing.assert_array_equal(ops.ndtri(x).numpy(), [nan, nan, -inf, -inf, inf, *[nan] * 4])
+    erfinv = ops.erfinv(x).numpy()
+    np.testing.assert_array_equal(erfinv, [nan, -inf, 0.0, 0.0, inf, *[nan] * 4])
+    assert np.signbit(erfinv[2:4]).tolist() == [True, False]
+    np.testing.assert_array_equal(
+        ops.erfcinv(x).numpy(), [nan, nan, inf, inf, 0.0, -inf, nan, nan, nan]
+    )
+
+
+FAR = np.linspace(-7.0, 27.0, 1501)
+NEAR = np.concatenate([FAR / 30.0, 10.0 ** np.linspace(-300.0, -1.0, 100), [0.5, -0.5, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "exact", "places"),
+    [(ops.erf, math.erf, 2), (ops.erfc, math.erfc, 4)],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_last_places_of_error_functions(
+    function: Callable[..., ops.Tensor], exact: Callable[[float], float], places: int, dtype: str
+) -> None:
+    """Off by a few units in the last place, or as little as numbers below the normal ones are."""
+    x = np.concatenate([NEAR, FAR]).astype(dtype)
+    right = np.array([exact(float(each)) for each in x])
+    unit = np.spacing(np.abs(right).astype(dtype)).astype("float64")
+    wrong = np.abs(function(x).numpy().astype("float64") - right) / unit
+    assert wrong.max() <= places + (dtype == "float32") * 1.5
+
+
+def test_the_ends() -> None:
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300])
+    erf, erfc = ops.erf(x).numpy(), ops.erfc(x).numpy()
+    np.testing.assert_array_equal(erf, [0.0, -0.0, 1.0, -1.0, np.nan, 1.0, -1.0])
+    np.testing.assert_array_equal(erfc, [1.0, 1.0, 0.0, 2.0, np.nan, 0.0, 2.0])
+    assert np.signbit(erf[1])
+
 
 X = [0.1, 0.5, 1.0, 2.5, 10.0, 50.0, -0.3, -1.5, -2.2, -7.7]
 # What TensorFlow 2.21 gives in float64: digamma, and its three derivatives.
