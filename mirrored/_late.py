@@ -181,6 +181,7 @@ MOVED = MovedModules(
         "mirrored.layers.reshaping": "flatten",
         "mirrored.layers.starting_values": "orthogonal variance_scaling",
         "mirrored.layers.wrapper": "time_distributed",
+        "mirrored.ops.stateless_random": "draw",
         "mirrored.optim.adagrad": "adadelta rmsprop",
         "mirrored.optim.adam": "adamw adamax nadam lamb",
         "mirrored.optim.updates": "update_steps",

@@ -149,6 +149,7 @@ EARLIER = {
         reversible_embedding.ReversibleEmbedding sparse_nonlinearities.sparsemax
         time_distributed.TimeDistributed variance_scaling.GlorotUniform
     """,
+    "mirrored.ops": "draw.Algorithm",
     "mirrored.optim": """
         adadelta.Adadelta adamax.Adamax adamw.AdamW lamb.Lamb nadam.Nadam rmsprop.RMSprop
         update_steps.RuleByVariable

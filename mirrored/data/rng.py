@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.ops.philox import WORD, Key
 from mirrored.ops.rng_state import (
+    WORD,
+    Key,
     RngState,
     as_seed,
     current_rng_state,

@@ -102,7 +102,7 @@ def stateless_dropout(
         >>> mr.nn.experimental.stateless_dropout(mr.ones((6,)), 0.5, seed=[1, 2]).numpy()
         array([2., 0., 2., 0., 0., 2.], dtype=float32)
     """
-    from mirrored.ops.draw import Draw  # Needed here only.
+    from mirrored.ops.stateless_random import Draw  # Needed here only.
 
     def draw(shape: Shape, dtype: DType, batched: bool) -> Tensor:
         at = current_position() if batched else WHOLE

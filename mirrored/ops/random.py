@@ -17,16 +17,10 @@ from mirrored._tracebacks import shortened
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.narrow_floats import evenly, steps_below_one
-from mirrored.ops.op import OPS, Op
-from mirrored.ops.philox import (
-    RANDOM_NORMAL,
-    RANDOM_UNIFORM,
-    RANDOM_UNIFORM_INT,
-    Key,
-    philox,
-)
+from mirrored.ops.op import OPS, Op, register
 from mirrored.ops.rng_state import (
     GENERATORS,
+    Key,
     RngState,
     ShardPosition,
     as_seed,
@@ -35,6 +29,7 @@ from mirrored.ops.rng_state import (
     current_rng_state,
     global_rng_state,
     new_seed,
+    philox,
     set_global_rng_state,
 )
 from mirrored.ops.spec import (
@@ -42,6 +37,7 @@ from mirrored.ops.spec import (
     INDICES,
     DType,
     Shape,
+    TensorSpec,
     as_dtype,
     as_shape,
     float32,
@@ -51,7 +47,66 @@ from mirrored.ops.spec import (
 )
 from mirrored.ops.tensor import Tensor
 
+_AT_ONCE = 1024  # Elements a round: keeps the temporaries of a kernel at a few KiB.
 DrawSource = Callable[[ShardPosition], tuple[Key, int]]
+
+
+def _infer(*, shape: Shape, dtype: DType, **_: Any) -> TensorSpec:
+    return TensorSpec(shape, dtype)
+
+
+def _uniform(
+    xp: Any, out: Any, *, shape: Shape, dtype: DType, key: Key, draw: int, first: int
+) -> None:
+    # A block of Philox is four words of 64 bits: four doubles or eight singles.
+    generator = philox(key, draw, first, 8 if dtype == float32 else 4)
+    generator.random(out=out.reshape(-1), dtype=dtype.type)
+
+
+def _uniform_int(
+    xp: Any,
+    out: Any,
+    *,
+    shape: Shape,
+    dtype: DType,
+    key: Key,
+    draw: int,
+    first: int,
+    minval: int,
+    maxval: int,
+) -> None:
+    generator, flat = philox(key, draw, first, 4), out.reshape(-1)
+    for start in range(0, flat.size, _AT_ONCE):
+        part = flat[start : start + _AT_ONCE]
+        part[...] = minval + np.floor(generator.random(part.size) * (maxval - minval))
+
+
+def _normal(
+    xp: Any, out: Any, *, shape: Shape, dtype: DType, key: Key, draw: int, first: int
+) -> None:
+    # Box and Muller's transform (1958) of pairs: every normal has its place in the stream, which
+    # rejection methods such as the ziggurat do not give. 1 - u is never 0.
+    flat = out.reshape(-1)
+    generator = philox(key, draw, first - first % 2, 4)
+    lead = first % 2
+    for start in range(-lead, flat.size, _AT_ONCE):
+        count = min(_AT_ONCE, flat.size - start)
+        pairs = generator.random(2 * -(-count // 2)).reshape(-1, 2)
+        radius = np.sqrt(-2.0 * np.log1p(-pairs[:, 0]))
+        angle = 2.0 * np.pi * pairs[:, 1]
+        pairs[:, 0] = radius * np.cos(angle)
+        pairs[:, 1] = radius * np.sin(angle)
+        begin = max(start, 0)
+        flat[begin : start + count] = pairs.reshape(-1)[begin - start : count]
+
+
+# Kernels of the host; a backend with its own memory overrides them with the same mapping from
+# key, draw and position to numbers.
+RANDOM_UNIFORM = register(Op(name="RandomUniform", infer=_infer, kernel=_uniform, random=True))
+RANDOM_UNIFORM_INT = register(
+    Op(name="RandomUniformInt", infer=_infer, kernel=_uniform_int, random=True)
+)
+RANDOM_NORMAL = register(Op(name="RandomStandardNormal", infer=_infer, kernel=_normal, random=True))
 
 
 @shortened

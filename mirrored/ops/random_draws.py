@@ -7,12 +7,11 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.ops.conversion import adopt, convert_to_tensor
-from mirrored.ops.draw import Draw, vector_shape
-from mirrored.ops.philox import RANDOM_UNIFORM_INT
-from mirrored.ops.philox4x32 import KEY_COUNTER
-from mirrored.ops.random import next_draw
+from mirrored.ops.philox import KEY_COUNTER
+from mirrored.ops.random import RANDOM_UNIFORM_INT, next_draw
 from mirrored.ops.rng_state import current_position
 from mirrored.ops.spec import as_dtype, broadcast_shapes, float32, int64
+from mirrored.ops.stateless_random import Draw, vector_shape
 from mirrored.ops.tensor import Tensor
 
 

@@ -1,8 +1,11 @@
-"""What random numbers are drawn from: the global state, and states that stand in for it.
+"""The states that random numbers are drawn from: the global one, and others instead of it.
 
-A draw is a key and a number, from which its numbers follow wherever and whenever they are made.
+A draw is a key and a number. Its numbers follow from these and from their places by Philox 4x64
+(Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), so any part of a stream can
+be drawn without those before it.
 """
 
+import functools
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -12,12 +15,52 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored._contexts import Within
-from mirrored.ops.philox import WORD, Key, first_word, philox
 from mirrored.ops.spec import Shape
 
+WORD = 1 << 64
+Key = tuple[int, int]
 # The second words of keys; 0 is that of draws without a seed of their own. A seed of an op could be
 # one of these two, but then the first words are not the same.
 GENERATORS, _DERIVED = WORD - 1, WORD - 2
+
+
+@functools.cache
+def _unseeded() -> tuple[Any, Any]:
+    """Return what seeds a generator that gets its key afterwards, and the state that it has then.
+
+    NumPy would ask the system for a seed first. Its random numbers are slow to import, which is
+    done when the first one is drawn.
+    """
+    from numpy.random.bit_generator import ISeedSequence
+
+    class NoSeed(ISeedSequence):
+        def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+            return np.zeros(n_words, dtype)
+
+    return NoSeed(), np.random.Philox(NoSeed()).state  # type: ignore[arg-type]
+
+
+def _bits(key: Key, draw: int, block: int) -> "np.random.Philox":
+    seed, fresh = _unseeded()
+    # As arrays: among plain integers one above 63 bits would turn all of them into floats.
+    counter = np.array([block, 0, draw % WORD, 0], np.uint64)
+    bits = np.random.Philox(seed)
+    bits.state = fresh | {"state": {"counter": counter, "key": np.array(key, np.uint64)}}
+    return bits
+
+
+def philox(key: Key, draw: int, first: int, per_block: int) -> "np.random.Generator":
+    """Return a generator whose next number is number `first` of draw number `draw`."""
+    block, skip = divmod(first, per_block)
+    generator = np.random.Generator(_bits(key, draw, block))
+    if skip:
+        generator.random(skip, dtype=np.float32 if per_block == 8 else np.float64)
+    return generator
+
+
+def first_word(key: Key, draw: int) -> int:
+    """Return the first 64 bits of a draw."""
+    return int(_bits(key, draw, 0).random_raw())
 
 
 class ShardPosition(NamedTuple):

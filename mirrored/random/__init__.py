@@ -10,13 +10,12 @@ _public_module(
     __name__,
     {
         "mirrored.ops": "normal=random_normal set_seed uniform=random_uniform",
-        "mirrored.ops.draw": "Algorithm",
         "mirrored.ops.random_draws": """
             categorical=random_categorical gamma=random_gamma poisson=random_poisson
             shuffle=random_shuffle truncated_normal=random_truncated_normal
         """,
         "mirrored.ops.stateless_random": """
-            fold_in=stateless_fold_in split=stateless_split stateless_categorical
+            Algorithm fold_in=stateless_fold_in split=stateless_split stateless_categorical
             stateless_gamma stateless_normal stateless_poisson
             stateless_truncated_normal stateless_uniform
         """,

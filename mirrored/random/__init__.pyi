@@ -1,6 +1,6 @@
 # Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
 from mirrored._absent import public_module as _public_module
-from mirrored.ops.draw import Algorithm as Algorithm
+from mirrored.ops.stateless_random import Algorithm as Algorithm
 from mirrored.variables.generator import Generator as Generator
 from mirrored.ops.random_draws import random_categorical as _random_categorical
 categorical = _random_categorical

@@ -9,8 +9,9 @@ _public_module(
     "tf.random.experimental",
     __name__,
     {
-        "mirrored.ops.draw": "Algorithm",
-        "mirrored.ops.stateless_random": "stateless_fold_in stateless_shuffle stateless_split",
+        "mirrored.ops.stateless_random": """
+            Algorithm stateless_fold_in stateless_shuffle stateless_split
+        """,
         "mirrored.variables.generator": """
             Generator create_rng_state get_global_generator set_global_generator
         """,

@@ -1,6 +1,6 @@
 # Written by tests/support/stubs.py from the table in experimental.py; do not edit it.
 from mirrored._absent import public_module as _public_module
-from mirrored.ops.draw import Algorithm as Algorithm
+from mirrored.ops.stateless_random import Algorithm as Algorithm
 from mirrored.variables.generator import Generator as Generator
 from mirrored.variables.generator import create_rng_state as create_rng_state
 from mirrored.variables.generator import get_global_generator as get_global_generator

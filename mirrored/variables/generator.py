@@ -17,12 +17,12 @@ from mirrored._numbers import as_integer
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.creation import zeros_like
-from mirrored.ops.draw import Draw, as_algorithm, vector_shape
 from mirrored.ops.joining import stack
-from mirrored.ops.philox4x32 import SKIP
+from mirrored.ops.philox import SKIP
 from mirrored.ops.rng_state import ShardPosition, current_position
 from mirrored.ops.shaping import CAST, concat, reshape
 from mirrored.ops.spec import as_dtype, float32, int64, uint64
+from mirrored.ops.stateless_random import Draw, as_algorithm, vector_shape
 from mirrored.ops.tensor import Tensor
 from mirrored.variables.device_variable import DeviceVariable
 from mirrored.variables.variable import (

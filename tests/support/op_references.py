@@ -8,7 +8,7 @@ import numpy as np
 from op_row import NUMBERS, SIGNED, Array, Case, M, Row, Shape, cases
 
 from mirrored import ops
-from mirrored.ops.philox_samples import Part
+from mirrored.ops.philox import Part
 
 
 def scanned(

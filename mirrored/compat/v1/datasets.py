@@ -31,8 +31,7 @@ from mirrored.graph import placeholders
 from mirrored.ops import Tensor as Value
 from mirrored.ops import bool_
 from mirrored.ops.conversion import convert_to_tensor, to_array
-from mirrored.ops.philox import WORD
-from mirrored.ops.rng_state import RngState, current_rng_state, derived_seed, drawing_from
+from mirrored.ops.rng_state import WORD, RngState, current_rng_state, derived_seed, drawing_from
 
 _SIZES = (2, 3)  # Sizes that are not known are these in two samples; what differs is not known.
 

@@ -7,8 +7,7 @@ from typing import Any
 from mirrored import _nest
 from mirrored._contexts import Within
 from mirrored.autodiff import GradientTape
-from mirrored.ops.philox import WORD, Key, first_word
-from mirrored.ops.rng_state import RngState, derived_seed, global_rng_state
+from mirrored.ops.rng_state import WORD, Key, RngState, derived_seed, first_word, global_rng_state
 
 # TensorFlow's seed of a graph that has none, for operations that have one.
 _DEFAULT_SEED = 87654321

@@ -14,14 +14,13 @@ from mirrored.backends.cuda.kernels import (
     gathering,
     matrices,
     products,
-    random,
-    random_samples,
+    random_states,
+    random_streams,
     reductions,
     reporting,
     scans,
     softmax,
     sorting,
-    stateless_random,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
@@ -34,13 +33,12 @@ _MODULES = (
     gathering,
     matrices,
     products,
-    random,
-    random_samples,
+    random_states,
+    random_streams,
     reductions,
     scans,
     softmax,
     sorting,
-    stateless_random,
 )
 
 KERNELS: dict[str, DeviceKernel] = {
