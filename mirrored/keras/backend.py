@@ -11,13 +11,13 @@ _public_module(
     {
         "mirrored.keras_functions.backend": """
             all any argmax argmin backend batch_flatten batch_get_value batch_set_value
-            cast cast_to_floatx clip concatenate constant count_params dtype epsilon
-            expand_dims flatten get_value hard_sigmoid image_data_format int_shape
-            l2_normalize max mean min ndim one_hot ones_like permute_dimensions pow prod
-            repeat reshape result_type reverse set_value shape softmax sqrt squeeze
-            stack std stop_gradient sum tile transpose update update_add update_sub var
-            zeros_like
+            cast_to_floatx clip concatenate constant count_params epsilon expand_dims
+            flatten get_value hard_sigmoid image_data_format int_shape l2_normalize max
+            mean min ndim one_hot ones_like permute_dimensions pow prod repeat reshape
+            result_type reverse set_value shape softmax sqrt squeeze stack std
+            stop_gradient sum tile transpose update update_add update_sub var zeros_like
         """,
+        "mirrored.keras_functions.core": "cast dtype",
         "mirrored.layers": "clear_session=reset_names",
         "mirrored.ops": """
             abs cos equal exp floatx greater greater_equal less less_equal log maximum

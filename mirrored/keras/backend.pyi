@@ -9,7 +9,7 @@ from mirrored.keras_functions.backend import backend as backend
 from mirrored.keras_functions.backend import batch_flatten as batch_flatten
 from mirrored.keras_functions.backend import batch_get_value as batch_get_value
 from mirrored.keras_functions.backend import batch_set_value as batch_set_value
-from mirrored.keras_functions.backend import cast as cast
+from mirrored.keras_functions.core import cast as cast
 from mirrored.keras_functions.backend import cast_to_floatx as cast_to_floatx
 from mirrored.layers import reset_names as _reset_names
 clear_session = _reset_names
@@ -18,7 +18,7 @@ from mirrored.keras_functions.backend import concatenate as concatenate
 from mirrored.keras_functions.backend import constant as constant
 from mirrored.ops import cos as cos
 from mirrored.keras_functions.backend import count_params as count_params
-from mirrored.keras_functions.backend import dtype as dtype
+from mirrored.keras_functions.core import dtype as dtype
 from mirrored.keras_functions.backend import epsilon as epsilon
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp

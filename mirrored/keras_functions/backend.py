@@ -51,21 +51,6 @@ def version() -> str:
 EPSILON = 1e-7
 
 
-def cast(x: Any, dtype: Any) -> Tensor:
-    """Return the elements in another dtype.
-
-    Args:
-        x: A tensor.
-        dtype: The dtype.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.backend.cast(mr.constant([1, 2]), "float32").numpy()
-        array([1., 2.], dtype=float32)
-    """
-    return ops.cast(x, dtype)
-
-
 def cast_to_floatx(x: Any) -> Any:
     """Return a tensor in floatx, or of anything else an array.
 
@@ -167,20 +152,6 @@ def ndim(x: Any) -> int:
         2
     """
     return len(x.shape)
-
-
-def dtype(x: Any) -> str:
-    """Return the name of the dtype.
-
-    Args:
-        x: A tensor.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.keras.backend.dtype(mr.ones((2, 3)))
-        'float32'
-    """
-    return str(x.dtype.name)
 
 
 def count_params(x: Any) -> int:

@@ -1,6 +1,7 @@
 """`keras.ops` of networks: activations, normalization, cross-entropies and attention."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
@@ -30,6 +31,14 @@ relu = unary("relu", "the elements, and 0 for those below it", ops.relu, "-1.0 -
 softplus = unary("softplus", "log(exp(x) + 1)", ops.softplus, "0.0 -> 0.6931471824645996", "same")
 
 
+def _along_axis(
+    of_rows: Callable[..., Tensor], along: Callable[..., Tensor], x: Any, axis: Any
+) -> Tensor:
+    if axis is not None:
+        return along(x, axis)
+    return ops.reshape(of_rows(ops.reshape(x, [-1])), ops.convert_to_tensor(x).shape)
+
+
 def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
     """Return the softmax along an axis.
 
@@ -42,10 +51,7 @@ def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
         >>> mr.keras.ops.softmax([0.0, 0.0]).shape
         (2,)
     """
-    if axis is None:
-        flat = ops.reshape(x, [-1])
-        return ops.reshape(ops.softmax(flat), ops.convert_to_tensor(x).shape)
-    return _softmax_along(x, axis)
+    return _along_axis(ops.softmax, _softmax_along, x, axis)
 
 
 def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
@@ -60,10 +66,7 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
         >>> mr.keras.ops.log_softmax([0.0, 0.0]).shape
         (2,)
     """
-    if axis is None:
-        flat = ops.reshape(x, [-1])
-        return ops.reshape(ops.log_softmax(flat), ops.convert_to_tensor(x).shape)
-    return _log_softmax_along(x, axis)
+    return _along_axis(ops.log_softmax, _log_softmax_along, x, axis)
 
 
 def gelu(x: Any, approximate: bool = True) -> Tensor:

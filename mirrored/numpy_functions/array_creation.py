@@ -239,13 +239,9 @@ def linspace(
 
 
 def _times_one(value: Any) -> Any:
-    return (
-        array(value) * 1.0
-        if is_tensor(value)
-        else np.multiply(value, 1.0)
-        if isinstance(value, list | tuple)
-        else value * 1.0
-    )
+    if is_tensor(value):
+        return array(value) * 1.0
+    return np.multiply(value, 1.0) if isinstance(value, list | tuple) else value * 1.0
 
 
 def logspace(

@@ -535,11 +535,9 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     turns = k % 4
     if turns in (0, 2):
         return ops.reverse(tensor, [first, other]) if turns else tensor
-    order = list(range(tensor.ndim))
-    order[first], order[other] = other, first
     if turns == 1:
-        return ops.transpose(ops.reverse(tensor, [other]), order)
-    return ops.reverse(ops.transpose(tensor, order), [other])
+        return swapaxes(ops.reverse(tensor, [other]), first, other)
+    return ops.reverse(swapaxes(tensor, first, other), [other])
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:

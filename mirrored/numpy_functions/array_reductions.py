@@ -308,6 +308,18 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 _OF_A_STEP = 1 << 12  # Bytes that the operations of a step take in a graph, about.
 
 
+def neighbours(tensor: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """Return all elements but the first ones along an axis, and all but the last ones.
+
+    Args:
+        tensor: The elements.
+        axis: The axis.
+    """
+    behind, before = ([slice(None)] * tensor.ndim for _ in range(2))
+    behind[axis], before[axis] = slice(1, None), slice(None, -1)
+    return tensor[tuple(behind)], tensor[tuple(before)]
+
+
 def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     """Return how far each element is from the next one along an axis.
 
@@ -329,13 +341,11 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
         raise ValueError(f"Argument `axis` (received axis={axis}) is out of bounds.")
     if n < 0:
         raise ValueError(f"Argument `n` must be a non-negative integer. Received: n={n!r}")
-    behind, before = [slice(None)] * tensor.ndim, [slice(None)] * tensor.ndim
-    behind[axis], before[axis] = slice(1, None), slice(None, -1)
     between = ops.not_equal if tensor.dtype == bool_ else ops.subtract
     times = builtins.min(n, tensor.shape[axis])  # Then there are no elements left.
     take_constant_room((times,), _OF_A_STEP)
     for _ in range(times):
-        tensor = between(tensor[tuple(behind)], tensor[tuple(before)])
+        tensor = between(*neighbours(tensor, axis))
     return tensor
 
 
@@ -432,17 +442,14 @@ def _weighted(tensor: Tensor, weights: Any, axis: int | None) -> tuple[Tensor, T
     kinds = (tensor.dtype, weights) if tensor.dtype in FLOATS else (tensor.dtype, weights, FLOAT)
     kind = result_type(*kinds)
     tensor, parts = array(tensor, kind), array(weights, kind)
-    if axis is not None and parts.ndim != tensor.ndim:
-        if parts.ndim != 1:
-            raise InvalidArgumentError(
-                f"Weights are of shape {tensor.shape}, or a vector. Received: {parts.shape}"
-            )
-        total = ops.reduce_sum(parts)
-        return ops.tensordot(tensor, parts, [[axis], [0]]) / total, total
-    if parts.shape != tensor.shape:
+    along = None if parts.ndim == tensor.ndim else axis  # What a vector of weights is along.
+    if parts.ndim != 1 if along is not None else parts.shape != tensor.shape:
         raise InvalidArgumentError(
             f"Weights are of shape {tensor.shape}, or a vector. Received: {parts.shape}"
         )
+    if along is not None:
+        total = ops.reduce_sum(parts)
+        return ops.tensordot(tensor, parts, [[along], [0]]) / total, total
     total = ops.reduce_sum(parts, axis)
     return ops.reduce_sum(tensor * parts, axis) / total, total
 

@@ -76,6 +76,7 @@ class Rows:
     def __init__(self, module: str, rules: Rules) -> None:
         self._module, self._rules = module, rules
         self._unary: dict[str, tuple[str, Callable[[Any], Tensor], str, str]] = {}
+        self._binary: dict[str, tuple[str, Callable[[Any, Any], Tensor], str, str]] = {}
 
     def unary(
         self,
@@ -111,6 +112,7 @@ class Rows:
         rule: str = "pair",
     ) -> Binary:
         """Return a function of two tensors; arguments as for `unary`."""
+        self._binary[name] = (summary, function, example, rule)
         convert, ending = getattr(self._rules, rule)
 
         def f(x1: Any, x2: Any) -> Tensor:
@@ -118,7 +120,7 @@ class Rows:
 
         return self._named(f, name, summary + ending, example, _OF_TWO)
 
-    def again(self, others: "Rows", names: str) -> Iterator[Unary]:
+    def unary_again(self, others: "Rows", names: str) -> Iterator[Unary]:
         """Yield functions of one tensor that another module has, by the rules of this one.
 
         Args:
@@ -126,6 +128,10 @@ class Rows:
             names: Their names, separated by spaces.
         """
         return (self.unary(name, *others._unary[name]) for name in names.split())
+
+    def binary_again(self, others: "Rows", names: str) -> Iterator[Binary]:
+        """Yield functions of two tensors; arguments as for `unary_again`."""
+        return (self.binary(name, *others._binary[name]) for name in names.split())
 
     def _named(
         self, function: _Function, name: str, summary: str, example: str, arguments: str

@@ -33,5 +33,5 @@ def test_a_row_converts_its_arguments_by_its_rule() -> None:
 
 
 def test_rows_of_another_module_have_the_rules_of_this_one() -> None:
-    (same,) = Rows(__name__, RULES._replace(floats=RULES.same)).again(ROWS, "twice")
+    (same,) = Rows(__name__, RULES._replace(floats=RULES.same)).unary_again(ROWS, "twice")
     assert same(2).dtype == mr.int64

@@ -24,7 +24,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS, float_limits
 
 _ROWS = Rows(__name__, RULES)
-unary, binary, again = _ROWS.unary, _ROWS.binary, _ROWS.again
+unary, binary, again = _ROWS.unary, _ROWS.binary, _ROWS.unary_again
 _BYTES = {ops.uint8}
 _SHORT = {kind for kind in UNMULTIPLIED if kind.itemsize < 4}
 
@@ -59,6 +59,10 @@ sinh, cosh, tanh, arcsin, arccos = again(ufuncs.ROWS, "sinh cosh tanh arcsin arc
 arctan, arcsinh, arccosh, arctanh = again(ufuncs.ROWS, "arctan arcsinh arccosh arctanh")
 floor, ceil, sinc, deg2rad, rad2deg = again(ufuncs.ROWS, "floor ceil sinc deg2rad rad2deg")
 isposinf, isneginf = again(ufuncs.ROWS, "isposinf isneginf")
+negative, reciprocal, logical_not = again(ufuncs.ROWS, "negative reciprocal logical_not")
+subtract, logical_and, logical_or, logical_xor = _ROWS.binary_again(
+    ufuncs.ROWS, "subtract logical_and logical_or logical_xor"
+)
 fabs = unary("fabs", "the elements without their signs", ops.abs, "-2 -> 2.0")
 angle = unary("angle", "0 for what is not below 0, and pi for what is", ufuncs.angle, "1 -> 0.0")
 trunc = unary("trunc", "the elements, rounded towards 0", _trunc, "-1.5 -> -1.0", "same")
@@ -77,8 +81,6 @@ isreal = unary(
 copy = unary("copy", "the elements", ops.identity, "2.0 -> 2.0", "same")
 abs = unary("abs", "the elements without their signs", _size, "-4 -> 4", "same")
 absolute = unary("absolute", "the elements without their signs", _size, "-4 -> 4", "same")
-negative = unary("negative", "the elements with the other sign", ops.negative, "4 -> -4", "same")
-reciprocal = unary("reciprocal", "1 over the elements", ops.reciprocal, "4.0 -> 0.25", "same")
 square = unary("square", "the squares; those of booleans are int32", ops.square, "3 -> 9", "number")
 sign = unary("sign", "-1, 0 or 1", widened(ops.sign, _BYTES), "-3.0 -> -1.0", "same")
 isnan = unary(
@@ -89,9 +91,6 @@ isinf = unary(
 )
 isfinite = unary(
     "isfinite", "which elements are finite", _of_floats(ops.is_finite, True), "1.0 -> True", "same"
-)
-logical_not = unary(
-    "logical_not", "which elements are 0", ops.logical_not, "True -> False", "truth"
 )
 
 
@@ -127,7 +126,6 @@ def _fmod(first: Tensor, second: Tensor) -> Tensor:
 
 
 add = binary("add", "the sums", ops.add, "1, 2.5 -> 3.5")
-subtract = binary("subtract", "the differences", ops.subtract, "1, 2.5 -> -1.5")
 multiply = binary("multiply", "the products", ops.multiply, "2, 2.5 -> 5.0")
 divide = binary("divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
 true_divide = binary("true_divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
@@ -144,15 +142,6 @@ greater_equal = binary(
 )
 less = binary("less", "whether x1 < x2", ops.less, "1, 2.5 -> True", "tensors")
 less_equal = binary("less_equal", "whether x1 <= x2", ops.less_equal, "1, 2.5 -> True", "tensors")
-logical_and = binary(
-    "logical_and", "where both are not 0", ops.logical_and, "1, 0 -> False", "truths"
-)
-logical_or = binary(
-    "logical_or", "where one of both is not 0", ops.logical_or, "1, 0 -> True", "truths"
-)
-logical_xor = binary(
-    "logical_xor", "where just one is not 0", ops.logical_xor, "1, 2 -> False", "truths"
-)
 arctan2 = binary(
     "arctan2", "the angle of the point (x2, x1)", ops.atan2, "0, 1 -> 0.0", "float_pair"
 )

@@ -553,9 +553,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     values = to_floats(y)
     axis %= values.ndim
     step = ops.cast(dx, values.dtype) if x is None else diff(ops.cast(x, values.dtype), axis=axis)
-    behind, before = ([slice(None)] * values.ndim for _ in range(2))
-    behind[axis], before[axis] = slice(1, None), slice(None, -1)
-    heights = (values[tuple(behind)] + values[tuple(before)]) * 0.5
+    behind, before = array_reductions.neighbours(values, axis)
+    heights = (behind + before) * 0.5
     return ops.reduce_sum(heights * step, axis)
 
 
