@@ -31,12 +31,17 @@ from mirrored.serialization.class_names import (
 )
 
 _PLAIN = (str, int, float, bool, type(None))
+_SLICE = ("start", "stop", "step")
+_DEEPEST = 200  # Levels of lists and dicts; a model within a model takes about four.
 # In a sharing scope each object that was written, with its configuration, by its id.
 _written_objects: ContextVar[dict[int, tuple[Any, dict[str, Any]]] | None] = ContextVar(
     "mirrored_shared_written", default=None
 )
 # Within `kept_in_memory`, the users' classes that were met, by their names.
 _in_memory: ContextVar[dict[str, type] | None] = ContextVar("mirrored_in_memory", default=None)
+# In a sharing scope what was made of configurations that have an id, by this.
+_read_objects: ContextVar[dict[Any, Any] | None] = ContextVar("mirrored_shared_read", default=None)
+_inside: ContextVar[bool] = ContextVar("mirrored_reading", default=False)
 
 
 def sharing_what_is_written() -> AbstractContextManager[None]:
@@ -119,9 +124,6 @@ def _value(obj: Any) -> Any:
     return None
 
 
-_SLICE = ("start", "stop", "step")
-
-
 def _special(kind: str, **config: Any) -> dict[str, Any]:
     return {"class_name": f"__{kind}__", "config": config}
 
@@ -135,12 +137,7 @@ def _config_of_function(function: FunctionType) -> Any:
             f"{function!r}. Define it with `def`, under the decorator "
             "`mr.keras.utils.register_keras_serializable()`."
         )
-    return {
-        "module": "builtins",
-        "class_name": "function",
-        "config": get_registered_name(function),
-        "registered_name": "function",
-    }
+    return _named(function)
 
 
 def serialize_activation(activation: Any) -> Any:
@@ -203,7 +200,7 @@ def _name_of(obj: Any) -> dict[str, Any]:
 
 
 def _named(thing: Any) -> dict[str, Any]:
-    """Return what stands for a class, or for another thing that has a name."""
+    """Return what stands for a function, a class, or another thing that has a name."""
     kind = type(thing)
     return {
         "module": kind.__module__,
@@ -220,12 +217,6 @@ def _note(obj: Any, written: dict[str, Any]) -> None:
     _, earlier = shared.setdefault(id(obj), (obj, written))
     if earlier is not written:
         earlier["shared_object_id"] = written["shared_object_id"] = id(obj)
-
-
-_DEEPEST = 200  # Levels of lists and dicts; a model within a model takes about four.
-# In a sharing scope what was made of configurations that have an id, by this.
-_read_objects: ContextVar[dict[Any, Any] | None] = ContextVar("mirrored_shared_read", default=None)
-_inside: ContextVar[bool] = ContextVar("mirrored_reading", default=False)
 
 
 def sharing_what_is_read() -> AbstractContextManager[None]:
@@ -265,20 +256,16 @@ def deserialize_keras_object(
             f"deserialize_keras_object() got an unexpected keyword argument {next(iter(kwargs))!r}"
         )
     said = in_safe_mode()
-    safe_mode = safe_mode if said is None else said
+    reader = _Reader(custom_objects_with(custom_objects), safe_mode if said is None else said)
     if _inside.get():
-        return _decode(config, custom_objects_with(custom_objects), safe_mode, module_objects)
-    check_depth(config)
+        return reader.read(config, module_objects)
+    _check_depth(config)
     with Within(_inside, True):
-        return _decode(config, custom_objects_with(custom_objects), safe_mode, module_objects)
+        return reader.read(config, module_objects)
 
 
-def check_depth(config: Any) -> None:
-    """Raise ValueError where a configuration is nested too deeply.
-
-    Args:
-        config: What was read.
-    """
+def _check_depth(config: Any) -> None:
+    """Raise ValueError where a configuration is nested too deeply."""
     level = [config]
     for _ in range(_DEEPEST):
         inner: list[Any] = []
@@ -293,80 +280,165 @@ def check_depth(config: Any) -> None:
     raise ValueError(f"The configuration is nested more than {_DEEPEST} levels deep.")
 
 
-def _decode(
-    config: Any,
-    known: Mapping[str, Any],
-    safe_mode: bool,
-    module_objects: Mapping[str, Any] | None = None,
-) -> Any:
-    if config is None:
-        return None
-    if isinstance(config, str) and known.get(config) is not None:
-        return known[config]
-    if isinstance(config, list | tuple):
-        return [_decode(part, known, safe_mode) for part in config]
-    if module_objects is not None:
-        return _among(module_objects, config, known, safe_mode)
-    if isinstance(config, _PLAIN):
-        return config
-    if not isinstance(config, dict):
-        if in_memory():
-            return config  # A function, or what else stands there itself.
-        raise TypeError(f"Could not parse config: {config!r:.200}")
-    if "class_name" not in config or "config" not in config:
-        return {key: _decode(value, known, safe_mode) for key, value in config.items()}
-    name, inner = config["class_name"], config["config"]
-    if not isinstance(name, str):
-        raise TypeError(f"`class_name` is a string. Received: config={config!r:.200}")
-    inner = {} if inner is None else inner
-    if name in _SPECIAL:
-        return _SPECIAL[name](inner, lambda part: _decode(part, known, safe_mode), safe_mode)
-    if name == "function":
-        return _function(inner, config, known)
-    return _object(config, name, inner, known, safe_mode)
+class _Reader:
+    """Makes objects of configurations; names of classes and functions are looked up here alone.
 
+    Args:
+        known: The caller's, the scope's and registered classes and functions, by name.
+        safe_mode: Whether the caller asked for what is safe.
+    """
 
-def _among(
-    module_objects: Mapping[str, Any], config: Any, known: Mapping[str, Any], safe_mode: bool
-) -> Any:
-    """Return what a name, or a configuration by its name alone, is among things of one kind."""
-    inner: Any = None
-    name = config
-    if isinstance(config, dict):
-        if "class_name" not in config:
-            raise ValueError(f"Unknown `config` as a `dict`, config={config!r:.200}")
-        inner = config.get("config")
-        registered = config.get("registered_name")
-        if any(_names(text, known) for text in (config["class_name"], registered, inner)):
-            return _decode(config, known, safe_mode)
-        name = config["class_name"]
+    def __init__(self, known: Mapping[str, Any], safe_mode: bool) -> None:
+        self._known = known
+        self.safe_mode = safe_mode
+
+    def read(self, config: Any, names: Mapping[str, Any] | None = None) -> Any:
+        """Return what a configuration describes; with names, what it is among things of a kind."""
+        if config is None:
+            return None
+        if isinstance(config, str) and self._known.get(config) is not None:
+            return self._known[config]
+        if isinstance(config, list | tuple):
+            return [self.read(part) for part in config]
+        if names is not None:
+            return self._among(names, config)
+        if isinstance(config, _PLAIN):
+            return config
+        if not isinstance(config, dict):
+            if in_memory():
+                return config  # A function, or what else stands there itself.
+            raise TypeError(f"Could not parse config: {config!r:.200}")
+        if "class_name" not in config or "config" not in config:
+            return {key: self.read(value) for key, value in config.items()}
+        name, inner = config["class_name"], config["config"]
+        if not isinstance(name, str):
+            raise TypeError(f"`class_name` is a string. Received: config={config!r:.200}")
+        inner = {} if inner is None else inner
+        if name in _SPECIAL:
+            return _SPECIAL[name](inner, self)
         if name == "function":
-            whole = config.get("module") != "builtins"
-            name = config.get("registered_name") if whole else inner
-        elif config.get("module", "") is None:
+            return self._function(inner, config)
+        return self._object(config, name, inner)
+
+    def _among(self, names: Mapping[str, Any], config: Any) -> Any:
+        """Return what a name, or a configuration by its name alone, is among things of a kind."""
+        inner: Any = None
+        name = config
+        if isinstance(config, dict):
+            if "class_name" not in config:
+                raise ValueError(f"Unknown `config` as a `dict`, config={config!r:.200}")
+            name, inner = config["class_name"], config.get("config")
+            registered = config.get("registered_name")
+            texts = [text for text in (name, registered, inner) if isinstance(text, str)]
+            if any(text in self._known for text in texts):
+                return self.read(config)
+            if name == "function":
+                name = registered if config.get("module") != "builtins" else inner
+            elif config.get("module", "") is None:
+                raise TypeError(
+                    f"Cannot deserialize object of type `{name}`. If `{name}` is a custom class, "
+                    "please register it using the `@keras.saving.register_keras_serializable()` "
+                    "decorator."
+                )
+        if not isinstance(name, str) or name not in names:
+            return name
+        value = names[name]
+        if not inspect.isclass(value):
+            return value
+        return self._instance(value, {} if inner is None else inner, config)
+
+    def _function(self, name: Any, config: Mapping[str, Any]) -> Any:
+        if not isinstance(name, str):
             raise TypeError(
-                f"Cannot deserialize object of type `{name}`. If `{name}` is a custom class, "
-                "please register it using the `@keras.saving.register_keras_serializable()` "
-                "decorator."
+                "Expected 'config' to be a non-null str for a function classname, instead got "
+                f"{type(name)}. Full config: {config!r:.200}"
             )
-    if not isinstance(name, str) or name not in module_objects:
-        return name
-    value = module_objects[name]
-    if not inspect.isclass(value):
-        return value
-    return _instance(value, {} if inner is None else inner, config, known, safe_mode)
+        module = config.get("module")
+        value = get_registered_object(name, custom_objects=self._known)
+        if value is None:
+            value = public_function(name, None if module == "builtins" else str(module))
+        if value is None and module == "builtins" and ">" not in name:
+            # As files of Keras 3.6 and before have them.
+            known = self._known.items()
+            value = next((entry for key, entry in known if key.endswith(f">{name}")), None)
+        return _missing("function", name, config) if value is None else value
+
+    def _object(self, config: Mapping[str, Any], name: str, inner: Any) -> Any:
+        if not isinstance(inner, dict):
+            raise TypeError(
+                f"Expected 'config' to be a dict for {name}, instead got {type(inner)}. Full "
+                f"config: {config!r:.200}"
+            )
+        number = config.get("shared_object_id")
+        shared = _read_objects.get() if isinstance(number, int) else None
+        if shared is not None and number in shared:
+            return shared[number]
+        instance = self._instance(self._class(config, name), inner, config)
+        if shared is not None:
+            shared[number] = instance
+        return instance
+
+    def _class(self, config: Mapping[str, Any], name: str) -> Any:
+        registered = config.get("registered_name", name)
+        result = None
+        if isinstance(registered, str):
+            result = get_registered_object(registered, custom_objects=self._known)
+        module = config.get("module")
+        if result is None and isinstance(module, str):
+            result = public_class(module, name)
+            if result is not None and registered not in (None, "", name):
+                raise ValueError(
+                    f"`registered_name={registered!r}` was provided in the config, but "
+                    f"'{module}.{name}' is built in and does not use registered names. Full object "
+                    f"config: {config!r:.200}"
+                )
+        return _missing("class", name, config) if result is None else result
+
+    def _instance(self, cls: Any, inner: Any, config: Any) -> Any:
+        """Return an object of a class, made of its configuration, then built and compiled."""
+        if isinstance(cls, FunctionType):
+            return cls
+        if not hasattr(cls, "from_config"):
+            raise TypeError(
+                f"Unable to reconstruct an instance of '{getattr(cls, '__name__', cls)}' because "
+                "the class is missing a `from_config()` method. Full object config: "
+                f"{config!r:.200}"
+            )
+        said: Mapping[str, Any] = config if isinstance(config, dict) else {}
+        scope, mode = CustomObjectScope(self._known), safe_mode_scope(self.safe_mode)
+        with scope, mode, failures_are_errors(config):
+            try:
+                inner = dict(inner)
+                if hasattr(cls, "_config_read"):
+                    inner = cls._config_read(inner, said.get("mirrored_config"))
+                instance = cls.from_config(inner)
+            except TypeError as error:
+                raise TypeError(
+                    f"{cls} could not be deserialized properly. Please ensure that components that "
+                    "are Python object instances (layers, models, etc.) returned by `get_config()` "
+                    "are explicitly deserialized in the model's `from_config()` method. "
+                    f"config={config!r:.200}. Exception encountered: {error}"
+                ) from error
+            if said.get("build_config") and not instance.built:
+                instance.build_from_config(said["build_config"])
+            if said.get("compile_config"):
+                instance.compile_from_config(said["compile_config"])
+        return instance
 
 
-def _names(name: Any, known: Mapping[str, Any]) -> bool:
-    return isinstance(name, str) and name in known
+def _missing(kind: str, name: str, config: Any) -> NoReturn:
+    raise TypeError(
+        f"Could not locate {kind} '{name}'. Make sure custom classes and functions are decorated "
+        "with `@keras.saving.register_keras_serializable()`. If they are already decorated, make "
+        "sure they are all imported so that the decorator is run before trying to load them. "
+        f"Full object config: {config!r:.200}"
+    )
 
 
 # Values that are no objects of a class with a configuration.
 
-_Part = Callable[[Any], Any]
 
-
-def _array(inner: Any, _: _Part, __: bool) -> Any:
+def _array(inner: Any, _: _Reader) -> Any:
     value, dtype = _fields(inner, "value", "dtype")
     try:
         return np.array(value, dtype=ops.as_dtype(dtype))
@@ -374,38 +446,21 @@ def _array(inner: Any, _: _Part, __: bool) -> Any:
         raise ValueError(f"No array of {dtype!r}: {error}. Received: {inner!r:.200}") from None
 
 
-def _tensor(inner: Any, part: _Part, safe_mode: bool) -> Any:
-    return ops.convert_to_tensor(_array(inner, part, safe_mode))
-
-
-def _bytes(inner: Any, _: _Part, __: bool) -> bytes:
+def _bytes(inner: Any, _: _Reader) -> bytes:
     (value,) = _fields(inner, "value")
     if not isinstance(value, str):
         raise TypeError(f"The value of bytes is a string. Received: {inner!r:.200}")
     return value.encode("utf-8")
 
 
-def _slice(inner: Any, part: _Part, _: bool) -> slice:
-    return slice(*(part(field) for field in _fields(inner, "start", "stop", "step")))
-
-
-def _placeholder(inner: Any, _: _Part, __: bool) -> NoReturn:
+def _placeholder(inner: Any, _: _Reader) -> NoReturn:
     raise ValueError(
         f"A placeholder stands in the configuration of a model alone. Received: {inner!r:.200}"
     )
 
 
-def _lambda(_: Any, __: _Part, safe_mode: bool) -> NoReturn:
-    refuse_lambda(safe_mode)
-
-
-def refuse_lambda(safe_mode: bool | None) -> NoReturn:
-    """Raise ValueError: a configuration holds a Python lambda.
-
-    Args:
-        safe_mode: Whether the caller asked for what is safe.
-    """
-    if safe_mode is not False:
+def _lambda(_: Any, reader: _Reader) -> NoReturn:
+    if reader.safe_mode is not False:
         raise ValueError(
             "Requested the deserialization of a Python lambda. This carries a potential risk of "
             "arbitrary code execution and thus it is disallowed. Define the function under "
@@ -418,118 +473,21 @@ def refuse_lambda(safe_mode: bool | None) -> NoReturn:
     )
 
 
-_SPECIAL: dict[str, Callable[[Any, _Part, bool], Any]] = {
-    "__numpy__": _array,
-    "__tensor__": _tensor,
-    "__bytes__": _bytes,
-    "__slice__": _slice,
-    "__ellipsis__": lambda *_: ...,
-    "__keras_tensor__": _placeholder,
-    "__lambda__": _lambda,
-}
-
-
 def _fields(inner: Any, *names: str) -> list[Any]:
     if not isinstance(inner, dict) or not all(name in inner for name in names):
         raise TypeError(f"Expected a `config` with {', '.join(names)}. Received: {inner!r:.200}")
     return [inner[name] for name in names]
 
 
-# Functions and classes.
-
-
-def _function(name: Any, config: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
-    if not isinstance(name, str):
-        raise TypeError(
-            "Expected 'config' to be a non-null str for a function classname, instead got "
-            f"{type(name)}. Full config: {config!r:.200}"
-        )
-    value = get_registered_object(name, custom_objects=known)
-    if value is not None:
-        return value
-    module = config.get("module")
-    value = public_function(name, None if module == "builtins" else str(module))
-    if value is not None:
-        return value
-    if module == "builtins" and ">" not in name:  # As files of Keras 3.6 and before have them.
-        ending = f">{name}"
-        value = next((entry for key, entry in known.items() if key.endswith(ending)), None)
-    return _missing("function", name, config) if value is None else value
-
-
-def _object(
-    config: Mapping[str, Any], name: str, inner: Any, known: Mapping[str, Any], safe_mode: bool
-) -> Any:
-    if not isinstance(inner, dict):
-        raise TypeError(
-            f"Expected 'config' to be a dict for {name}, instead got {type(inner)}. Full config: "
-            f"{config!r:.200}"
-        )
-    shared = _read_objects.get()
-    number = config.get("shared_object_id")
-    if shared is not None and isinstance(number, int) and number in shared:
-        return shared[number]
-    instance = _instance(_class(config, name, known), inner, config, known, safe_mode)
-    if shared is not None and isinstance(number, int):
-        shared[number] = instance
-    return instance
-
-
-def _class(config: Mapping[str, Any], name: str, known: Mapping[str, Any]) -> Any:
-    registered = config.get("registered_name", name)
-    result = None
-    if isinstance(registered, str):
-        result = get_registered_object(registered, custom_objects=known)
-    module = config.get("module")
-    if result is None and isinstance(module, str):
-        result = public_class(module, name)
-        if result is not None and registered not in (None, "", name):
-            raise ValueError(
-                f"`registered_name={registered!r}` was provided in the config, but "
-                f"'{module}.{name}' is built in and does not use registered names. Full object "
-                f"config: {config!r:.200}"
-            )
-    return _missing("class", name, config) if result is None else result
-
-
-def _missing(kind: str, name: str, config: Any) -> NoReturn:
-    raise TypeError(
-        f"Could not locate {kind} '{name}'. Make sure custom classes and functions are decorated "
-        "with `@keras.saving.register_keras_serializable()`. If they are already decorated, make "
-        "sure they are all imported so that the decorator is run before trying to load them. "
-        f"Full object config: {config!r:.200}"
-    )
-
-
-def _instance(cls: Any, inner: Any, config: Any, known: Mapping[str, Any], safe_mode: bool) -> Any:
-    """Return an object of a class, made of its configuration, then built and compiled."""
-    if isinstance(cls, FunctionType):
-        return cls
-    if not hasattr(cls, "from_config"):
-        raise TypeError(
-            f"Unable to reconstruct an instance of '{getattr(cls, '__name__', cls)}' because the "
-            "class is missing a `from_config()` method. Full object config: "
-            f"{config!r:.200}"
-        )
-    said: Mapping[str, Any] = config if isinstance(config, dict) else {}
-    with CustomObjectScope(known), safe_mode_scope(safe_mode), failures_are_errors(config):
-        try:
-            inner = dict(inner)
-            if hasattr(cls, "_config_read"):
-                inner = cls._config_read(inner, said.get("mirrored_config"))
-            instance = cls.from_config(inner)
-        except TypeError as error:
-            raise TypeError(
-                f"{cls} could not be deserialized properly. Please ensure that components that "
-                "are Python object instances (layers, models, etc.) returned by `get_config()` "
-                "are explicitly deserialized in the model's `from_config()` method. "
-                f"config={config!r:.200}. Exception encountered: {error}"
-            ) from error
-        if said.get("build_config") and not instance.built:
-            instance.build_from_config(said["build_config"])
-        if said.get("compile_config"):
-            instance.compile_from_config(said["compile_config"])
-    return instance
+_SPECIAL: dict[str, Callable[[Any, _Reader], Any]] = {
+    "__numpy__": _array,
+    "__tensor__": lambda inner, reader: ops.convert_to_tensor(_array(inner, reader)),
+    "__bytes__": _bytes,
+    "__slice__": lambda inner, reader: slice(*map(reader.read, _fields(inner, *_SLICE))),
+    "__ellipsis__": lambda *_: ...,
+    "__keras_tensor__": _placeholder,
+    "__lambda__": _lambda,
+}
 
 
 @contextmanager
