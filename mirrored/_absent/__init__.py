@@ -61,28 +61,28 @@ def tables() -> Tables:
 
     text = Path(__file__).with_name("names.toml").read_text("utf-8")
 
-    said = tomllib.loads(text)
+    table = tomllib.loads(text)
     absent, older = (
-        [Row(homes.split(), names.split(), advice) for homes, names, advice in said[kind]]
+        [Row(homes.split(), names.split(), advice) for homes, names, advice in table[kind]]
         for kind in ("absent", "older")
     )
     modules, classes = (
-        {home: names.split() for home, names in said[kind].items()}
+        {home: names.split() for home, names in table[kind].items()}
         for kind in ("modules", "classes")
     )
-    return Tables(absent, older, said["general"], modules, classes)
+    return Tables(absent, older, table["general"], modules, classes)
 
 
 @functools.cache
 def _advice() -> dict[str, dict[str, str]]:
     """Return what to use for each name, by the module or class that has it in TensorFlow."""
-    said = tables()
-    known = {**said.modules, **said.classes}
-    found = {home: dict.fromkeys(names, said.general[home]) for home, names in known.items()}
-    for row in (*said.absent, *said.older):
+    table = tables()
+    known = {**table.modules, **table.classes}
+    by_home = {home: dict.fromkeys(names, table.general[home]) for home, names in known.items()}
+    for row in (*table.absent, *table.older):
         for home in row.homes:
-            found[home].update(dict.fromkeys(row.names, row.advice))
-    return found
+            by_home[home].update(dict.fromkeys(row.names, row.advice))
+    return by_home
 
 
 def _refusal(home: str, name: str) -> str | None:
@@ -98,7 +98,7 @@ def public_module(
     late: Mapping[str, str] | None = None,
     unlisted: Collection[str] = (),
     constants: Collection[str] = (),
-    **made: Callable[[], Any],
+    **makers: Callable[[], Any],
 ) -> None:
     """Let a module show what is public in it, and say of other names what to use instead.
 
@@ -113,7 +113,7 @@ def public_module(
         late: Names that are loaded when they are first asked for, as `LateNames` has them.
         unlisted: Public names that `dir` leaves out.
         constants: Public names of the module that are no classes or functions.
-        **made: Names that are not shown, and what makes each.
+        **makers: Names that are not shown, and what makes each.
 
     Example:
         >>> import mirrored as mr
@@ -146,8 +146,8 @@ def public_module(
     def refuse(name: str) -> Any:
         if name in names:
             return names.load(name)
-        if name in made:
-            return made[name]()
+        if name in makers:
+            return makers[name]()
         try:
             text = None if name.startswith("_") else _said_of(tensorflow, module, name)
             # Without an object Python adds no "Did you mean", which would name another function.
@@ -199,7 +199,7 @@ class _AbsentModules:
             )
 
 
-if not any(type(each).__name__ == "_AbsentModules" for each in sys.meta_path):
+if not any(type(finder).__name__ == "_AbsentModules" for finder in sys.meta_path):
     sys.meta_path.append(_AbsentModules())
 
 
@@ -228,8 +228,8 @@ def _said_of(tensorflow: str, module: str, name: str) -> str | None:
         return text
     there = dir(sys.modules[module])
     # Of the many that are not there, one that is a little like it is none.
-    found = nearest(name, there), nearest(name, _advice()[tensorflow], alike=_VERY_ALIKE)
-    meant = nearest(name, [each for each in found if each is not None])
+    similar = nearest(name, there), nearest(name, _advice()[tensorflow], alike=_VERY_ALIKE)
+    meant = nearest(name, [other for other in similar if other is not None])
     if meant is None:
         return None
     text = f"module {module!r} has no attribute {name!r}. Did you mean: {meant!r}?"
@@ -257,8 +257,8 @@ def nearest(name: str, names: Iterable[str], alike: float = _ALIKE) -> str | Non
         plain, exact = (difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs)
         return plain, exact
 
-    ranked = [(likeness(each), each) for each in names if not each.startswith("_")]
-    (same, _), best = max(ranked, key=lambda each: each[0], default=((0.0, 0.0), ""))
+    ranked = [(likeness(other), other) for other in names if not other.startswith("_")]
+    (same, _), best = max(ranked, key=lambda pair: pair[0], default=((0.0, 0.0), ""))
     return best if same >= alike else None
 
 
@@ -304,7 +304,9 @@ def refused_members(tensorflow: str, names: str) -> Callable[[_Class], _Class]:
 def _what_is_there(value: Any) -> list[str]:
     """Return the `dir` of an object, as tab completion shows it: without what is refused."""
     members = {
-        name: it for each in reversed(type(value).__mro__) for name, it in vars(each).items()
+        name: member
+        for base in reversed(type(value).__mro__)
+        for name, member in vars(base).items()
     }
     return [name for name in object.__dir__(value) if not isinstance(members.get(name), _Refused)]
 
@@ -326,7 +328,7 @@ def absent_members(tensorflow: str) -> Callable[[_Class], _Class]:
         # Type checkers do not follow this: they would take every attribute for one that exists.
         setattr(cls, "_in_tensorflow", tensorflow)  # noqa: B010
         # (`hasattr` would find that of the class's own type.)
-        if not any("__getattr__" in vars(each) for each in cls.__mro__):
+        if not any("__getattr__" in vars(base) for base in cls.__mro__):
             setattr(cls, "__getattr__", missing_attribute)  # noqa: B010
         return cls
 
@@ -340,7 +342,7 @@ def missing_attribute(value: Any, name: str) -> Any:
         value: An object of a class that is decorated with `absent_members`.
         name: The attribute's name.
     """
-    if any(name in vars(each) for each in type(value).__mro__):
+    if any(name in vars(base) for base in type(value).__mro__):
         # A property raised an AttributeError of its own: it raises that again.
         return object.__getattribute__(value, name)
     raise _absent(type(value)._in_tensorflow, value, name)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mirrored._extras import package
+from mirrored.export.recordings import Owner
 from mirrored.export.sizes import Dim, Size
-from mirrored.export.tracing import Owner
 from mirrored.ops.spec import DType, as_dtype, bool_, int64
 
 OPSET = 18

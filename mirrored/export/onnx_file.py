@@ -13,9 +13,9 @@ from mirrored._files import PathName, as_path, check_replaceable, replacing
 from mirrored.export import array_nodes, elementwise_nodes
 from mirrored.export.elementwise_nodes import Rule
 from mirrored.export.node_writer import OPSET, Call, Ref, Writer, onnx_module, onnx_type
+from mirrored.export.recordings import Call as Function
+from mirrored.export.recordings import GraphInput, Trace, Traced, traced
 from mirrored.export.sizes import Band, Constant, Counted, Dim, Numbers, Repeated
-from mirrored.export.tracing import Call as Function
-from mirrored.export.tracing import Given, Trace, Traced, traced
 from mirrored.ops.spec import float32, is_narrow
 from mirrored.version import VERSION
 
@@ -34,7 +34,7 @@ _MOVES = array_nodes.MOVES.keys() | {"Cast", "SelectV2"}
 
 def export_function(
     function: Function,
-    inputs: Sequence[Given],
+    inputs: Sequence[GraphInput],
     output_names: Callable[[], Sequence[str]],
     filepath: PathName,
     name: str,
@@ -67,11 +67,10 @@ class _Model:
     """Makes the message of a trace."""
 
     def __init__(
-        self, onnx: Any, trace: Trace, inputs: Sequence[Given], output_names: Sequence[str]
+        self, onnx: Any, trace: Trace, inputs: Sequence[GraphInput], output_names: Sequence[str]
     ) -> None:
         self._onnx = onnx
         self._trace = trace
-        self._output_names = output_names
         self._refs: dict[Traced, Ref] = {}
         w = self._writer = Writer(self._places_of_sizes(inputs))
         # Users give and get what has these names: no others are so called.
@@ -79,7 +78,7 @@ class _Model:
             self._refs[value] = Ref(w.name(input_.name), value.dtype)
         self._outputs = [w.name(name) for name in output_names]
 
-    def _places_of_sizes(self, inputs: Sequence[Given]) -> list[tuple[Ref, int]]:
+    def _places_of_sizes(self, inputs: Sequence[GraphInput]) -> list[tuple[Ref, int]]:
         places: dict[int, tuple[Ref, int]] = {}
         for value, input_ in zip(self._trace.inputs, inputs, strict=True):
             for axis, size in enumerate(value.shape):
@@ -96,29 +95,18 @@ class _Model:
         """
         w, helper = self._writer, self._onnx.helper
         for step in self._trace.steps:
-            call = Call(
-                step.op,
-                tuple(self._ref(value) for value in step.inputs),
-                tuple(value.shape for value in step.inputs),
-                step.attrs,
-                step.output.dtype,
-                step.output.shape,
-                step.layer,
-            )
+            refs = tuple(map(self._ref, step.inputs))
+            shapes, output = tuple(value.shape for value in step.inputs), step.output
+            call = Call(step.op, refs, shapes, step.attrs, output.dtype, output.shape, step.layer)
             self._refs[step.output] = written(w, call)
         w.call = None
-        for result, output in zip(self._trace.results, self._outputs, strict=True):
+        results = list(zip(self._outputs, self._trace.results, strict=True))
+        for name_, result in results:
             ref = self._ref(result)
-            w.nodes.append(helper.make_node("Identity", [ref.name], [output], output))
-        graph = helper.make_graph(
-            w.nodes,
-            name,
-            [self._info(self._refs[value].name, value) for value in self._trace.inputs],
-            [
-                self._info(output, result)
-                for output, result in zip(self._outputs, self._trace.results, strict=True)
-            ],
-        )
+            w.nodes.append(helper.make_node("Identity", [ref.name], [name_], name_))
+        inputs = [self._info(self._refs[value].name, value) for value in self._trace.inputs]
+        outputs = [self._info(name_, result) for name_, result in results]
+        graph = helper.make_graph(w.nodes, name, inputs, outputs)
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from mirrored import _nest
 from mirrored._arguments import explained
@@ -35,6 +35,16 @@ class Diagram:
     boxes: dict[Any, list[str]] = field(default_factory=dict)
     edges: list[tuple[Any, Any]] = field(default_factory=list)
     groups: list[tuple[str, list[Any]]] = field(default_factory=list)
+
+
+class _Shown(NamedTuple):
+    """What a layer's box shows."""
+
+    shapes: bool
+    dtype: bool
+    names: bool
+    activations: bool
+    trainable: bool
 
 
 @explained
@@ -86,13 +96,9 @@ def plot_model(
         True
     """
     path = as_path(to_file, "picture of a model")
-    shown = {
-        "show_shapes": show_shapes,
-        "show_dtype": show_dtype,
-        "show_layer_names": show_layer_names,
-        "show_layer_activations": show_layer_activations,
-        "show_trainable": show_trainable,
-    }
+    shown = _Shown(
+        show_shapes, show_dtype, show_layer_names, show_layer_activations, show_trainable
+    )
     stem, ending = os.path.splitext(path)
     if ending in ("", ".png") and not _has_pydot():
         logger.warning(
@@ -104,11 +110,9 @@ def plot_model(
         path, ending = f"{stem}.svg", ".svg"
     if ending == ".svg":
         with replacing(path, "picture of a model") as file:
-            file.write(_svg(_diagram(model, expand_nested, **shown), rankdir).encode())
+            file.write(_svg(_diagram(model, expand_nested, shown), rankdir).encode())
     else:
-        dot = model_to_dot(
-            model, rankdir=rankdir, expand_nested=expand_nested, dpi=dpi, splines=splines, **shown
-        )
+        dot = _dot(_diagram(model, expand_nested, shown), rankdir=rankdir, dpi=dpi, splines=splines)
         dot.write(path, format=ending[1:] or "png")
     try:
         from IPython import display  # type: ignore[import-not-found,unused-ignore]
@@ -158,15 +162,16 @@ def model_to_dot(
         Traceback (most recent call last):
         ValueError: This model has not yet been built. Build the model first by calling ...
     """
-    diagram = _diagram(
-        model,
-        expand_nested,
-        show_shapes=show_shapes,
-        show_dtype=show_dtype,
-        show_layer_names=show_layer_names,
-        show_layer_activations=show_layer_activations,
-        show_trainable=show_trainable,
+    shown = _Shown(
+        show_shapes, show_dtype, show_layer_names, show_layer_activations, show_trainable
     )
+    diagram = _diagram(model, expand_nested, shown)
+    cluster = model.name if subgraph else None
+    return _dot(diagram, cluster, rankdir=rankdir, dpi=dpi, splines=splines)
+
+
+def _dot(diagram: Diagram, name: str | None = None, **options: Any) -> Any:
+    """Return a diagram as pydot's graph, or as a cluster of a name."""
     if not _has_pydot():
         raise ImportError(
             "You must install pydot (`pip install pydot`) for `model_to_dot` to work. "
@@ -174,14 +179,17 @@ def model_to_dot(
         )
     import pydot  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    if subgraph:
-        dot = pydot.Cluster(graph_name=model.name, label=model.name, style="dashed", labeljust="l")
+    def cluster_of(name: str) -> Any:
+        return pydot.Cluster(graph_name=name, label=name, style="dashed", labeljust="l")
+
+    if name is not None:
+        dot = cluster_of(name)
     else:
-        dot = pydot.Dot(rankdir=rankdir, concentrate=True, dpi=dpi, splines=splines)
+        dot = pydot.Dot(concentrate=True, **options)
         dot.set_node_defaults(shape="record")
     clusters = {}
-    for name, layers in diagram.groups:
-        cluster = pydot.Cluster(graph_name=name, label=name, style="dashed", labeljust="l")
+    for group, layers in diagram.groups:
+        cluster = cluster_of(group)
         dot.add_subgraph(cluster)
         clusters.update(dict.fromkeys(layers, cluster))
     for layer, lines in diagram.boxes.items():
@@ -208,7 +216,7 @@ def _escaped(text: str) -> str:
 # ---------------------------------------------------------------------------- boxes and edges
 
 
-def _diagram(model: Model, expand: bool, **shown: bool) -> Diagram:
+def _diagram(model: Model, expand: bool, shown: _Shown) -> Diagram:
     if not model.built:
         raise ValueError(
             "This model has not yet been built. Build the model first by calling `build()` or by "
@@ -219,7 +227,7 @@ def _diagram(model: Model, expand: bool, **shown: bool) -> Diagram:
     return diagram
 
 
-def _add(diagram: Diagram, model: Model, expand: bool, shown: dict[str, bool]) -> list[Any]:
+def _add(diagram: Diagram, model: Model, expand: bool, shown: _Shown) -> list[Any]:
     """Add a model's boxes and edges, and return its layers."""
     inner: list[Any] = []
     callees = _callees(model)
@@ -229,7 +237,7 @@ def _add(diagram: Diagram, model: Model, expand: bool, shown: dict[str, bool]) -
             diagram.groups.append((callee.name, layers))
             inner += layers
         elif callee not in diagram.boxes:
-            diagram.boxes[callee] = _lines(callee, **shown)
+            diagram.boxes[callee] = _lines(callee, shown)
             inner.append(callee)
     for source, target in _edges(model, callees, expand):
         if source is not target and (source, target) not in diagram.edges:
@@ -253,9 +261,9 @@ def _edges(model: Model, callees: list[Any], expand: bool) -> Iterator[tuple[Any
     for node in (node for group in part.order.by_depth for node in group):
         for index, tensor in enumerate(node.inputs):
             source, target = tensor.node.callee, node.callee
-            yield (
-                (_end(source, tensor.index), _begin(target, index)) if expand else (source, target)
-            )
+            if expand:
+                source, target = _end(source, tensor.index), _begin(target, index)
+            yield source, target
 
 
 def _end(callee: Any, index: int) -> Any:
@@ -276,28 +284,20 @@ def _begin(callee: Any, index: int) -> Any:
     return callee
 
 
-def _lines(
-    callee: Any,
-    *,
-    show_layer_names: bool,
-    show_layer_activations: bool,
-    show_shapes: bool,
-    show_dtype: bool,
-    show_trainable: bool,
-) -> list[str]:
+def _lines(callee: Any, shown: _Shown) -> list[str]:
     """Return the lines of a layer's box."""
     kind = type(callee).__name__ if isinstance(callee, Layer) else callee.kind
-    lines = [f"{callee.name} ({kind})" if show_layer_names else kind]
+    lines = [f"{callee.name} ({kind})" if shown.names else kind]
     activation = getattr(callee, "activation", None)
-    if show_layer_activations and activation is not None:
+    if shown.activations and activation is not None:
         lines.append(f"Activation: {getattr(activation, '__name__', activation)}")
-    if show_shapes:
+    if shown.shapes:
         if kind != "InputLayer":
             lines.append(f"Input shape: {_shapes(callee, 'input')}")
         lines.append(f"Output shape: {_shapes(callee, 'output')}")
-    if show_dtype:
+    if shown.dtype:
         lines.append(f"Output dtype: {_dtypes(callee)}")
-    if show_trainable and isinstance(callee, Layer) and callee.weights:
+    if shown.trainable and isinstance(callee, Layer) and callee.weights:
         lines.append("Trainable" if callee.trainable else "Non-trainable")
     return lines
 
@@ -351,20 +351,11 @@ def _svg(diagram: Diagram, rankdir: str) -> str:
             f'<text x="{left + 4:.1f}" y="{top + 14:.1f}" fill="gray">{escape(name)}</text>'
         )
     for source, target in diagram.edges:
-        (x, y), (w, h), (p, q), (v, z) = (
-            places[source],
-            sizes[source],
-            places[target],
-            sizes[target],
-        )
-        begin, end = (
-            ((x + w, y + h / 2), (p, q + z / 2))
-            if across
-            else (
-                (x + w / 2, y + h),
-                (p + v / 2, q),
-            )
-        )
+        (x, y), (w, h) = places[source], sizes[source]
+        (p, q), (v, z) = places[target], sizes[target]
+        begin, end = (x + w / 2, y + h), (p + v / 2, q)
+        if across:
+            begin, end = (x + w, y + h / 2), (p, q + z / 2)
         parts.append(
             f'<line x1="{begin[0]:.1f}" y1="{begin[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
             'stroke="black" marker-end="url(#end)"/>'

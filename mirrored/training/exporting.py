@@ -10,7 +10,7 @@ from mirrored import _nest
 from mirrored._files import PathName, as_path
 from mirrored.export.node_writer import OPSET
 from mirrored.export.onnx_file import export_function
-from mirrored.export.tracing import Given
+from mirrored.export.recordings import GraphInput
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import added_losses
 from mirrored.layers.layer import unbuilt
@@ -133,7 +133,7 @@ def _described(value: Any) -> Any:
     return _Input(tuple(shape), as_dtype(dtype), getattr(value, "name", None))
 
 
-def _named_inputs(model: Model, arguments: list[Any]) -> list[Given]:
+def _named_inputs(model: Model, arguments: list[Any]) -> list[GraphInput]:
     """Return the inputs with a name each, and names for the sizes that are not known."""
     inputs: list[_Input] = _nest.flatten(arguments)
     own = [] if model._graph is None else model._graph.layout.names
@@ -144,7 +144,7 @@ def _named_inputs(model: Model, arguments: list[Any]) -> list[Given]:
         own = [tensor.node.callee.name for tensor in model._begins]
     if len(own) != len(inputs):
         own = [f"input_{place}" for place in range(len(inputs))]
-    named: dict[str, Given] = {}
+    named: dict[str, GraphInput] = {}
     for wish, spec in zip(own, inputs, strict=True):
         name = wish = spec.name or wish
         while name in named:
@@ -153,7 +153,7 @@ def _named_inputs(model: Model, arguments: list[Any]) -> list[Given]:
             ("batch" if axis == 0 else f"{name}_axis_{axis}") if size is None else size
             for axis, size in enumerate(spec.shape)
         )
-        named[name] = Given(name, sizes, spec.dtype)
+        named[name] = GraphInput(name, sizes, spec.dtype)
     return list(named.values())
 
 

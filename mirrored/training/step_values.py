@@ -181,21 +181,21 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Found:
+class Gap:
     """How far two steps agree in one thing.
 
     Attributes:
         event: The thing.
         agrees: Whether they do.
         difference: By what part of its size it differs.
-        one: What the one step made; None: nothing.
+        base: What the one step made; None: nothing.
         many: What the other one made.
     """
 
     event: Event
     agrees: bool
     difference: float
-    one: Array | None = None
+    base: Array | None = None
     many: Array | None = None
 
     def values(self, replicas: int) -> str:
@@ -205,14 +205,14 @@ class Found:
             replicas: How many replicas the other step ran on.
         """
         there = f"on {replicas} replicas"
-        if self.one is None or self.many is None:
-            return f"it is only {there if self.one is None else 'on one device'}"
-        if self.one.shape != self.many.shape:
-            return f"it has the shape {self.one.shape} on one device, {self.many.shape} {there}"
-        apart = np.abs(_as_float(self.many) - _as_float(self.one))
+        if self.base is None or self.many is None:
+            return f"it is only {there if self.base is None else 'on one device'}"
+        if self.base.shape != self.many.shape:
+            return f"it has the shape {self.base.shape} on one device, {self.many.shape} {there}"
+        apart = np.abs(_as_float(self.many) - _as_float(self.base))
         place = np.unravel_index(np.argmax(np.where(np.isnan(apart), np.inf, apart)), apart.shape)
         at = f"at {[int(index) for index in place]} " if place else ""
-        return f"{at}{self.one[place]:.6g} on one device, {self.many[place]:.6g} {there}"
+        return f"{at}{self.base[place]:.6g} on one device, {self.many[place]:.6g} {there}"
 
 
 class Tolerances:
@@ -236,7 +236,7 @@ class Tolerances:
         self._rtol = self._spacing**0.6 if rtol is None else check_number("rtol", rtol)
         self._atol = 10 * self._spacing if atol is None else check_number("atol", atol)
 
-    def differences(self, base: dict[Event, Value], many: dict[Event, Value]) -> list[Found]:
+    def differences(self, base: dict[Event, Value], many: dict[Event, Value]) -> list[Gap]:
         """Return how far two steps agree, by the order of the first one.
 
         Args:
@@ -248,11 +248,11 @@ class Tolerances:
         all_gradients = float(np.linalg.norm(list(sizes.values()))) if sizes else 0.0
         # A gradient may be rounding alone, as that of a bias before a normalization is.
         rounding = min(100 * self._spacing, self._spacing**0.5 / 10) * all_gradients
-        gaps: list[Found] = []
+        gaps: list[Gap] = []
         for event in {**base, **many}:
             value, other = base.get(event), many.get(event)
             if value is None or other is None:
-                gaps.append(Found(event, False, np.inf, _array(value), _array(other)))
+                gaps.append(Gap(event, False, np.inf, _array(value), _array(other)))
                 continue
             if value.weight is not None and sizes.get(value.weight, np.inf) <= rounding:
                 continue
@@ -260,13 +260,13 @@ class Tolerances:
             gaps.append(self._difference(event, value, other, besides))
         return gaps
 
-    def _difference(self, event: Event, value: Value, other: Value, besides: float) -> Found:
+    def _difference(self, event: Event, value: Value, other: Value, besides: float) -> Gap:
         base, many = value.array, other.array
         if base.shape != many.shape or not _is_float(base):
             agrees = np.array_equal(base, many)
-            return Found(event, agrees, 0.0 if agrees else np.inf, base, many)
+            return Gap(event, agrees, 0.0 if agrees else np.inf, base, many)
         if np.array_equal(base, many, equal_nan=True):
-            return Found(event, True, 0.0, base, many)
+            return Gap(event, True, 0.0, base, many)
         a, b = _as_float(base), _as_float(many)
         # An optimizer may make a whole step of an element of a gradient that is rounding alone: in
         # sums of amounts few of them are nothing, while squares would bring them out.
@@ -280,7 +280,7 @@ class Tolerances:
             allowed = 10 * self._rtol * scale + rounded
         agrees = bool(error <= allowed + besides)
         scale = max(scale, besides / self._rtol if self._rtol else 0.0)
-        return Found(event, agrees, error / scale if scale else np.inf, base, many)
+        return Gap(event, agrees, error / scale if scale else np.inf, base, many)
 
 
 def _array(value: Value | None) -> Array | None:

@@ -11,7 +11,7 @@ from op_table import TABLE
 import mirrored as mr
 from mirrored.export import elementwise_nodes
 from mirrored.export.onnx_file import RULES, export_function
-from mirrored.export.tracing import Given
+from mirrored.export.recordings import GraphInput
 from mirrored.ops.op import OPS
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def checked(
 ) -> None:
     """Compare what a function computes with what its file does."""
     expected = [each.numpy() for each in function([mr.constant(each) for each in arrays])]
-    given = [Given(f"x{i}", each.shape, each.dtype) for i, each in enumerate(arrays)]
+    given = [GraphInput(f"x{i}", each.shape, each.dtype) for i, each in enumerate(arrays)]
     names = [f"y{i}" for i in range(len(expected))]
     export_function(function, given, lambda: names, path, "function")
     session = reference.ReferenceEvaluator(str(path))

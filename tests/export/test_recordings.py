@@ -10,8 +10,8 @@ import pytest
 
 import mirrored as mr
 from mirrored.export.onnx_file import RULES
+from mirrored.export.recordings import GraphInput, Trace, traced
 from mirrored.export.sizes import Band, Counted, Numbers, Repeated, Samples, Size, constant_of
-from mirrored.export.tracing import Given, Trace, traced
 
 SAMPLES = Samples.of(["batch", "steps"], (5, 2, 11, 521), exact=False)
 EVEN = Samples.of(["batch", "steps"], (12, 24, 36, 48), exact=True)
@@ -79,7 +79,7 @@ def test_the_page_lists_the_operations() -> None:
 
 def trace(function: Callable[[mr.Tensor], Any], *shape: int | str) -> Trace:
     """Return what a function of one input is."""
-    given = Given("x", shape or ("batch", 6), np.dtype(np.float32))
+    given = GraphInput("x", shape or ("batch", 6), np.dtype(np.float32))
     return traced(lambda tensors: [function(tensors[0])], [given], RULES)
 
 

@@ -57,18 +57,29 @@ class Origin(NamedTuple):
     owner: Owner
 
 
-class Makers:
-    """Notes how constants are created while a function is recorded, which computes them at once.
+class ExportRecorder(GraphRecorder):
+    """Notes a call op by op, the variables that it reads, and how its constants are created.
+
+    Args:
+        ops: The names of the ops that have a mapping.
 
     Attributes:
-        origins: How each constant was created, by its id.
+        weights: What stands for the value of each variable that was read, with the variable.
+        owners: The layer in which each node was noted.
+        origins: How each constant was created, by its id: it is computed at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ops: Collection[str]) -> None:
+        super().__init__("export", logs=False, labels_checked=True)
+        self._ops = ops
+        self._read: dict[int, Tensor] = {}
+        self._seen: dict[int, Value] = {}
+        self.weights: dict[Value, Any] = {}
+        self.owners: dict[Node, Owner] = {}
         self.origins: dict[int, Origin] = {}
 
     def follows(self, tensor: Tensor) -> bool:
-        """Return whether it is to be told of a call for the sake of this input."""
+        """Return whether a call with this input is noted."""
         return True
 
     def on_op(
@@ -83,28 +94,6 @@ class Makers:
 
     def on_custom_call(self, call: CustomCall) -> None:
         """Take no note."""
-
-
-class ExportRecorder(GraphRecorder):
-    """Notes a call op by op, and the variables that it reads.
-
-    Args:
-        ops: The names of the ops that have a mapping.
-
-    Attributes:
-        weights: What stands for the value of each variable that was read, with the variable.
-        owners: The layer in which each node was noted.
-        makers: Notes how constants are created.
-    """
-
-    def __init__(self, ops: Collection[str]) -> None:
-        super().__init__("export", logs=False, labels_checked=True)
-        self._ops = ops
-        self._read: dict[int, Tensor] = {}
-        self._seen: dict[int, Value] = {}
-        self.weights: dict[Value, Any] = {}
-        self.owners: dict[Node, Owner] = {}
-        self.makers = Makers()
 
     def record(
         self,
@@ -215,7 +204,7 @@ def recorded(
         ops: The names of the ops that have a mapping.
     """
     recorder = ExportRecorder(ops)
-    with only(recorder.makers), recorder.recording(), noting_layers():
+    with only(recorder), recorder.recording(), noting_layers():
         return recorder, call([recorder.input(spec, device, SHARED) for spec in specs])
 
 
@@ -234,7 +223,7 @@ _SIZES = frozenset({"batch", "index", "k", "num_segments", "outer", "shape", "si
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GraphInput:
     """An input of a function.
 
     Attributes:
@@ -301,7 +290,7 @@ class Trace:
     results: list[Traced] = field(default_factory=list)
 
 
-def traced(call: Call, inputs: Sequence[Given], ops: Mapping[str, Any]) -> Trace:
+def traced(call: Call, inputs: Sequence[GraphInput], ops: Mapping[str, Any]) -> Trace:
     """Return a function for any sizes that are not known.
 
     Args:
@@ -358,7 +347,7 @@ def _check_results(
             )
 
 
-def _attempts(inputs: Sequence[Given]) -> Any:
+def _attempts(inputs: Sequence[GraphInput]) -> Any:
     """Yield what unknown sizes are called, and numbers to try them with.
 
     They may have to be one, as those of inputs that are added: first along each axis, then all.
@@ -383,7 +372,7 @@ def _attempts(inputs: Sequence[Given]) -> Any:
 
 def _run(
     call: Call,
-    inputs: Sequence[Given],
+    inputs: Sequence[GraphInput],
     names: Mapping[tuple[str, int], str],
     samples: Samples,
     sizes: tuple[int, ...],
@@ -495,9 +484,9 @@ class _Joined:
     def _computed(self, values: tuple[Value, ...], tensors: list[Tensor], role: str) -> Traced:
         """Return a constant that nobody knows how it grows, by the step that computed it."""
         steps = [
-            (recorder, recorder.makers.origins[id(tensor)])
+            (recorder, recorder.origins[id(tensor)])
             for recorder, tensor in zip(self._recorders, tensors, strict=True)
-            if id(tensor) in recorder.makers.origins
+            if id(tensor) in recorder.origins
         ]
         if len(steps) < len(values) or any(step.op.name not in self._ops for _, step in steps):
             self._refuse(f"computes another constant as {role}")
