@@ -21,7 +21,7 @@ import mirrored as mr
 from mirrored import devices, layers, ops
 from mirrored.backends.communication import connection
 from mirrored.backends.communication.connection import MULTI_RANK
-from mirrored.backends.communication.futures import RESERVE
+from mirrored.backends.communication.in_flight import RESERVE
 from mirrored.backends.cuda import nccl_settings, nvml
 from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, Program, ThreadPool

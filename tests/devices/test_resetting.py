@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.backends.communication import open_connections
+from mirrored.backends.communication import connection
 from mirrored.errors import DevicesResetError
 
 reset = mr.config.experimental.reset_devices
@@ -289,9 +289,9 @@ def test_real_cards_are_disconnected(emulated_cuda: Any) -> None:
     emulated_cuda(cards=2)
     strategy = mr.MirroredStrategy()
     strategy.run(lambda: mr.distribute.get_replica_context().all_reduce("sum", mr.ones((3,))))
-    assert open_connections.OPEN
+    assert connection.OPEN
     reset()
-    assert not open_connections.OPEN
+    assert not connection.OPEN
     assert set(threading.enumerate()) <= before
     with pytest.raises(DevicesResetError):
         strategy.run(lambda: 1)

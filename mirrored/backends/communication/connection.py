@@ -1,27 +1,84 @@
 """Devices that are connected when first needed, with deadlines for collectives.
 
 A communicator says how devices sum arrays; this is when it is made, who may ask it for what at one
-time, and what becomes of it when a collective fails.
+time, what becomes of it when a collective fails, and that it is closed when the process ends.
 """
 
+import atexit
 import functools
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from mirrored._interrupt import inside
 from mirrored._logging import logger
-from mirrored.backends.communication import open_connections
-from mirrored.backends.communication.failures import no_thread, timed_out
-from mirrored.backends.communication.futures import Future
-from mirrored.backends.communication.handle import Handle, Progress
-from mirrored.backends.communication.in_flight import Request
-from mirrored.backends.communication.open_connections import close_all as close_all
-from mirrored.backends.communication.peers import Peers
+from mirrored.backends.communication.collective_failures import Peers, no_thread, timed_out
+from mirrored.backends.communication.in_flight import RESERVE, Future, Handle, Progress, Request
 from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.stream_backend import Communicator, Event, StreamBackend
 from mirrored.errors import CollectiveError
+
+# Seconds that what is in flight has when the process ends: nobody will use it any more.
+AT_EXIT = 5.0
+# Threads that closing takes then beside one for each connection: it itself, one that closes, one
+# that ends everything, and what stops writes.
+_AT_EXIT_THREADS = 4
+
+
+OPEN: "dict[Connection, Handle]" = {}  # In the order of opening.
+
+
+def keep(connection: "Connection", link: Handle) -> None:
+    """Keep one that was opened, until it is forgotten or the process ends."""
+    OPEN[connection] = link
+    RESERVE.fill(_AT_EXIT_THREADS + len(OPEN))
+    _close_at_exit()
+
+
+def forget(connection: "Connection") -> None:
+    """Keep one no longer, if it is kept."""
+    OPEN.pop(connection, None)
+
+
+@functools.cache
+def _close_at_exit() -> None:
+    # At the first connection: what the devices' libraries register before it runs after it.
+    atexit.register(close_all)
+
+
+def close_all() -> None:
+    """Close all connections that are open, the last one first; what goes wrong is logged.
+
+    It is called at exit, and may be before. All that is in flight has a few seconds together, and
+    is aborted then. Where no thread can be had the devices stay connected: a call without a
+    deadline could keep the process from ending.
+    """
+    # A forked process cannot use what it has a copy of.
+    own = [connection for connection, link in reversed(OPEN.items()) if link.process == os.getpid()]
+    if not own:
+        return
+    watches = {connection.watch for connection in own}
+    for watch in watches:
+        watch.hurry(AT_EXIT)
+    try:
+        with RESERVE.lent():
+            call = Future("mirrored-close-at-exit", lambda: _close_now(own))
+            if call.begun:
+                longest = max(watch.stop_seconds + 2 * watch.abort_seconds for watch in watches)
+                call.thread.join(AT_EXIT + longest)
+                if not call.is_over:
+                    logger.warning("Devices were not disconnected at exit, since that hangs.")
+    finally:
+        for watch in watches:
+            watch.hurry(math.inf)
+
+
+def _close_now(connections: Sequence["Connection"]) -> None:
+    for connection in connections:
+        connection.close_now()
+
 
 T = TypeVar("T")
 
@@ -174,7 +231,7 @@ class Connection:
         """
         try:
             if self.peers is None:
-                self._close(open_connections.AT_EXIT)
+                self._close(AT_EXIT)
             else:
                 self.watch.finish(self)
                 self.disconnect()
@@ -185,8 +242,7 @@ class Connection:
             else:
                 became = "was aborted" if aborted else "could not be aborted either"
                 problem = (
-                    "What was in flight at exit was not done within "
-                    f"{open_connections.AT_EXIT:g} s, and {became}."
+                    f"What was in flight at exit was not done within {AT_EXIT:g} s, and {became}."
                 )
             logger.warning("%s Received: %s", problem, str(error).partition("\n")[0])
 
@@ -199,7 +255,7 @@ class Connection:
             if link is not None:
                 call = self._begun("close", "closing", "Closing devices", link.close)
                 self._link = None
-                open_connections.forget(self)
+                forget(self)
                 self._returned(call, "closing", self.watch.abort_seconds)
 
     # ------------------------------------------------------------------ for the watch
@@ -213,7 +269,7 @@ class Connection:
         """Forget the communicator, and return what aborts it; None: there is none."""
         link, self._link = self._link, None
         self._prepared = False
-        open_connections.forget(self)
+        forget(self)
         if link is None:
             return None
         link.is_gone = True
@@ -299,7 +355,7 @@ class Connection:
                 self.peers.lost(error)
             raise
         self._link = link
-        open_connections.keep(self, link)
+        keep(self, link)
         return link
 
     def _connected(self) -> Communicator:

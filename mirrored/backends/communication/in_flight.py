@@ -1,16 +1,273 @@
-"""The collectives in flight: when they started, and which are late.
+"""The collectives in flight, and the threads and the communicator that run them.
 
-These are the books alone: asking a device may keep a thread, and the books have to stay open then.
+Calls of libraries and drivers may hang where the hardware does, so they run in threads of their
+own, and nobody waits for one without looking whether it was given up. The books of what is late are
+separate: they stay open while such a call keeps its thread.
 """
 
 import math
+import os
+import queue
+import sys
+import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from mirrored.backends.communication.failures import FailedCollective, named
+from mirrored._threads import new_thread, start
+from mirrored.backends.communication.collective_failures import FailedCollective, named
+from mirrored.backends.stream_backend import Communicator, Event, StreamBackend
+from mirrored.errors import CollectiveError, CollectiveTimeoutError
+
+T = TypeVar("T")
+
+# Seconds for which a wait polls without sleeping, then sleeps, at first and at most. Most waits are
+# for work that is nearly done, and a sleep of the host takes some 50 microseconds at the least. The
+# longest sleep is what a wait ends late by, while a card stands still; one that took longer than
+# steps do may end later.
+_EAGER = 200e-6
+_FIRST_PAUSE, _LONGEST_PAUSE = 20e-6, 1e-4
+_LONG_WAIT, _PAUSE_OF_LONG_WAITS = 0.1, 1e-3
+
+
+def pauses(clock: Callable[[], float]) -> Iterator[float]:
+    """Yield how long to sleep between one look and the next, in seconds, without end.
+
+    Example:
+        >>> from itertools import count, islice
+        >>> [round(1e6 * pause) for pause in islice(pauses(count(0, 1e-4).__next__), 9)]
+        [0, 20, 40, 80, 100, 100, 100, 100, 100]
+    """
+    begun = clock()
+    while clock() - begun < _EAGER:
+        yield 0.0
+    pause = _FIRST_PAUSE
+    while True:
+        yield pause
+        longest = _LONGEST_PAUSE if clock() - begun < _LONG_WAIT else _PAUSE_OF_LONG_WAITS
+        pause = min(2 * pause, longest)
+
+
+class _Lent:
+    """A call in a parked thread, as a thread of its own would be."""
+
+    def __init__(self, name: str, function: Callable[[], object]) -> None:
+        self.name = name
+        self._function = function
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Call the function, in the thread."""
+        try:
+            self._function()
+        finally:
+            self._over.set()
+
+    def is_alive(self) -> bool:
+        """Whether the function has not returned yet."""
+        return not self._over.is_set()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for it, for N seconds."""
+        self._over.wait(timeout)
+
+
+class Reserve:
+    """Daemon threads that are parked until the process ends, when Python 3.12 and later start none.
+
+    Attributes:
+        needed: Whether there are any.
+    """
+
+    def __init__(self) -> None:
+        self.needed = sys.version_info >= (3, 12)
+        self._parked: deque[queue.SimpleQueue[_Lent]] = deque()
+        self._started = 0
+        self._process = os.getpid()
+        self._lending = False
+
+    def fill(self, count: int) -> None:
+        """Park N threads, as far as the system allows it."""
+        if not self.needed:
+            return
+        if self._process != os.getpid():  # Those of a process are not in its fork.
+            self._parked.clear()
+            self._process, self._started = os.getpid(), 0
+        while self._started < count:
+            calls: queue.SimpleQueue[_Lent] = queue.SimpleQueue()
+            try:
+                start(new_thread("mirrored-parked", self._run, calls))
+            except RuntimeError:
+                return
+            self._started += 1
+            self._parked.append(calls)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let calls that get no thread of their own have parked ones in this block."""
+        self._lending = True
+        try:
+            yield
+        finally:
+            self._lending = False
+
+    def call(self, name: str, function: Callable[[], object]) -> _Lent | None:
+        """Call a function in a parked thread; None: there is none for it."""
+        if not self._lending or self._process != os.getpid():
+            return None
+        try:
+            calls = self._parked.popleft()
+        except IndexError:
+            return None
+        lent = _Lent(name, function)
+        calls.put(lent)
+        return lent
+
+    def _run(self, calls: "queue.SimpleQueue[_Lent]") -> None:
+        while True:
+            calls.get().run()
+            self._parked.append(calls)
+
+
+RESERVE = Reserve()
+
+
+class Future(Generic[T]):
+    """A function's call in a daemon thread, which begins now.
+
+    Args:
+        name: The thread's name, for those who look where a process hangs.
+        function: What is called.
+
+    Attributes:
+        name: The thread's name.
+        error: What the function raised, or why there could be no thread; None: nothing so far.
+        begun: Whether there is a thread. The system may refuse one, and so does an interpreter that
+            ends.
+        thread: The thread.
+
+    Example:
+        >>> call = Future("adds", lambda: 1 + 1)
+        >>> while not call.is_over:
+        ...     pass
+        >>> call.result()
+        2
+    """
+
+    def __init__(self, name: str, function: Callable[[], T]) -> None:
+        self.name = name
+        self.error: BaseException | None = None
+        self.begun = True
+        self._function = function
+        self._values: list[T] = []
+        self._unwanted: Callable[[T], object] | None = None
+        self._lock = threading.Lock()
+        thread = new_thread(name, self._run)
+        self.thread: threading.Thread | _Lent = thread
+        try:
+            start(thread)
+        except RuntimeError as error:
+            lent = RESERVE.call(name, self._run)
+            if lent is None:
+                self.error, self.begun = error, False
+            else:
+                self.thread = lent
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the function has returned, or raised."""
+        return not self.thread.is_alive()
+
+    def result(self) -> T:
+        """Return what the function returned, once it is over, or raise what it raised."""
+        if self.error is not None:
+            raise self.error
+        if not self._values:
+            raise RuntimeError(f"A call has a result once it is over. Received: {self.name!r}.")
+        return self._values[0]
+
+    def abandon(self, unwanted: Callable[[T], object]) -> None:
+        """Let the thread give what may still be returned to somebody who disposes of it."""
+        with self._lock:
+            self._unwanted = unwanted
+            returned = bool(self._values)
+        if returned:  # Just now: in a thread, since it may never return either.
+            Future(self.name, lambda: unwanted(self._values[0]))
+
+    def _run(self) -> None:
+        try:
+            value = self._function()
+            with self._lock:
+                self._values.append(value)
+                unwanted = self._unwanted
+            if unwanted is not None:
+                unwanted(value)
+        except BaseException as error:
+            self.error = error
+
+
+class Workers:
+    """Starts calls that may never return, and lets threads wait by one clock, in seconds."""
+
+    def __init__(self, clock: Callable[[], float], sleep: Callable[[float], object]) -> None:
+        self.clock = clock
+        self.sleep = sleep
+        self._local = threading.local()
+
+    def call(self, name: str, function: Callable[[], T], seconds: float = math.inf) -> Future[T]:
+        """Call a function in a thread of its own, in which waits end N seconds from now."""
+        until = self.clock() + seconds
+
+        def call() -> T:
+            self._local.until = until
+            return function()
+
+        return Future(name, call)
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether this thread is that of a `call`."""
+        return hasattr(self._local, "until")
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Return when a function says so, in the thread of a `call`.
+
+        Raises:
+            CollectiveTimeoutError: It was not so by the call's deadline.
+        """
+        for pause in pauses(self.clock):
+            if done():
+                return
+            if self.clock() >= self._local.until:
+                raise CollectiveTimeoutError("A device was not done by the deadline of this call.")
+            self.sleep(pause)
+
+    def rest_until(self, over: Callable[[], bool]) -> None:
+        """Return when a function says so, in any thread."""
+        for pause in pauses(self.clock):
+            if over():
+                return
+            self.sleep(pause)
+
+    def all_over(self, calls: Sequence[Future[Any]], until: float, seconds: float) -> list[str]:
+        """Wait until calls are over, but not indefinitely; return what went wrong, in sentences.
+
+        Until then they had N seconds.
+        """
+        self.rest_until(lambda: all(call.is_over for call in calls) or self.clock() >= until)
+        return list(_problems(calls, seconds))
+
+
+def _problems(calls: Iterable[Future[Any]], seconds: float) -> Iterator[str]:
+    for call in calls:
+        if not call.is_over:
+            yield f"The thread {call.name!r} did not come back within {seconds:.4g} seconds."
+        elif call.error is not None:
+            yield f"The thread {call.name!r} failed: {str(call.error).rstrip('.')}."
+
 
 # How many collectives that were done are kept, a connection, for messages.
 _REMEMBERED = 8
@@ -222,3 +479,215 @@ class InFlight:
     def _forget_empty(self, connection: Connected) -> None:
         if not self._active[connection].requests:
             del self._active[connection]
+
+
+# How often who waits for a call of another thread looks whether that was given up, in seconds.
+_OFTEN = 0.05
+
+
+class Progress:
+    """How far one collective is: its events, by rank, once they are recorded.
+
+    It keeps the arrays: their memory is the devices' until the collective has ended, also where an
+    interrupt lets nobody else wait for that.
+
+    Args:
+        sends: For each rank the array that it adds.
+        receives: For each rank the array for the sum.
+        streams: For each rank the device, with the stream of its part.
+
+    Attributes:
+        events: For each rank the event behind its part, once it was asked for.
+        begun: Whether it is being asked for, or was.
+    """
+
+    def __init__(
+        self, sends: Sequence[Any], receives: Sequence[Any], streams: Sequence[StreamBackend]
+    ) -> None:
+        self.sends = tuple(sends)
+        self.receives = tuple(receives)
+        self.streams = streams
+        self.events: list[Event] = []
+        self.begun = False
+
+    def record(self) -> None:
+        """Note the end of what each stream was asked for so far."""
+        self.events = [stream.record() for stream in self.streams]
+
+    def ranks(self) -> list[bool]:
+        """Return whether each rank is done."""
+        if not self.events:
+            return [False] * len(self.streams)
+        return [s.is_done(e) for s, e in zip(self.streams, self.events, strict=True)]
+
+    def __call__(self) -> bool:
+        """Return whether all ranks are done; the first that is not is the last one asked."""
+        return bool(self.events) and all(
+            stream.is_done(event) for stream, event in zip(self.streams, self.events, strict=True)
+        )
+
+
+class Handle:
+    """A communicator, from connecting the devices until they are disconnected.
+
+    Args:
+        communicator: The communicator.
+
+    Attributes:
+        asked: Sizes and dtypes of what was summed.
+        issuing: A call in a thread of its own that was not seen to return, and what it asks for.
+        process: The number of the process that connected the devices.
+        is_gone: Whether it was aborted, or is about to be, or was closed.
+    """
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.asked: set[tuple[Any, ...]] = set()
+        self.issuing: tuple[Future[None], Request] | None = None
+        self.process = os.getpid()
+        self.is_gone = False
+        self._communicator = communicator
+        self._calling = threading.Lock()  # Held in all calls but `abort`, and kept where one hangs.
+
+    def issue(self, progress: Progress) -> None:
+        """Ask for a collective, and record the events behind it.
+
+        Raises:
+            CollectiveError: It was refused, or the devices are not connected any more.
+        """
+        with self._alone():
+            try:
+                self._communicator.all_reduce(progress.sends, progress.receives, progress.streams)
+            except KeyboardInterrupt:  # It may have been asked for: its end is to be seen.
+                progress.record()
+                raise
+            progress.record()
+
+    def failure(self) -> str | None:
+        """Return what has gone wrong beside the calls; None: nothing that can be told now."""
+        if not self._calling.acquire(blocking=False):
+            return None
+        try:
+            return None if self.is_gone else self._communicator.failure()
+        finally:
+            self._calling.release()
+
+    def abort(self) -> None:
+        """Abort the communicator, which lets calls of it return as well."""
+        self._communicator.abort()
+
+    def close(self) -> None:
+        """Disconnect the devices."""
+        with self._alone():
+            self.is_gone = True
+            self._communicator.close()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other call is under way, which may never be."""
+        while not (alone := self._calling.acquire(timeout=_OFTEN)) and not self.is_gone:
+            pass
+        try:
+            if self.is_gone:
+                raise CollectiveError("The devices are not connected any more.")
+            yield
+        finally:
+            if alone:
+                self._calling.release()
+
+
+class Waits(Protocol):
+    """What a wait goes through, so that sums are looked after meanwhile: `Watch`."""
+
+    @property
+    def abort_seconds(self) -> float:
+        """How long aborts may take."""
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """What time it is, in seconds."""
+
+    def wait(self, done: Callable[[], bool], *, may_break: bool = False) -> None:
+        """Return when a function says so."""
+
+
+class CallLock:
+    """The lock on calls of the library that connects devices: all connections of a watch share it.
+
+    It is not safe to ask NCCL from several threads at once for what is on one device, of whichever
+    connection it is: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/threadsafety.html.
+
+    Attributes:
+        asking: What the thread that holds it asks for; None: nothing now.
+        unseen: What has a call in a thread of its own that was not seen to return, since who waited
+            for it was interrupted.
+    """
+
+    def __init__(self) -> None:
+        self.asking: Request | None = None
+        self.unseen: Handle | None = None
+        self._lock = threading.Lock()
+
+    def acquire(self, watch: Waits, names: Sequence[str], seconds: float = math.inf) -> None:
+        """Wait N seconds for the lock, and look after what is in flight meanwhile.
+
+        Raises:
+            CollectiveTimeoutError: It did not come in time; or a collective missed its deadline.
+            CollectiveError: A collective failed.
+        """
+        if not self.try_acquire():
+            waiting = _LockWait(self, watch, seconds)
+            try:
+                watch.wait(waiting.is_over, may_break=True)
+            except BaseException:
+                if waiting.is_held:
+                    self._lock.release()
+                raise
+            if not waiting.is_held:
+                raise _lock_error(names, waiting.hung)
+
+    def release(self) -> None:
+        """Let others have it."""
+        self.asking = None
+        self._lock.release()
+
+    def try_acquire(self) -> bool:
+        """Take it if nobody has it; return whether it is this thread's now."""
+        return self._lock.acquire(blocking=False)
+
+
+class _LockWait:
+    """A thread that waits for the lock, or sees that who holds it hangs after an abort."""
+
+    def __init__(self, lock: CallLock, watch: Waits, seconds: float) -> None:
+        self.is_held = False
+        self.hung: Request | None = None
+        self._call_lock = lock
+        self._watch = watch
+        self._until = watch.clock() + seconds
+        self._hung_until = math.inf
+
+    def is_over(self) -> bool:
+        """Return whether there is nothing to wait for any more."""
+        self.is_held = self.is_held or self._call_lock.try_acquire()
+        asking = self._call_lock.asking
+        if asking is None or not asking.is_lost:
+            self.hung, self._hung_until = None, math.inf
+        elif asking is not self.hung:  # An abort is to let it return, and has as long for that.
+            self.hung = asking
+            self._hung_until = self._watch.clock() + self._watch.abort_seconds
+        return self.is_held or self._watch.clock() >= min(self._until, self._hung_until)
+
+
+def _lock_error(names: Sequence[str], hung: Request | None) -> CollectiveTimeoutError:
+    """Return the error of a thread that cannot use devices since another one does."""
+    if hung is None:
+        why, task = "Another thread still uses connections of this process", "waiting for a turn"
+    else:
+        why = "Another thread does not come back from asking for a collective, which was aborted"
+        names, task = hung.connection.names, hung.what
+    return CollectiveTimeoutError(
+        f"{why}. Received: {', '.join(names)}: {task}. Where it hangs the devices are of no use to "
+        "this process any more: end it, and go on from the last checkpoint.",
+        devices=names,
+        what=task,
+    )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends.backend import Storage
-from mirrored.backends.communication.futures import Future, pauses
+from mirrored.backends.communication.in_flight import Future, pauses
 from mirrored.backends.stream_backend import Communicator, Place, StreamBackend
 from mirrored.errors import CollectiveError, DeviceLostError
 

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from mirrored.backends import selftest
+from mirrored.backends.communication.collective_failures import Peers
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
-from mirrored.backends.communication.peers import Peers
 from mirrored.backends.stream_backend import StreamBackend, is_offloaded
 from mirrored.devices import Device
 from mirrored.errors import InvalidArgumentError

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from fake_time import FakeTime, stuck, threads_of_calls
 
-from mirrored.backends.communication.abort import abort_all, stop_writes
-from mirrored.backends.communication.futures import Workers
+from mirrored.backends.communication.in_flight import Workers
+from mirrored.backends.communication.watch import abort_all, stop_writes
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")
 

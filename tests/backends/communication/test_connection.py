@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from scripted_communicator import Script, ScriptedCommunicator
 
 from mirrored.backends.communication import connection as module
-from mirrored.backends.communication import open_connections
 from mirrored.backends.communication.connection import Connection
 from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.stream_backend import Place
@@ -98,7 +97,7 @@ def bench() -> Iterator[Callable[..., Bench]]:
     yield make
     for each in made:
         each.finish()
-    assert open_connections.OPEN == {}
+    assert module.OPEN == {}
 
 
 Benches = Callable[..., Bench]
@@ -617,7 +616,7 @@ def test_closed_at_exit_in_reverse_order(caplog: pytest.LogCaptureFixture) -> No
     assert closed == [2, 1, 0]
     assert [each.levelname for each in caplog.records if "at exit" in each.message] == ["WARNING"]
     assert "Received: The script lets closing 0 fail" in caplog.text
-    assert open_connections.OPEN == {}
+    assert module.OPEN == {}
 
 
 def run_to_its_end(code: str, folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -644,13 +643,13 @@ script.communicators[0].close = lambda: print("closed")
 AT_EXIT = """
 import sys
 import numpy as np
-from mirrored.backends.communication.futures import RESERVE
+from mirrored.backends.communication.in_flight import RESERVE
 RESERVE.needed = {parked}
-from mirrored.backends.communication import connection, open_connections
+from mirrored.backends.communication import connection
 from mirrored.backends.communication.connection import Connection
 from scripted_communicator import Script
 
-open_connections.AT_EXIT = 0.1
+connection.AT_EXIT = 0.1
 one, other = Script(["hang"], aborts=["{abort}"]), Script()
 connection.WATCH.abort_seconds = 0.1
 for number, script in enumerate([one, other]):

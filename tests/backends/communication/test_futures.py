@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 from fake_time import FakeTime, stuck
 
-from mirrored.backends.communication.futures import Future, Workers, pauses
+from mirrored.backends.communication.in_flight import Future, Workers, pauses
 from mirrored.errors import CollectiveTimeoutError
 
 

@@ -11,8 +11,7 @@ import pytest
 from fake_time import FakeTime, threads_of_calls
 from scripted_communicator import Script, ScriptedBackend, ScriptedCommunicator
 
-from mirrored.backends.communication.handle import Handle, Progress
-from mirrored.backends.communication.in_flight import Request
+from mirrored.backends.communication.in_flight import Handle, Progress, Request
 from mirrored.backends.communication.watch import Watch
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 

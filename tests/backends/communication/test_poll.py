@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends.communication import poll
-from mirrored.backends.communication.futures import Workers
-from mirrored.backends.communication.in_flight import Asker, InFlight, Request
-from mirrored.backends.communication.poll import Poller, Trouble, Watchdog
+from mirrored.backends.communication import watch
+from mirrored.backends.communication.in_flight import Asker, InFlight, Request, Workers
+from mirrored.backends.communication.watch import Poller, Trouble, Watchdog
 from mirrored.errors import DeviceLostError
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")
@@ -286,7 +285,7 @@ def test_a_look_that_does_not_come_back() -> None:
 
 def test_an_interrupt_that_the_main_thread_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
     b, overdue = Guarded(), threading.Event()
-    monkeypatch.setattr(poll.WAKEUP, "is_overdue", overdue.is_set)
+    monkeypatch.setattr(watch.WAKEUP, "is_overdue", overdue.is_set)
     b.watchdog.start()
     until(lambda: len(b.looked) > 2)
     assert not b.interrupted

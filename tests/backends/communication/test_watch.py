@@ -13,8 +13,7 @@ from fake_time import FakeTime, stuck, threads_of_calls
 
 from mirrored.backends.communication import watch as module
 from mirrored.backends.communication.in_flight import Request
-from mirrored.backends.communication.poll import Trouble
-from mirrored.backends.communication.watch import Watch
+from mirrored.backends.communication.watch import Trouble, Watch
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")

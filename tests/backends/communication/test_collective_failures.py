@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends.communication.failures import FailedCollective, elsewhere, timed_out
+from mirrored.backends.communication.collective_failures import (
+    FailedCollective,
+    elsewhere,
+    timed_out,
+)
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
 FACTS: dict[str, Any] = {

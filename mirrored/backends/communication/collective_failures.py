@@ -1,14 +1,16 @@
-"""Details of a failed collective, and its error message.
+"""Failed collectives: their details and errors, and how other processes are notified of them.
 
-Users see it hours into a run on many devices, so it has all that helps to find the cause.
+Users see such an error hours into a run on many devices, so it has all that helps to find the
+cause.
 """
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from mirrored.backends.stream_backend import Place
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
 _LONGER = "a larger `timeout_seconds` in `CommunicationOptions`, if a step may take that long"
@@ -202,3 +204,28 @@ def _state(not_stopped: Sequence[str], not_aborted: Sequence[str], alone: bool) 
             "The weights on the devices are those of the last whole step, and can be saved. " + anew
         )
     return " ".join((_DISCONNECTED, *not_stopped, *not_aborted, after))
+
+
+class Peers(Protocol):
+    """The other processes; all of them ask their devices for the same collectives, in one order."""
+
+    def meet(self, new_key: Callable[[], bytes]) -> Place:
+        """Return where this process's ranks are, to connect them once; all processes call it.
+
+        Args:
+            new_key: Makes what all are connected by; one process calls it.
+        """
+
+    def look(self) -> None:
+        """Raise where others have told that they will not come; wait for nobody. From any thread.
+
+        Raises:
+            RuntimeError: It says who will not, and why.
+        """
+
+    def lost(self, error: BaseException) -> None:
+        """Tell the others that the devices are no longer connected. From any thread.
+
+        Args:
+            error: Why.
+        """
