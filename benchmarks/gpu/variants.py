@@ -20,7 +20,7 @@ from benchmarks.gpu.contenders.mirrored_ import Resident
 from benchmarks.gpu.workloads import CHECK_STEPS, PRECISIONS, WORKLOADS
 from mirrored import devices
 from mirrored.backends.cuda import blas
-from mirrored.backends.cuda.kernels import reductions
+from mirrored.backends.cuda.kernels import reduction_kernels
 from mirrored.program import overlap
 
 ROUNDS, SECONDS = 7, 0.05  # Of each way, and of a turn, about.
@@ -52,12 +52,12 @@ def on_one_stream() -> Iterator[None]:
 @contextlib.contextmanager
 def with_sums_split(least: int) -> Iterator[None]:
     """Let sums of columns be two kernels where a thread would have so many elements."""
-    with _changed(reductions, _SPLIT_FROM=least):
-        reductions._plan.cache_clear()
+    with _changed(reduction_kernels, _SPLIT_FROM=least):
+        reduction_kernels._plan.cache_clear()
         try:
             yield
         finally:
-            reductions._plan.cache_clear()
+            reduction_kernels._plan.cache_clear()
 
 
 @contextlib.contextmanager

@@ -23,8 +23,7 @@ from mirrored.backends.cuda.events import Events
 from mirrored.backends.cuda.faults import translated
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.fusion import fused_kernel
-from mirrored.backends.cuda.kernels.finite import ALL_FINITE
-from mirrored.backends.cuda.kernels.reporting import AIM, REPORT
+from mirrored.backends.cuda.kernels.step_end import AIM, ALL_FINITE, REPORT
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.cuda.pool import CudaPool

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.gpu import variants
 from benchmarks.gpu.workloads import PRECISIONS
-from mirrored.backends.cuda.kernels import reductions
+from mirrored.backends.cuda.kernels import reduction_kernels
 from mirrored.program import overlap
 
 
@@ -60,7 +60,7 @@ def test_sums_of_columns() -> None:
     shape = (256, 128)  # Those of `digits`.
 
     def parts() -> int:
-        return reductions.plan_of_columns(shape).parts
+        return reduction_kernels.plan_of_columns(shape).parts
 
     before = parts()
     with variants.with_sums_split(8):

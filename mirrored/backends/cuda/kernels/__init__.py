@@ -6,21 +6,16 @@ What is computed element by element is not here: such ops are fused, several in 
 from collections.abc import Iterator
 
 from mirrored.backends.cuda.kernels import (
-    bias_gradients,
     copying,
-    cross_entropy,
-    filling,
-    finite,
-    gathering,
+    gather_kernels,
+    line_kernels,
     matrices,
-    products,
+    product_kernels,
     random_states,
     random_streams,
-    reductions,
-    reporting,
-    scans,
-    softmax,
-    sorting,
+    reduction_kernels,
+    softmax_kernels,
+    step_end,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
@@ -28,17 +23,14 @@ from mirrored.backends.stream_backend import Combination
 
 _MODULES = (
     copying,
-    cross_entropy,
-    filling,
-    gathering,
+    gather_kernels,
+    line_kernels,
     matrices,
-    products,
+    product_kernels,
     random_states,
     random_streams,
-    reductions,
-    scans,
-    softmax,
-    sorting,
+    reduction_kernels,
+    softmax_kernels,
 )
 
 KERNELS: dict[str, DeviceKernel] = {
@@ -47,9 +39,8 @@ KERNELS: dict[str, DeviceKernel] = {
 
 # What of several ops one kernel computes in recorded programs, by their names.
 COMBINATIONS: dict[tuple[str, ...], Combination] = {
-    **bias_gradients.COMBINATIONS,
-    **cross_entropy.COMBINATIONS,
-    **products.COMBINATIONS,
+    **product_kernels.COMBINATIONS,
+    **softmax_kernels.COMBINATIONS,
 }
 
 
@@ -60,5 +51,5 @@ def all_sources() -> Iterator[Source]:
         >>> "copies of 4 bytes" in [each.name for each in all_sources()]
         True
     """
-    for module in (*_MODULES, bias_gradients, finite, reporting):
+    for module in (*_MODULES, step_end):
         yield from module.sources()

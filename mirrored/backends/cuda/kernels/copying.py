@@ -1,6 +1,7 @@
-"""Kernels that move elements without computing: transposes, joins and slices.
+"""Kernels that move elements without computing: transposes, joins, slices and fills.
 
-To them an element is a number of bytes: one source per width serves all dtypes.
+To copies an element is a number of bytes: one source per width serves all dtypes. One text fills
+with all values of a dtype.
 """
 
 import math
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, launch_for_each
 from mirrored.backends.cuda.source import Source, source
 
@@ -98,6 +100,8 @@ class _Axis(NamedTuple):
 def sources() -> Iterator[Source]:
     """Yield each text of this module."""
     yield from _SOURCES.values()
+    for dtype in (*teams.float_dtypes(), *map(np.dtype, (*teams.INTEGERS, "bool"))):
+        yield _fill_source(dtype)
 
 
 def copy(xp: Launcher, target: Any, origin: Any) -> None:
@@ -212,11 +216,50 @@ def _slice_update(xp: Launcher, out: Any, x: Any, part: Any, *, index: tuple[Any
     copy(xp, out[index], part)
 
 
+_FILL_TEXT = """
+extern "C" __global__ void fill(T *out, i64 n, T_C value) {
+    i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { store(out[i], value); }
+}
+"""
+
+
+def _fill_source(dtype: np.dtype[Any]) -> Source:
+    return source("fill", _FILL_TEXT, T=dtype)
+
+
+def fill(xp: Launcher, out: Any, value: Any) -> None:
+    """Set every element of an array to a number that its dtype can hold."""
+    if not out.size:
+        return
+    # Kernels compute with floats of 16 bits in single precision, and take such numbers.
+    kind = np.dtype(np.float32) if out.dtype.name in teams.NARROW else out.dtype
+    number = np.asarray(value).astype(kind)[()]
+    launch_for_each(
+        xp, _fill_source(out.dtype), "fill", out.size, (out, np.int64(out.size), number)
+    )
+
+
+def _fill(xp: Launcher, out: Any, *, shape: Any, value: Any, dtype: Any) -> None:
+    fill(xp, out, value)
+
+
+def _zeros(xp: Launcher, out: Any, *_: Any, **attrs: Any) -> None:
+    xp.clear(out)
+
+
+def _ones(xp: Launcher, out: Any, *_: Any, **attrs: Any) -> None:
+    fill(xp, out, 1)
+
+
 KERNELS = {
     "ConcatV2": DeviceKernel(_concat),
+    "Fill": DeviceKernel(_fill),
+    "OnesLike": DeviceKernel(_ones),
     "Pack": DeviceKernel(_pack),
     "StridedSlice": DeviceKernel(_slice),
     "StridedSliceGrad": DeviceKernel(_slice_grad),
     "TensorStridedSliceUpdate": DeviceKernel(_slice_update),
     "Transpose": DeviceKernel(_transpose),
+    "ZerosLike": DeviceKernel(_zeros),
 }

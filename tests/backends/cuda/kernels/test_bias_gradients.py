@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
-from mirrored.backends.cuda.kernels import COMBINATIONS, reductions, teams
+from mirrored.backends.cuda.kernels import COMBINATIONS, reduction_kernels, teams
 from mirrored.backends.stream_backend import OpSpec
 
 F32 = np.dtype(np.float32)
@@ -32,7 +32,7 @@ def arrays(shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
 def test_bits(card: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     g, y = arrays(shape, dtype)
     gradient = card.run(ELEMENTWISE["ReluGrad"], (shape, dtype), g, y)
-    sums = card.run(reductions.KERNELS["BiasAddGrad"], (shape[-1:], dtype), gradient)
+    sums = card.run(reduction_kernels.KERNELS["BiasAddGrad"], (shape[-1:], dtype), gradient)
     attrs = [{}, workspace(card, shape, dtype)]
     specs = [(shape, dtype), (shape[-1:], dtype)]
     found = card.together(("ReluGrad", "BiasAddGrad"), specs, inputs(card, g, y), attrs)
@@ -48,7 +48,7 @@ def inputs(card: Any, g: Any, y: Any) -> list[Any]:
 
 
 def workspace(card: Any, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:
-    specs = reductions.KERNELS["BiasAddGrad"].workspace((shape, dtype))
+    specs = reduction_kernels.KERNELS["BiasAddGrad"].workspace((shape, dtype))
     return {"workspace": tuple(card.array(np.full(s, 5).astype(t)) for s, t in specs)}
 
 

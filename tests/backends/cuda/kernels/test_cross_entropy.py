@@ -8,7 +8,7 @@ import pytest
 
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.cross_entropy import KERNELS
+from mirrored.backends.cuda.kernels.softmax_kernels import KERNELS
 
 F32 = np.dtype(np.float32)
 TOLERANCES = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}

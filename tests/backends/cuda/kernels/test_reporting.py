@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.backends.cuda.kernels.reporting import AIM, REPORT
+from mirrored.backends.cuda.kernels.step_end import AIM, REPORT
 
 WORDS = 300  # More than there are threads.
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.reductions import KERNELS
+from mirrored.backends.cuda.kernels.reduction_kernels import KERNELS
 
 Shape = tuple[int, ...]
 F32 = np.dtype(np.float32)

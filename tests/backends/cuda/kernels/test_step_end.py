@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.backends.cuda.kernels.finite import ALL_FINITE
+from mirrored.backends.cuda.kernels.step_end import ALL_FINITE
 
 INF, NAN = np.inf, np.nan
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.backends.cuda.kernels import products
+from mirrored.backends.cuda.kernels import product_kernels
 
 Shape = tuple[int, ...]
 PAIRS = [
@@ -63,7 +63,7 @@ def test_integers_wrap(card: Any, dtype: str) -> None:
 
 
 def test_more_matrices_than_a_grid_has_blocks(card: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_MOST_BLOCKS", 2)
+    monkeypatch.setattr(product_kernels, "_MOST_BLOCKS", 2)
     a, b = np.random.default_rng(1).integers(-9, 9, (2, 5, 3, 3), np.int32)
     got, expected = card.both("BatchMatMulV2", a, b, transpose_a=False, transpose_b=False)
     np.testing.assert_array_equal(got, expected)

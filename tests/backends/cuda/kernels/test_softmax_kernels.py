@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.softmax import KERNELS
+from mirrored.backends.cuda.kernels.softmax_kernels import KERNELS
 
 SOFTMAX = KERNELS["Softmax"]
 F32 = np.dtype(np.float32)

@@ -1,23 +1,26 @@
-"""Matrix products: by cuBLAS for floats, by a tiled kernel for integers.
+"""Matrix products, and the kernel for ReLU's gradient together with the gradient of a bias.
 
-Batches that broadcast in ways that one call cannot express are computed by several.
+Products are cuBLAS' for floats, and those of a tiled kernel for integers; batches that broadcast in
+ways that one call cannot express are computed by several. What ReLU's kernel has computed it sums
+as it writes it: in the order, and so with the bits, of a kernel of their own.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirrored.backends.cuda.kernels import teams
+from mirrored.backends.cuda.expressions import EXPRESSIONS
+from mirrored.backends.cuda.kernels import reduction_kernels, teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
-from mirrored.backends.cuda.source import Source, source
+from mirrored.backends.cuda.source import Source, computed_type, source
 from mirrored.backends.stream_backend import Combination, OpSpec
 
 _TILE = 16
 _MOST_BLOCKS = 65535  # Along the third axis of a grid.
 
-_TEXT = """
+_PRODUCT_TEXT = """
 // Sums are made without a sign: those wrap, as NumPy's do, where signed ones are undefined.
 extern "C" __global__ void product(
     T *__restrict__ out, const T *__restrict__ a, const T *__restrict__ b,
@@ -58,12 +61,6 @@ class _Axis(NamedTuple):
     size: int
     of_a: bool
     of_b: bool
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    for dtype in teams.INDICES:
-        yield source("product", _TEXT, T=np.dtype(dtype))
 
 
 def _product(
@@ -117,7 +114,7 @@ def _integers(
         sizes += [step, *((1, width) if transposed else (width, 1))]
     tiles = -(-rows // _TILE) * -(-columns // _TILE)
     xp.launch(
-        source("product", _TEXT, T=out.dtype),
+        source("product", _PRODUCT_TEXT, T=out.dtype),
         "product",
         (tiles, 1, min(batch, _MOST_BLOCKS)),
         (_TILE, _TILE, 1),
@@ -143,6 +140,103 @@ def _is_widened(ops: Sequence[OpSpec]) -> bool:
     return narrow and wide and product.attrs["transpose_a"]
 
 
+_TEXT = """
+struct Both { T g, y; };
+
+// As `reduce` sums columns: each part of a column, of `each` rows but for the last, gives one of
+// `sums`, of shape (parts, columns). Where nobody else wants the gradient it has no memory.
+extern "C" __global__ void __launch_bounds__(512, 2) relu_gradient_and_columns(
+    T *gradient, S *__restrict__ sums, const T *g, const T *y,
+    i64 columns, i64 rows, i64 parts, i64 each, int height
+) {
+    Team team = my_team(height, 0);
+    i64 tiles = (columns + team.rows - 1) / team.rows;
+    for (i64 block = blockIdx.x; block < tiles * parts; block += gridDim.x) {
+        i64 part = block / tiles, column = (block - part * tiles) * team.rows + team.row;
+        i64 start = part * each, end = start + each < rows ? start + each : rows;
+        bool mine = column < columns;
+        T_C sum = reduced<Sum<T_C>>(start, mine ? end : start, team, [&](i64 i) {
+            Both both;
+            both.g = g[i * columns + column];
+            both.y = y[i * columns + column];
+            return both;
+        }, [&](Both both, i64 i) {
+            T result;
+            store(result, VALUE);
+            if (gradient) { gradient[i * columns + column] = result; }
+            return load(result);
+        });
+        if (mine && team.place == 0) { store(sums[part * columns + column], sum); }
+    }
+}
+"""
+
+
+def sources() -> Iterator[Source]:
+    """Yield each text of this module."""
+    for index in teams.INDICES:
+        yield source("product", _PRODUCT_TEXT, T=np.dtype(index))
+    for dtype in teams.float_dtypes():
+        for sums in dict.fromkeys((dtype, reduction_kernels.dtype_of_parts(dtype))):
+            yield _source(dtype, sums)
+
+
+@cache
+def _source(dtype: np.dtype[Any], sums: np.dtype[Any]) -> Source:
+    value = EXPRESSIONS["ReluGrad"](("load(both.g)", "load(both.y)"), computed_type(dtype))
+    text = f"{teams.TEXT}{_TEXT.replace('VALUE', value)}"
+    return source("gradient of ReLU and sums of its columns", text, T=dtype, S=sums)
+
+
+def _run(
+    xp: Launcher, outputs: tuple[Any, ...], inputs: Sequence[tuple[Any, ...]], attrs: Sequence[Any]
+) -> None:
+    (gradient, *_, out), (g, y) = outputs, inputs[0]
+    shape = reduction_kernels.columns_of(y.shape)
+    plan = reduction_kernels.plan_of_columns(shape)
+    sums = out if plan.parts == 1 else attrs[1]["workspace"][0]
+    rows, columns = shape
+    sizes = (columns, rows, plan.parts, -(-rows // plan.parts))
+    args = (gradient, sums, g, y, *map(np.int64, sizes), np.int32(plan.teams.height))
+    plan.teams.launch(
+        xp,
+        _source(g.dtype, sums.dtype),
+        "relu_gradient_and_columns",
+        columns,
+        args,
+        state=teams.state_size(g.dtype),
+        parts=plan.parts,
+    )
+    if plan.parts > 1:
+        reduction_kernels.add_parts(xp, out, sums)
+
+
+def _run_sums(
+    xp: Launcher, outputs: tuple[Any, ...], inputs: Sequence[tuple[Any, ...]], attrs: Sequence[Any]
+) -> None:
+    """Write the sums of columns of narrow floats as the float32 that they are made in."""
+    reduction_kernels.sum_columns(xp, outputs[1], inputs[0][0], **attrs[0])
+
+
+def _fits(ops: Sequence[OpSpec]) -> bool:
+    """Whether there are columns, of more than one element, and nothing is broadcast."""
+    shape = ops[0].output[0]
+    alike = all(spec == ops[0].output for spec in (*ops[0].inputs, *ops[1].inputs))
+    return alike and min((*reduction_kernels.columns_of(shape), 2)) > 1
+
+
+def _widens(ops: Sequence[OpSpec]) -> bool:
+    """Whether a cast of sums gives what they are made in."""
+    sums, cast = ops[-2:]
+    narrow = sums.inputs[0][1].name in teams.NARROW
+    return narrow and cast.output == (sums.output[0], np.dtype(np.float32))
+
+
 COMBINATIONS: dict[tuple[str, ...], Combination] = {
-    (name, "Cast"): Combination(_widened, (False, True), _is_widened) for name in KERNELS
+    ("ReluGrad", "BiasAddGrad"): Combination(_run, (True, True), _fits),
+    ("ReluGrad", "BiasAddGrad", "Cast"): Combination(
+        _run, (True, False, True), lambda ops: _fits(ops) and _widens(ops)
+    ),
+    ("BiasAddGrad", "Cast"): Combination(_run_sums, (False, True), _widens),
+    **{(name, "Cast"): Combination(_widened, (False, True), _is_widened) for name in KERNELS},
 }

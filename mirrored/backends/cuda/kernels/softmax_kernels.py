@@ -1,9 +1,11 @@
-"""Kernels for cross-entropies from logits and their gradients, alone or together.
+"""Kernels for softmax, and for cross-entropies from logits with their gradients.
 
+A team of threads reads its row three times, mostly from the cache, so nothing is stored between.
 The kernels of one loss are made of the same text, so both results at once have the same bits. What
 computes both takes in the last bias too, and in mixed precision the casts before and behind.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Any
@@ -12,9 +14,79 @@ import numpy as np
 
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
-from mirrored.backends.cuda.kernels.softmax import SHARES
 from mirrored.backends.cuda.source import Source, source
 from mirrored.backends.stream_backend import Combination, OpSpec
+
+# For texts whose element type is T.
+_SHARES = """
+// Softmax of one row: element i is exp(x[i] - largest) / sum.
+struct Shares {
+    T_C largest, sum;
+    __device__ inline T_C exponential(T x) const { return exp(load(x) - largest); }
+    __device__ inline T_C of(T x) const { return exponential(x) / sum; }
+};
+
+// Every thread of the block calls, with a `length` of 0 where it has no row. A row is what
+// gives elements by their number, such as a pointer.
+template <class Elements> __device__ inline Shares shares_of(
+    const Elements &x, i64 length, i64 step, const Team &team
+) {
+    Shares shares;
+    auto read = [&](i64 i) { return x[i * step]; };
+    shares.largest = reduced<Largest<T_C>>(0, length, team, read, [](T value, i64) {
+        return load(value);
+    });
+    shares.sum = reduced<Sum<T_C>>(0, length, team, read, [&](T value, i64) {
+        return shares.exponential(value);
+    });
+    return shares;
+}
+"""
+# `out` may be `x`: a thread writes only what it alone still reads.
+_SOFTMAX = """
+extern "C" __global__ void __launch_bounds__(512, 2) NAME(
+    T *out, const T *x, i64 rows, i64 length, i64 step, int height, int along
+) {
+    Team team = my_team(height, along);
+    i64 tiles = (rows + team.rows - 1) / team.rows;
+    for (i64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        i64 row = tile * team.rows + team.row;
+        bool mine = row < rows;
+        i64 first = mine ? row / step * step * length + row % step : 0;
+        Shares shares = shares_of(x + first, mine ? length : 0, step, team);
+        PREPARED
+        for (i64 i = team.place; mine && i < length; i += team.height) {
+            i64 at = first + i * step;
+            store(out[at], VALUE);
+        }
+    }
+}
+"""
+# What is computed once a row, and for each element.
+_FORMS = {
+    "softmax": ("", "shares.of(x[at])"),
+    "log_softmax": ("T_C log_sum = log(shares.sum);", "load(x[at]) - shares.largest - log_sum"),
+}
+
+
+@cache
+def _softmax_source(name: str, dtype: np.dtype[Any]) -> Source:
+    prepared, value = _FORMS[name]
+    text = _SOFTMAX.replace("NAME", name).replace("PREPARED", prepared).replace("VALUE", value)
+    return source(name, f"{teams.TEXT}{_SHARES}{text}", T=dtype)
+
+
+def _softmax(xp: Launcher, out: Any, x: Any, *, name: str, axis: int) -> None:
+    if not x.size:
+        return
+    length, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    rows = x.size // length
+    split = teams.teams(length, along=step == 1, side_by_side=step)
+    sizes = (np.int64(rows), np.int64(length), np.int64(step))
+    args = (out, x, *sizes, np.int32(split.height), np.int32(split.along))
+    state = teams.state_size(x.dtype)
+    split.launch(xp, _softmax_source(name, x.dtype), name, rows, args, state=state)
+
 
 Arrays = tuple[Any, ...]
 
@@ -131,6 +203,8 @@ extern "C" __global__ void __launch_bounds__(512, 2) loss_and_gradient(
 def sources() -> Iterator[Source]:
     """Yield each text of this module."""
     for dtype in teams.float_dtypes():
+        for name in _FORMS:
+            yield _softmax_source(name, dtype)
         yield _source(dtype, dtype)
         for labels in teams.INDICES:
             yield _source(dtype, np.dtype(labels))
@@ -151,7 +225,7 @@ def _source(
 ) -> Source:
     """Return the text for logits of a dtype, whose gradient may be written in another."""
     kind, text = ("sparse ", _SPARSE) if labels.kind == "i" else ("", _DENSE)
-    text = f"{teams.TEXT}{SHARES}{_ROW}{text}{_TEXT}"
+    text = f"{teams.TEXT}{_SHARES}{_ROW}{text}{_TEXT}"
     name, x, gradient = f"{kind}cross-entropy", read or logits, written or logits
     return source(name, text, T=logits, L=labels, X=x, G=gradient)
 
@@ -216,13 +290,12 @@ def _fits(ops: Sequence[OpSpec], *, before: Sequence[str], behind: Sequence[str]
 
 
 KERNELS: dict[str, DeviceKernel] = {
-    name: DeviceKernel(_loss_or_gradient)
-    for name in (
-        "SoftmaxCrossEntropyWithLogits",
-        "SoftmaxCrossEntropyGrad",
-        "SparseSoftmaxCrossEntropyWithLogits",
-        "SparseSoftmaxCrossEntropyGrad",
-    )
+    "LogSoftmax": DeviceKernel(partial(_softmax, name="log_softmax")),
+    "Softmax": DeviceKernel(partial(_softmax, name="softmax")),
+    "SoftmaxCrossEntropyGrad": DeviceKernel(_loss_or_gradient),
+    "SoftmaxCrossEntropyWithLogits": DeviceKernel(_loss_or_gradient),
+    "SparseSoftmaxCrossEntropyGrad": DeviceKernel(_loss_or_gradient),
+    "SparseSoftmaxCrossEntropyWithLogits": DeviceKernel(_loss_or_gradient),
 }
 # For recorded programs, where both are wanted.
 COMBINATIONS: dict[tuple[str, ...], Combination] = {}
