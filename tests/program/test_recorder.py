@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.hooks import active_recorder, recorded_by
 from mirrored.program import GraphRecorder, Program

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends.cuda import nvml
-from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 from mirrored.backends.stream_backend import FusedOp, Fusion
 
 F32 = np.dtype(np.float32)

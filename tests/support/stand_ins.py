@@ -72,9 +72,9 @@ def _install_cuda(count: int) -> None:
     import emulated_cuda
 
     from mirrored.backends import selftest
-    from mirrored.backends.cuda import blas, compiling, driver, nccl, nvml, solver, toolkit
+    from mirrored.backends.cuda import blas, compiling, events, nccl, nvml, solver, toolkit
+    from mirrored.backends.cuda.compiling import OPTIONS
     from mirrored.backends.cuda.kernels import all_sources
-    from mirrored.backends.cuda.source import OPTIONS
 
     os.environ[compiling.FOLDER] = ""  # A real card could not use what is compiled here.
     for each in all_sources():  # Compiled in one go with the first kernel that runs.
@@ -86,7 +86,7 @@ def _install_cuda(count: int) -> None:
         (nvml, "load", _installed.nvml),
         (blas, "load", _installed.cublas),
         (solver, "load", _installed.cusolver),
-        (driver, "load", _installed.driver),
+        (events, "load_driver", _installed.driver),
         (nccl, "load", _installed.nccl),
     ):
         setattr(module, name, lambda made=made: made)

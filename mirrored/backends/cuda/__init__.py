@@ -49,6 +49,6 @@ def _hardware(card: nvml.Card) -> Hardware:
 
 
 def _open(card: nvml.Card, priority: int | None) -> Backend:
-    from mirrored.backends.cuda.backend import CudaBackend  # Most machines never need it.
+    from mirrored.backends.cuda.cuda_backend import CudaBackend  # Most machines never need it.
 
     return CudaBackend(card, priority)

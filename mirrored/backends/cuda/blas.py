@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from mirrored.backends import precision
-from mirrored.backends.cuda.handles import LETTERS, Handle, MatrixLibrary, of_each
+from mirrored.backends.cuda.libraries import LETTERS, Handle, MatrixLibrary, of_each
 from mirrored.errors import InvalidArgumentError
 
 _STATUS = {

@@ -1,11 +1,31 @@
-"""A pool of CUDA events.
+"""CUDA events: a pool of them, and the driver's query through ctypes, which releases the GIL.
 
-To make one takes longer than to record it, and a step records several.
+To create one takes longer than to record it, and a step records several. CuPy holds the GIL while
+it asks for an event. Where the driver keeps one thread waiting, and with it all that ask it, the
+others have to go on in Python: they see to deadlines.
 """
 
+import ctypes
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from typing import Any
+
+from mirrored.backends.cuda import nvml
+
+DONE, NOT_READY = 0, 600  # Of a query. What is neither is an error, numbered as the runtime's are.
+
+
+@cache
+def load_driver() -> Any:
+    """Return the driver's library, which is loaded in any process that uses a card."""
+    return ctypes.CDLL(nvml.DRIVER)
+
+
+def query(event: int) -> int:
+    """Return what the driver says of an event, given by its handle."""
+    return int(load_driver().cuEventQuery(ctypes.c_void_p(event)))
+
 
 # Events that nobody refers to, kept for the next ones, at most.
 _MOST_FREE = 256

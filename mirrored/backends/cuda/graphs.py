@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from mirrored._logging import logger
-from mirrored.backends.cuda.context import Entered
+from mirrored.backends.cuda.current_card import Entered
 from mirrored.errors import DeviceLostError, ResourceExhaustedError
 
 

@@ -5,16 +5,13 @@ Texts are compiled when they are first needed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mirrored.backends.cuda import solver
 from mirrored.backends.cuda.blas import Blas
-from mirrored.backends.cuda.source import Source
-
-if TYPE_CHECKING:
-    from mirrored.backends.cuda.compiling import Modules
+from mirrored.backends.cuda.compiling import Modules, Source
 
 
 class CudaLauncher:

@@ -2,6 +2,8 @@
 
 ctypes lets other threads run during each call, so that they can keep deadlines and abort. CuPy's
 wrapper does in all calls but `ncclCommInitAll`, which connects the cards, and waits for them.
+Errors have NCCL's status in words and its own messages, since who sees them hours into a run has
+nothing else to go by.
 """
 
 import contextlib
@@ -13,11 +15,47 @@ from typing import Any, Protocol
 
 from mirrored._interrupt import InterruptGuard
 from mirrored.backends.cuda import libraries, nccl_settings, toolkit
-from mirrored.backends.cuda.context import CurrentCard, Entered, lock_of
-from mirrored.backends.cuda.nccl_answers import number_of_version, said
+from mirrored.backends.cuda.current_card import CurrentCard, Entered, lock_of
 from mirrored.backends.cuda.nccl_settings import set_deterministic as set_deterministic
 from mirrored.backends.stream_backend import Place
 from mirrored.errors import CollectiveError, DeviceUnavailableError
+
+_STATUS = {
+    1: "ncclUnhandledCudaError",
+    2: "ncclSystemError",
+    3: "ncclInternalError",
+    4: "ncclInvalidArgument",
+    5: "ncclInvalidUsage",
+    6: "ncclRemoteError",
+    7: "ncclInProgress",
+    8: "ncclTimeout",
+}
+
+
+def said(library: Any, function: str, status: int) -> str:
+    """Return what a function answered, and NCCL's own words."""
+    answer = f"{function} answered {_STATUS.get(status, 'an unknown status')} ({status})"
+    text = _last_error(library)
+    # It keeps them until it has others.
+    return (
+        f"{answer}; its last message, perhaps of an earlier call, is {text!r}" if text else answer
+    )
+
+
+def number_of_version(library: Any) -> int:
+    """Return the version of a loaded NCCL as it writes it: 22703 is 2.27.3."""
+    value = ctypes.c_int()
+    library.ncclGetVersion(ctypes.byref(value))  # It fails for no pointer alone.
+    return value.value
+
+
+def _last_error(library: Any) -> str:
+    """Return NCCL's own words of what went wrong last, an empty string where it has none."""
+    function = library.ncclGetLastError
+    function.restype = ctypes.c_char_p  # Else a pointer would be cut to an int.
+    text = function(ctypes.c_void_p())
+    return text.decode(errors="replace").strip() if text else ""
+
 
 _MAJOR = 2  # Of the library's file.
 # Versions, as ncclGetVersion writes them: the first with aborts in a group, without which they may

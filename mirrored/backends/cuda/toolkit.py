@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from mirrored.backends.cuda import nvml
-from mirrored.backends.cuda.faults import advice
+from mirrored.backends.cuda.current_card import advice
 from mirrored.errors import DeviceUnavailableError
 
 _DISTRIBUTION = re.compile(r"(amd-)?cupy(-(cuda|rocm).*)?", re.IGNORECASE)

@@ -15,10 +15,10 @@ import pytest
 
 from mirrored import ops
 from mirrored.backends.cuda import nvml
-from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.cuda.compiling import OPTIONS, Source
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 from mirrored.backends.cuda.kernels import COMBINATIONS, KERNELS
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Spec
-from mirrored.backends.cuda.source import OPTIONS, Source
 from mirrored.ops.op import OPS
 
 Array = np.ndarray[Any, Any]

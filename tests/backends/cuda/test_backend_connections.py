@@ -13,8 +13,8 @@ from mirrored.backends import HostBackend
 from mirrored.backends.communication.connection import Connection
 from mirrored.backends.communication.in_flight import Request
 from mirrored.backends.communication.watch import Watch
-from mirrored.backends.cuda import backend as cuda
-from mirrored.backends.cuda import copies, nvml
+from mirrored.backends.cuda import card_memory, nvml
+from mirrored.backends.cuda import cuda_backend as cuda
 from mirrored.errors import CollectiveTimeoutError, DeviceLostError, DeviceUnavailableError
 
 ILLEGAL_ADDRESS = 700
@@ -143,7 +143,7 @@ def test_a_wait_ends_with_a_collective_that_hangs(
 ) -> None:
     hanging.all_reduce()
     hanging.connection.finish()
-    monkeypatch.setattr(copies, "_MOST_STAGED", 0)
+    monkeypatch.setattr(card_memory, "_MOST_STAGED", 0)
     hanging.emulator.nccl.hang()
     hanging.all_reduce()
     # A copy that is under way behind it, for which there is no room.
@@ -178,7 +178,7 @@ def test_a_copy_is_kept_while_a_wait_for_it_is_interrupted(
     emulated_cuda()
     device, watch = Device(), Watch()
     monkeypatch.setattr(cuda, "WATCH", watch)
-    monkeypatch.setattr(copies, "_MOST_STAGED", 0)
+    monkeypatch.setattr(card_memory, "_MOST_STAGED", 0)
     x = device.array(np.ones(N, np.float32))
     (staged,) = device.backend._pinned_copies._staged
 

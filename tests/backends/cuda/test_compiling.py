@@ -10,8 +10,7 @@ import pytest
 import mirrored as mr
 from mirrored import ops
 from mirrored.backends.cuda import compiling
-from mirrored.backends.cuda.compiling import Modules
-from mirrored.backends.cuda.source import OPTIONS, source
+from mirrored.backends.cuda.compiling import OPTIONS, Modules, source
 
 HALF = """
 extern "C" __global__ void half(T *out, const T *x) { store(out[0], load(x[0]) * 0.5f); }

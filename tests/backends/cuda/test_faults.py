@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from mirrored.backends import OutOfPoolMemory
-from mirrored.backends.cuda import faults
-from mirrored.backends.cuda.context import Entered
-from mirrored.backends.cuda.faults import translated
+from mirrored.backends.cuda import current_card
+from mirrored.backends.cuda.current_card import Entered, translated
 from mirrored.errors import DeviceLostError
 
 RUNTIME, DRIVER = "cupy_backends.cuda.api.runtime", "cupy_backends.cuda.api.driver"
@@ -129,7 +128,7 @@ def test_other_errors(status: int, hint: str) -> None:
     assert type(error.value) is RuntimeError
     assert str(error.value).startswith(f"{WHERE} refused what was asked of it. Received: cudaE")
     assert hint in str(error.value)
-    assert hint in faults.advice(status)
+    assert hint in current_card.advice(status)
 
 
 def test_inside_itself_an_error_is_translated_once() -> None:

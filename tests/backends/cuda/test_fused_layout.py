@@ -7,8 +7,7 @@ import pytest
 from emulated_cuda import EmulatorError
 
 import mirrored as mr
-from mirrored.backends.cuda.fused_layout import Layout, layout
-from mirrored.backends.cuda.fusion import fused_source
+from mirrored.backends.cuda.fusion import Layout, fused_source, layout
 from mirrored.backends.stream_backend import FusedOp, Fusion
 
 F32, F64, U8, BF16 = np.dtype("f4"), np.dtype("f8"), np.dtype("u1"), mr.bfloat16

@@ -9,10 +9,10 @@ from op_table import TABLE
 
 import mirrored as mr
 from mirrored import ops
+from mirrored.backends.cuda.compiling import Source
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.fusion import fused_source
 from mirrored.backends.cuda.kernels.teams import float_dtypes
-from mirrored.backends.cuda.source import Source
 from mirrored.backends.stream_backend import FusedOp, Fusion
 from mirrored.ops.op import OPS
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import mirrored as mr
 from mirrored.backends.cuda.expressions import EXPRESSIONS
-from mirrored.backends.cuda.fused_layout import index_terms
-from mirrored.backends.cuda.fusion import fused_source
+from mirrored.backends.cuda.fusion import fused_source, index_terms
 from mirrored.backends.stream_backend import FusedOp, Fusion
 from mirrored.ops.op import OPS
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mirrored.backends.cuda import compiling
-from mirrored.backends.cuda.source import Source, source
+from mirrored.backends.cuda.compiling import Source, source
 
 SCALE = """
 extern "C" __global__ void scale(u32 n, T *out, const T *x, float by) {

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import mirrored as mr
-from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 from mirrored.ops.op import OPS, has_kernel
 
 

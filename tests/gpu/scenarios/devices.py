@@ -14,7 +14,7 @@ import stand_ins
 
 import mirrored as mr
 from mirrored.backends.cuda import nvml
-from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 
 _NOT_INITIALISED = 3  # CUDA_ERROR_NOT_INITIALIZED: nobody has so much as started the driver.
 

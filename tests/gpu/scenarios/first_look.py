@@ -14,7 +14,7 @@ from faults import LeavingOut, failed, overfill
 import mirrored as mr
 from mirrored.backends import selftest
 from mirrored.backends.cuda import nccl, toolkit
-from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 from mirrored.errors import CollectiveError
 
 SIZES = (384, 640, 512)  # Rows, the axis that is summed over, and columns.

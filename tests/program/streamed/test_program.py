@@ -13,7 +13,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices
 from mirrored.backends.cuda import graphs
-from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 from mirrored.errors import NonFiniteLossError
 from mirrored.program.streamed import StreamedProgram, graph_launch
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 
 memory = mr.config.experimental
 WIDE = 200  # The largest weight has 40,000 elements, more than all else that a step keeps.

@@ -5,6 +5,7 @@ What is computed element by element is not here: such ops are fused, several in 
 
 from collections.abc import Iterator
 
+from mirrored.backends.cuda.compiling import Source
 from mirrored.backends.cuda.kernels import (
     copying,
     gather_kernels,
@@ -18,7 +19,6 @@ from mirrored.backends.cuda.kernels import (
     step_end,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
-from mirrored.backends.cuda.source import Source
 from mirrored.backends.stream_backend import Combination
 
 _MODULES = (

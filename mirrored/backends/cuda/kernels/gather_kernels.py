@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.copying import ELEMENTS
 from mirrored.backends.cuda.kernels.kernel import (
@@ -19,7 +20,6 @@ from mirrored.backends.cuda.kernels.kernel import (
     Spec,
     launch_for_each,
 )
-from mirrored.backends.cuda.source import Source, source
 
 _WIDEST = 16  # Bytes that a thread moves at once.
 _MOST_AXES = 8

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mirrored.backends.cuda.source import Source
+from mirrored.backends.cuda.compiling import Source
 
 Shape = tuple[int, ...]
 # The shape and dtype of an array, as in the library's TensorSpec.

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, launch_for_each
-from mirrored.backends.cuda.source import Source, source
 
 _ORDER_TEXT = """
 // NaN counts as the largest.

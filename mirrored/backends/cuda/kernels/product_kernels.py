@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored.backends.cuda.compiling import Source, computed_type, source
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.kernels import reduction_kernels, teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
-from mirrored.backends.cuda.source import Source, computed_type, source
 from mirrored.backends.stream_backend import Combination, OpSpec
 
 _TILE = 16

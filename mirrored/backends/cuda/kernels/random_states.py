@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, Spec, launch_for_each
-from mirrored.backends.cuda.source import Source, source
 
 _THREADS = 128
 _FLOATS = ("float32", "float64")

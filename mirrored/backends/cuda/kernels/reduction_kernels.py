@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, Shape, Spec
 from mirrored.backends.cuda.kernels.teams import Teams
-from mirrored.backends.cuda.source import Source, source
 
 # Multiprocessors of the largest cards, and blocks for all of them. The same everywhere, as are the
 # bits.

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
-from mirrored.backends.cuda.source import Source, source
 from mirrored.backends.stream_backend import Combination, OpSpec
 
 # For texts whose element type is T.

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels.kernel import Launcher
 from mirrored.backends.cuda.kernels.teams import float_dtypes
-from mirrored.backends.cuda.source import Source, source
 
 _MOST = 16  # Numbers a launch.
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored.backends.cuda.compiling import Source
 from mirrored.backends.cuda.kernels.kernel import Launcher
-from mirrored.backends.cuda.source import Source
 
 INDICES = ("int32", "int64")
 INTEGERS = (*INDICES, "uint8", "int8", "int16", "uint16", "uint32", "uint64")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from op_table import TABLE
 
+from mirrored.backends.cuda.compiling import source
 from mirrored.backends.cuda.kernels import KERNELS, all_sources
-from mirrored.backends.cuda.source import source
 
 SOURCES = list(all_sources())
 

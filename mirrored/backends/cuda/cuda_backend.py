@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from mirrored.backends import precision
 from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 from mirrored.backends.communication.watch import WATCH
-from mirrored.backends.cuda import blas, copies, driver, graphs, kernels, nccl, toolkit
-from mirrored.backends.cuda.context import CurrentCard, Entered, lock_of, made_once
+from mirrored.backends.cuda import blas, card_memory, events, graphs, kernels, nccl, toolkit
+from mirrored.backends.cuda.card_memory import CudaPool
+from mirrored.backends.cuda.compiling import Modules
+from mirrored.backends.cuda.current_card import CurrentCard, Entered, lock_of, made_once, translated
 from mirrored.backends.cuda.events import Events
-from mirrored.backends.cuda.faults import translated
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.fusion import fused_kernel
 from mirrored.backends.cuda.kernels.step_end import AIM, ALL_FINITE, REPORT
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
-from mirrored.backends.cuda.pool import CudaPool
 from mirrored.backends.host import values_on_host
 from mirrored.backends.stream_backend import (
     Combination,
@@ -68,7 +68,7 @@ class CudaBackend:
         self._priority = priority
         self.where = f"{card.name} at {card.pci_bus_id}"
         self.lock = lock_of(card.pci_bus_id)
-        self._pinned_copies = copies.PinnedCopies()
+        self._pinned_copies = card_memory.PinnedCopies()
         # The cards whose memory this one was let read, as far as that goes.
         self._peers: set[str] = set()
 
@@ -107,8 +107,6 @@ class CudaBackend:
     @made_once
     def xp(self) -> CudaLauncher:
         """What launches the device's kernels."""
-        from mirrored.backends.cuda.compiling import Modules  # Not before a card is used.
-
         modules = Modules(self._cupy, self._card.compute_capability)
         return CudaLauncher(self._cupy, self.stream, self._make_blas, modules)
 
@@ -195,7 +193,7 @@ class CudaBackend:
 
     def copy_between(self, source: Any, target: Any) -> None:
         """Copy an array of this device, or one of NumPy, into the array ``target``."""
-        copies.check_alike(source, target)
+        card_memory.check_alike(source, target)
         if not target.nbytes:
             return
         if isinstance(source, np.ndarray):
@@ -232,13 +230,13 @@ class CudaBackend:
         if not isinstance(backend, CudaBackend):
             self.copy_between(values_on_host(backend, source), target)
             return
-        copies.check_alike(source, target)
+        card_memory.check_alike(source, target)
         if not target.nbytes:
             return
         self.wait(backend.record())
         with self.entered():
             if backend.memory not in (self.memory, *self._peers):
-                copies.let_read(self._cupy.cuda.runtime, self.device.id, backend.device.id)
+                card_memory.let_read(self._cupy.cuda.runtime, self.device.id, backend.device.id)
                 self._peers.add(backend.memory)
             self._cupy.cuda.runtime.memcpyPeerAsync(
                 target.data.ptr,
@@ -287,10 +285,10 @@ class CudaBackend:
         """Return whether the device has come to an event; see `StreamBackend`."""
         with translated(self.where):  # Without a lock: others may ask for work meanwhile.
             self.device.bind()
-            status = driver.query(event.ptr)
-            if status not in (driver.DONE, driver.NOT_READY):
+            status = events.query(event.ptr)
+            if status not in (events.DONE, events.NOT_READY):
                 raise self._cupy.cuda.runtime.CUDARuntimeError(status)
-        return status == driver.DONE
+        return status == events.DONE
 
     def wait_on_host(self, event: Any) -> None:
         """Let the host wait for an event of this device, and look after collectives meanwhile.
@@ -333,7 +331,7 @@ class CudaBackend:
 
     def reads(self, other: StreamBackend) -> bool:
         """Return whether copies from another device come directly; see `StreamBackend`."""
-        return isinstance(other, CudaBackend) and copies.reads(self._card, other._card)
+        return isinstance(other, CudaBackend) and card_memory.reads(self._card, other._card)
 
     # ------------------------------------------------------------------ graphs, pinned memory
 

@@ -10,8 +10,8 @@ import mirrored as mr
 from mirrored import devices
 from mirrored.backends import OutOfPoolMemory
 from mirrored.backends.cuda import nvml
-from mirrored.backends.cuda.backend import CudaBackend
-from mirrored.backends.cuda.pool import CudaPool
+from mirrored.backends.cuda.card_memory import CudaPool
+from mirrored.backends.cuda.cuda_backend import CudaBackend
 from mirrored.errors import DeviceLostError, ResourceExhaustedError
 
 MB = 1 << 20
