@@ -130,13 +130,13 @@ class MovedModules:
     """Finds modules that are in others by now, since pickles name the modules of classes.
 
     Args:
-        rows: The present modules, each with the earlier names in the same package, separated by
-            spaces.
+        rows: The present modules, each with the earlier names in the same package, or the whole
+            earlier names, separated by spaces.
     """
 
     def __init__(self, rows: Mapping[str, str]) -> None:
         self._homes = {
-            f"{home.rpartition('.')[0]}.{old}": home
+            old if old.startswith("mirrored.") else f"{home.rpartition('.')[0]}.{old}": home
             for home, names in rows.items()
             for old in names.split()
         }
@@ -151,7 +151,7 @@ class MovedModules:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return the spec of a module that was moved; None for all others."""
         loader: Any = self
-        return ModuleSpec(name, loader) if name in self._homes else None
+        return ModuleSpec(name, loader, is_package=True) if name in self._homes else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Let Python create the module."""
@@ -185,11 +185,20 @@ MOVED = MovedModules(
         "mirrored.optim.adagrad": "adadelta rmsprop",
         "mirrored.optim.adam": "adamw adamax nadam lamb",
         "mirrored.optim.updates": "update_steps",
+        "mirrored.serialization.class_names": "custom_objects",
+        "mirrored.serialization.configs": "reading writing",
         "mirrored.training.callbacks.monitor_callback": "early_stopping reduce_lr_on_plateau",
+        "mirrored.training.event_summaries": "summaries summaries.values summaries.writer",
+        "mirrored.training.files.checkpoint": """
+            mirrored.training.checkpoints mirrored.training.checkpoints.checkpoint
+            mirrored.training.checkpoints.folder mirrored.training.checkpoints.manager
+        """,
+        "mirrored.training.files.model_files": "model_json",
         "mirrored.training.losses.regression": "margins probabilistic",
         "mirrored.training.metrics.accuracy": "hits top_k",
         "mirrored.training.metrics.confusion": "operating_points",
         "mirrored.training.metrics.means": "entropies",
+        "mirrored.training.replica_comparison": "comparison comparison.replica_comparison",
         "mirrored.training.runs": "on_batches",
     }
 )

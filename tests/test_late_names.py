@@ -154,15 +154,28 @@ EARLIER = {
         adadelta.Adadelta adamax.Adamax adamw.AdamW lamb.Lamb nadam.Nadam rmsprop.RMSprop
         update_steps.RuleByVariable
     """,
-    "mirrored.training": "on_batches.StepFunction",
+    "mirrored.serialization": """
+        custom_objects.CustomObjectScope reading.deserialize_keras_object
+        writing.serialize_keras_object
+    """,
+    "mirrored.training": """
+        checkpoints.Checkpoint comparison.ReplicaComparison on_batches.StepFunction
+        summaries.SummaryWriter
+    """,
     "mirrored.training.callbacks": """
         early_stopping.EarlyStopping reduce_lr_on_plateau.ReduceLROnPlateau
     """,
+    "mirrored.training.checkpoints": """
+        checkpoint.Checkpoint folder.latest_checkpoint manager.CheckpointManager
+    """,
+    "mirrored.training.comparison": "replica_comparison.ReplicaComparison",
+    "mirrored.training.files": "model_json.model_from_json",
     "mirrored.training.losses": "margins.Hinge probabilistic.Poisson",
     "mirrored.training.metrics": """
         entropies.BinaryCrossentropy hits.binary_accuracy
         operating_points.PrecisionAtRecall top_k.TopKCategoricalAccuracy
     """,
+    "mirrored.training.summaries": "values.scalar writer.SummaryWriter",
 }
 PICKLED = [f"{package}.{name}" for package, names in EARLIER.items() for name in names.split()]
 

@@ -10,7 +10,7 @@ _public_module(
     __name__,
     {
         "mirrored.summary": "experimental",
-        "mirrored.training.summaries": """
+        "mirrored.training.event_summaries": """
             SummaryWriter create_file_writer create_noop_writer flush histogram record_if
             scalar should_record_summaries text
         """,

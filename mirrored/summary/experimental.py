@@ -9,6 +9,6 @@ _public_module(
     "tf.summary.experimental",
     __name__,
     {
-        "mirrored.training.summaries": "get_step set_step",
+        "mirrored.training.event_summaries": "get_step set_step",
     },
 )

@@ -20,7 +20,7 @@ from mirrored.compat.v1.graph import Graph, get_default_graph, graph_of
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.variables import GraphKeys
 from mirrored.errors import InvalidArgumentError
-from mirrored.training.summaries import create_file_writer
+from mirrored.training.event_summaries import create_file_writer
 
 # What the constants of tags are called.
 _TAGS = {"scalar": "tags", "histogram": "tag"}

@@ -11,7 +11,7 @@ from mirrored._arguments import explained
 from mirrored._files import PathName, writes_to
 from mirrored._numbers import check_count
 from mirrored.training.callbacks.callback import Callback, Logs
-from mirrored.training.summaries import (
+from mirrored.training.event_summaries import (
     SummaryWriter,
     create_file_writer,
     create_noop_writer,
