@@ -287,7 +287,10 @@ HELD: dict[str, dict[str, str]] = {
         "nccl-deadline": "test_timeouts",
         "reduce": "test_a_reduce_op test_no_such_reduce_op",
     },
-    "distribute/cross_device_ops/test_connections.py": {"virtual-gpus-nccl": "test_a_rank_a_card"},
+    "distribute/cross_device_ops/test_connections.py": {
+        "virtual-gpus-nccl": "test_a_rank_a_card",
+        "workers-nccl": "test_the_choice test_what_a_worker_says",
+    },
     "distribute/cross_device_ops/test_reduction_to_one_device.py": {
         "collectives": "test_where_it_reduces test_accumulation_fn",
         "reduce-log": "test_the_line_in_the_log test_the_line_is_logged_ten_times",
@@ -317,9 +320,6 @@ HELD: dict[str, dict[str, str]] = {
     },
     "distribute/test_worker_resolver.py": {
         "workers-resolver": "test_what_differs_is_refused test_a_cluster_is_asked_as_tensorflows"
-    },
-    "distribute/cross_device_ops/test_worker_cards.py": {
-        "workers-nccl": "test_the_choice test_what_a_worker_says",
     },
     "distribute/cross_device_ops/test_nccl_across_workers.py": {
         "workers-nccl": "test_workers_equal_one_device test_nobody_waits_for_ever",
@@ -525,10 +525,8 @@ HELD: dict[str, dict[str, str]] = {
         "test_variables_are_written_by_the_function_that_is_taken",
     },
     "distribute/test_replica_attributes.py": {
-        "replica-attributes": "test_each_replica_reads_its_own test_outside_of_replicas",
-    },
-    "distribute/test_replica_variables.py": {
         "made-in-replicas": "test_one_for_all test_the_first_replica_makes_it",
+        "replica-attributes": "test_each_replica_reads_its_own test_outside_of_replicas",
     },
     "autodiff/test_custom_gradients.py": {"custom-gradient": "test_gradients"},
     "autodiff/test_tape.py": {"watch-integers": "test_watching_integers"},

@@ -20,7 +20,7 @@ from mirrored.distribute.cross_device_ops import (
 from mirrored.distribute.distributed_variables import DistributedVariable, MirroredVariable
 from mirrored.distribute.global_batch import assumed_replicas
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
-from mirrored.distribute.replica_variables import replica_variables
+from mirrored.distribute.replica_attributes import replica_variables
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.strategy_base import ON_NCCL_FAILURE
 from mirrored.errors import InvalidArgumentError

@@ -20,8 +20,8 @@ from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops import CommunicationOptions
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import by_replica
+from mirrored.distribute.cross_device_ops.connections import Cards, agreed, cards_of
 from mirrored.distribute.cross_device_ops.options import ReduceOp
-from mirrored.distribute.cross_device_ops.worker_cards import Cards, agreed, cards_of
 from mirrored.distribute.global_batch import assumed_replicas, global_batch
 from mirrored.distribute.graph_lines import GATHERED, OF_FIRST
 from mirrored.distribute.input import DistributedDataset, InputContext, distributed_from_function
@@ -29,11 +29,17 @@ from mirrored.distribute.mirrored_strategy import MirroredStrategy
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, select
-from mirrored.distribute.worker_agreement import Facts, check_alike, check_function
+from mirrored.distribute.worker_agreement import (
+    Facts,
+    check_alike,
+    check_function,
+    described,
+    draw_alike,
+    own_devices,
+)
 from mirrored.distribute.worker_files import WorkerFiles
 from mirrored.distribute.worker_input import SharedDataset, WorkerDataset, is_own
 from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
-from mirrored.distribute.worker_setup import described, draw_alike, own_devices
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only

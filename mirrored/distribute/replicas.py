@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirrored._threads import new_thread, start
 from mirrored.distribute.context import MergeCall, ReplicaContext, ReplicaStrategy, enter
-from mirrored.distribute.replica_variables import ReplicaVariables, shared_by_replicas
+from mirrored.distribute.replica_attributes import ReplicaVariables, shared_by_replicas
 from mirrored.distribute.values import regroup, select
 from mirrored.ops.hooks import add_listener
 from mirrored.ops.rng_state import ShardPosition, shard_position

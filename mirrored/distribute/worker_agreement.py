@@ -1,17 +1,18 @@
-"""What has to be the same on all workers, looked at before they go on with it.
+"""What workers do alike before they train, and what has to be the same on all of them."""
 
-Programs that differ would wait for each other's sums, or add up what does not belong together.
-"""
-
+import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
+from mirrored import devices
 from mirrored.distribute.graph_lines import GraphLines, is_over_workers
 from mirrored.errors import WorkerError
+from mirrored.ops.rng_state import RngState, global_rng_state, set_global_rng_state
 from mirrored.program import Graph
 from mirrored.version import VERSION
 from mirrored.workers import Workers
@@ -111,3 +112,47 @@ def facts_of_graph(graph: Graph, inputs: str | None, *, arrays: bool = True) -> 
         f"operations on {inputs}": lines.operations(),
         "updates of variables": lines.updates(),
     }
+
+
+def own_devices(workers: Workers) -> Sequence[Any] | None:
+    """Return this worker's devices; None: all that it sees."""
+    alike = [rank for rank, host in enumerate(workers.hosts) if host == workers.hosts[workers.rank]]
+    gpus = devices.logical_devices("GPU")
+    if len(alike) == 1 or not gpus or any(gpu.simulated for gpu in gpus):
+        return None
+    if "CUDA_VISIBLE_DEVICES" in os.environ:  # Somebody has shared them out.
+        return None
+    own = gpus[workers.local_rank :: len(alike)]
+    return own or [gpus[workers.local_rank % len(gpus)]]
+
+
+def described(counts: Sequence[int], hosts: Sequence[str]) -> str:
+    """Return which worker has which replicas.
+
+    Args:
+        counts: How many each has.
+        hosts: The host of each.
+
+    Example:
+        >>> described([2, 1], ["a", "b"])
+        '0 to 1 on worker 0 (a), 2 on worker 1 (b)'
+    """
+    first, parts = 0, []
+    for rank, (count, host) in enumerate(zip(counts, hosts, strict=True)):
+        numbers = f"{first}" if count == 1 else f"{first} to {first + count - 1}"
+        parts.append(f"{numbers} on worker {rank} ({host})")
+        first += count
+    return ", ".join(parts)
+
+
+def draw_alike(of_each_worker: Callable[[Any, str], list[Any]]) -> None:
+    """Let all workers draw what the first one draws: shuffles, masks and weights are then alike.
+
+    Args:
+        of_each_worker: Gathers a small object of each, given what errors call it.
+    """
+    state = global_rng_state()
+    own = state.seed, state.draws, dict(state.draws_by_seed)
+    first = of_each_worker(own, "the state of random numbers")[0]
+    if first != own:
+        set_global_rng_state(RngState(*first))

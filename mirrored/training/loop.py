@@ -57,7 +57,7 @@ def fit(
     with ExitStack() as stack:
         stack.enter_context(running(model, "fit"))
         if plan.is_shared:
-            from mirrored.distribute.worker_setup import draw_alike
+            from mirrored.distribute.worker_agreement import draw_alike
 
             # One worker may have drawn more random numbers than the others.
             draw_alike(plan.strategy.of_each_worker)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored.workers.notices import Transfers
 from mirrored.workers.ordered_sums import add_in_order, bounds
-from mirrored.workers.transfers import Transfers
 from mirrored.workers.worker_calls import BYTES
 
 _CALL, _GIVEN, _ADDED = 1, 2, 3  # Tags.

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 
 from mirrored._logging import logger
+from mirrored.workers.host_memory import check_room, hold_files, remove_left_behind
 from mirrored.workers.interface import DEADLINE, OneWorker, Workers
 from mirrored.workers.launch import (
     INSTALL,
@@ -18,7 +19,6 @@ from mirrored.workers.launch import (
     launch,
     load_mpi,
 )
-from mirrored.workers.shared_files import check_room, hold_files, remove_left_behind
 
 _lock = threading.Lock()
 _connected: Workers | None = None

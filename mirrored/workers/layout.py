@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.errors import WorkerTimeoutError
-from mirrored.workers.transfers import Transfers
+from mirrored.workers.notices import Transfers
 
 _OFTEN = 0.001
 

@@ -29,8 +29,7 @@ from mirrored.workers.layout import Layout
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.notices import ENDED, FAILED, Notice, Notices
 from mirrored.workers.ordered_sums import name_of
-from mirrored.workers.processes import processor_ticks, this_process
-from mirrored.workers.waiting import Waiting
+from mirrored.workers.waiting import Waiting, processor_ticks, this_process
 from mirrored.workers.worker_calls import ANY, Call
 
 # Seconds that others have to end by themselves, and say why, before the launcher ends them.

@@ -1,7 +1,4 @@
-"""Notices between workers: that one has failed, or has ended.
-
-These messages go their own way, so that whoever waits in a call hears of them there.
-"""
+"""Messages that are sent without waiting, and notices that a worker has failed or has ended."""
 
 from __future__ import annotations
 
@@ -10,6 +7,9 @@ import pickle
 import threading
 import time
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 FAILED, ENDED = "failed", "ended"
 _LONGEST = 2000  # Characters of a reason that are sent, so that the message needs no partner.
@@ -104,3 +104,42 @@ class Notices:
             if not self._sent or time.monotonic() >= until:
                 return not self._sent
             time.sleep(_OFTEN)
+
+
+class Transfers:
+    """Messages that were begun.
+
+    Args:
+        mpi: The module of MPI.
+        comm: The communicator that they go through.
+    """
+
+    def __init__(self, mpi: Any, comm: Any) -> None:
+        self._mpi = mpi
+        self._comm = comm
+        # The rank that each goes to or comes from, and what it is in: memory that MPI reads and
+        # writes stays for as long as it may do so, however the call of this worker ends.
+        self._under_way: list[tuple[int, Any, NDArray[Any]]] = []
+
+    def send(self, array: NDArray[Any], rank: int, tag: int) -> None:
+        """Begin to send a vector."""
+        data = array.view(np.uint8)
+        if data.size:
+            request = self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=tag)
+            self._under_way.append((rank, request, data))
+
+    def receive(self, array: NDArray[Any], rank: int, tag: int) -> None:
+        """Begin to receive a vector."""
+        data = array.view(np.uint8)
+        if data.size:
+            request = self._comm.Irecv([data, self._mpi.BYTE], source=rank, tag=tag)
+            self._under_way.append((rank, request, data))
+
+    def over(self) -> bool:
+        """Return whether all was sent and received."""
+        self._under_way = [sent for sent in self._under_way if not sent[1].Test()]
+        return not self._under_way
+
+    def ranks(self) -> list[int]:
+        """Return to and from whom something is under way."""
+        return sorted({rank for rank, _, _ in self._under_way})

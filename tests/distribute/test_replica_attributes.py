@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from listing import listed
 
 import mirrored as mr
 from mirrored.distribute import MirroredStrategy, PerReplica, get_replica_context
@@ -44,7 +45,7 @@ def parts(*values: float) -> PerReplica:
     return PerReplica([mr.constant([each]) for each in values])
 
 
-def listed(value: Any) -> list[float]:
+def parts_of(value: Any) -> list[float]:
     return [float(each[0]) for each in value.values]
 
 
@@ -59,9 +60,9 @@ def test_each_replica_reads_its_own(strategy: MirroredStrategy, form: str, recor
 
     program = lambda x: strategy.run(step, args=(x,))  # noqa: E731
     run = mr.function(program) if recorded else program
-    assert listed(run(parts(1.0, 2.0, 3.0))) == [2.0, 4.0, 6.0]
+    assert parts_of(run(parts(1.0, 2.0, 3.0))) == [2.0, 4.0, 6.0]
     assert layer.seen[:3] == [True] * 3  # One replica does not see what another one assigned.
-    assert listed(run(parts(4.0, 5.0, 6.0))) == [8.0, 10.0, 12.0]
+    assert parts_of(run(parts(4.0, 5.0, 6.0))) == [8.0, 10.0, 12.0]
 
 
 def test_what_a_step_left_for_the_next(strategy: MirroredStrategy) -> None:
@@ -73,19 +74,19 @@ def test_what_a_step_left_for_the_next(strategy: MirroredStrategy) -> None:
         return x if before is None else before - x
 
     strategy.run(step, args=(parts(1.0, 2.0, 3.0),))
-    assert listed(strategy.run(step, args=(parts(3.0, 3.0, 3.0),))) == [-2.0, -1.0, 0.0]
+    assert parts_of(strategy.run(step, args=(parts(3.0, 3.0, 3.0),))) == [-2.0, -1.0, 0.0]
     two = MirroredStrategy(["GPU:0", "GPU:1"])
-    assert listed(two.run(step, args=(parts(7.0, 8.0),))) == [7.0, 8.0]
+    assert parts_of(two.run(step, args=(parts(7.0, 8.0),))) == [7.0, 8.0]
 
 
 def test_outside_of_replicas(strategy: MirroredStrategy) -> None:
     """There it is what all replicas have, until it is assigned there."""
     layer = Keeping()
     strategy.run(layer, args=(parts(1.0, 2.0, 3.0),))
-    assert listed(layer.kept) == [1.0, 2.0, 3.0]
+    assert parts_of(layer.kept) == [1.0, 2.0, 3.0]
     assert hasattr(layer, "kept")
     for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert listed(other.kept) == [1.0, 2.0, 3.0]
+        assert parts_of(other.kept) == [1.0, 2.0, 3.0]
     layer.kept = mr.constant(5.0)
     assert float(layer.kept) == 5.0
     strategy.run(layer, args=(parts(1.0, 2.0, 3.0),))
@@ -102,7 +103,7 @@ def test_a_layer_that_a_replica_makes_is_set_up_for_all(strategy: MirroredStrate
             made.append(mr.Sequential([mr.layers.Reshape((1,)), mr.layers.Flatten()]))
         return made[0](mr.reshape(x, (1, 1)))[0]
 
-    assert listed(strategy.run(step, args=(parts(1.0, 2.0, 3.0),))) == [1.0, 2.0, 3.0]
+    assert parts_of(strategy.run(step, args=(parts(1.0, 2.0, 3.0),))) == [1.0, 2.0, 3.0]
 
 
 def test_deleted_in_replicas(strategy: MirroredStrategy) -> None:
@@ -165,3 +166,80 @@ def test_a_step_that_reads_what_call_kept(simulate: Callable[..., Any]) -> None:
         found.append([*history.history["loss"], *map(np.ravel, model.get_weights())])
     for one, two in zip(*found, strict=True):
         np.testing.assert_allclose(two, one, rtol=1e-5, atol=1e-6)
+
+
+SUM = mr.VariableAggregation.SUM
+
+
+def replica() -> Any:
+    return get_replica_context().replica_id_in_sync_group
+
+
+def test_one_for_all(strategy: MirroredStrategy) -> None:
+    made: list[Any] = []
+
+    def program() -> Any:
+        get_replica_context().all_reduce("sum", mr.constant(1.0))  # Replicas may meet before.
+        made.append(mr.Variable(lambda: mr.constant(3.0 + replica()), name="v"))
+        made.append(mr.Variable(2.0, name="v"))
+        with mr.GradientTape() as tape:
+            y = made[-2] * made[-2] * float(replica() + 1)
+        return tape.gradient(y, made[-2])
+
+    found = strategy.run(program)
+    first, second = made[:2]
+    assert [each is first for each in made] == [True, False] * 3
+    assert [copy.name for copy in first.copies] == ["v:0", "v/replica_1:0", "v/replica_2:0"]
+    assert first is not second
+    assert listed(list(found.values)) == [6.0, 12.0, 18.0]
+    strategy.run(program)
+    assert made[6] is not first  # Another run makes others, as Python does.
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_it_is_kept_from_run_to_run(strategy: MirroredStrategy, recorded: bool) -> None:
+    made: list[Any] = []
+
+    def program(x: Any) -> Any:
+        if not made:
+            made.append(mr.Variable(3.0, aggregation=SUM))
+        made[0].assign_add(x * (replica() + 1.0))
+        return made[0] * 1.0
+
+    def run(x: Any) -> Any:
+        return strategy.run(program, (x,))
+
+    step = mr.function(run) if recorded else run
+    found = [listed(list(step(mr.constant(x)).values)) for x in (1.0, 2.0)]
+    assert found == [[9.0] * 3, [21.0] * 3]
+    assert len(made) == 1
+
+
+def test_brought_together_on_reads(strategy: MirroredStrategy) -> None:
+    made: list[Any] = []
+
+    def program() -> None:
+        on_read = mr.VariableSynchronization.ON_READ
+        made.append(mr.Variable(0.0, synchronization=on_read, aggregation=SUM))
+        made[-1].assign_add(replica() + 1.0)
+
+    strategy.run(program)
+    assert float(made[0]) == 6.0
+
+
+def test_names_in_another_order(strategy: MirroredStrategy) -> None:
+    def program() -> Any:
+        names = ["a", "b"] if replica() else ["b", "a"]
+        made = {name: mr.Variable(float(name == "a"), name=name) for name in names}
+        return made["a"] * 1.0
+
+    assert listed(list(strategy.run(program).values)) == [1.0, 1.0, 1.0]
+
+
+def test_the_first_replica_makes_it(strategy: MirroredStrategy) -> None:
+    found = strategy.run(lambda: 5.0 if replica() else float(mr.Variable(1.0)))
+    assert found.values == (1.0, 5.0, 5.0)
+    with pytest.raises(RuntimeError, match="which replica 1 makes and the first replica does not"):
+        strategy.run(lambda: mr.Variable(1.0) if replica() else None)
+    with pytest.raises(RuntimeError, match="mismatching name on device 2"):
+        strategy.run(lambda: [mr.Variable(1.0) for _ in range(1 + replica() // 2)])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ranks import Finished, run_ranks
 
-from mirrored.workers.shared_files import remove_left_behind
+from mirrored.workers.host_memory import remove_left_behind
 
 # Three workers sum again and again; what worker 1 does in step 3 is filled in.
 PROGRAM = """
@@ -184,7 +184,7 @@ def test_in_the_midst_of_sums(
 @pytest.mark.slow
 def test_who_is_killed_ends_the_job(tmp_path: Path) -> None:
     fault = (
-        "from mirrored.workers.shared_files import _mapped; print('file', *_mapped(), flush=True); "
+        "from mirrored.workers.host_memory import _mapped; print('file', *_mapped(), flush=True); "
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = run_ranks(program(fault), tmp_path, 3)

@@ -12,7 +12,7 @@ from mirrored.errors import WorkerError, WorkerTimeoutError
 from mirrored.workers import waiting as module
 from mirrored.workers.interface import OneWorker
 from mirrored.workers.notices import ENDED, FAILED, Notice
-from mirrored.workers.waiting import Waiting
+from mirrored.workers.waiting import Waiting, processor_ticks, this_process
 from mirrored.workers.worker_calls import Call
 
 CALL = Call(5, "sum", "float32", 10, "bucket 1 of step 2")
@@ -159,3 +159,25 @@ def test_others_are_heard_of_beside_calls() -> None:
         waiting.check_without_call("a sum", 60.0)
     waiting.stopped = OSError("here")  # This worker has failed itself, and knows.
     waiting.check_without_call("a sum", -1.0)
+
+
+this = this_process()
+pytestmark = pytest.mark.skipif(this is None, reason="This system has no /proc.")
+
+
+def test_a_process_that_computes_is_seen_to() -> None:
+    before = processor_ticks(this)
+    assert before is not None
+    until = time.process_time() + 0.03  # The system counts hundredths of a second.
+    while time.process_time() < until:
+        pass
+    after = processor_ticks(this)
+    assert after is not None
+    assert after > before
+
+
+@pytest.mark.parametrize("changes", [{"started": -1}, {"namespace": "pid:[1]"}, {"number": -1}])
+def test_another_process_is_not_mistaken_for_it(changes: dict[str, int | str]) -> None:
+    assert this is not None
+    assert processor_ticks(this._replace(**changes)) is None  # type: ignore[arg-type]
+    assert processor_ticks(None) is None

@@ -1,22 +1,25 @@
-"""Which ranks the replicas of a strategy are to NCCL, and the connections between their cards.
+"""The ranks of replicas to NCCL, and the connections between the cards of all workers."""
 
-NCCL has one rank on each physical card: replicas on one card are summed there first, so that
-virtual GPUs never lose NCCL. All collectives and strategies of a process share the connections: to
-connect takes seconds and memory on every card, so each set of ranks is connected once.
-"""
+from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
+from mirrored._logging import logger
 from mirrored.backends import selftest
 from mirrored.backends.communication.collective_failures import Peers
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.backends.stream_backend import StreamBackend, is_offloaded
 from mirrored.devices import Device
-from mirrored.errors import InvalidArgumentError
+from mirrored.distribute.cross_device_ops.options import (
+    CommunicationImplementation,
+    CommunicationOptions,
+)
+from mirrored.errors import CollectiveError, InvalidArgumentError
 
 SELFTEST = "MIRRORED_NCCL_SELFTEST"
 
@@ -126,3 +129,160 @@ def _new_connection(
         peers.agree(lambda: selftest.require(ranks, names, place=place))
 
     return Connection(ranks, names, prepare=prepare, peers=peers)
+
+
+if TYPE_CHECKING:  # Workers without cards need none of these.
+    from mirrored.backends.stream_backend import Place
+    from mirrored.devices import Device
+    from mirrored.workers import Workers
+
+T = TypeVar("T")
+
+_WHAT = "the cards of all workers"
+
+
+class Cards(NamedTuple):
+    """What a worker says of its devices.
+
+    Attributes:
+        why_no_nccl: Why NCCL cannot sum between them and others, in a sentence; None: it can.
+        ranks: How many ranks of NCCL they are.
+        cards: The cards that these are on, by the names that their host has for them.
+        shared: Whether the environment lets several ranks be on one card.
+    """
+
+    why_no_nccl: str | None
+    ranks: int = 0
+    cards: tuple[str, ...] = ()
+    shared: bool = False
+
+
+def cards_of(devices: Sequence[Device], options: CommunicationOptions | None) -> Cards:
+    """Return what a worker says of its devices; nothing is started for it.
+
+    Args:
+        devices: Those of its replicas.
+        options: The strategy's hints.
+    """
+    if options is not None and options.implementation is CommunicationImplementation.RING:
+        return Cards("CommunicationOptions(implementation='RING') asks for sums on the host")
+    for device in devices:
+        if device.type != "GPU":
+            return Cards(f"{device.full_name} is not a GPU")
+        if device.simulated:
+            return Cards(f"{device.full_name} is simulated in host memory")
+    from mirrored.distribute.cross_device_ops import connections
+
+    memories = [device.backend.memory for device in devices]
+    parts = connections.ranks(memories)
+    first, *others = connections.streamed([devices[rank.leader] for rank in parts])
+    return Cards(
+        first.why_not_connected(others),
+        len(parts),
+        tuple(str(memories[rank.leader]) for rank in parts),
+        connections.every_replica_is_a_rank(),
+    )
+
+
+def why_no_nccl(by_rank: Sequence[Cards], hosts: Sequence[str]) -> str | None:
+    """Return why NCCL does not sum between workers, None where it does: the same on all of them.
+
+    Args:
+        by_rank: What each worker says, by rank.
+        hosts: The host of each.
+
+    Example:
+        >>> why_no_nccl([Cards(None, 1, ("card A",)), Cards(None, 1, ("card B",))], ["a", "a"])
+        >>> why_no_nccl([Cards(None, 1, ("card A",)), Cards("CPU:0 is not a GPU")], ["a", "b"])
+        'on worker 1 (b) CPU:0 is not a GPU'
+    """
+    for rank, (worker, host) in enumerate(zip(by_rank, hosts, strict=True)):
+        if worker.why_no_nccl is not None:
+            return f"on worker {rank} ({host}) {worker.why_no_nccl.rstrip('.')}"
+    if all(entry.shared for entry in by_rank):
+        return None
+    owners: dict[tuple[str, str], int] = {}
+    for rank, (worker, host) in enumerate(zip(by_rank, hosts, strict=True)):
+        for card in worker.cards:
+            other = owners.setdefault((host, card), rank)
+            if other != rank:
+                return (
+                    f"workers {other} and {rank} share the card {card} of {host}, and NCCL takes "
+                    "one of them on a card"
+                )
+    return None
+
+
+def agreed(workers: Workers, by_rank: Sequence[Cards], replicas: int) -> WorkerCards | None:
+    """Return how the workers' cards are connected, and log it; None: they sum on the host.
+
+    Args:
+        workers: The workers.
+        by_rank: What each of them says, by rank.
+        replicas: How many replicas all of them have.
+    """
+    why = why_no_nccl(by_rank, workers.hosts)
+    counts = [worker.ranks for worker in by_rank]
+    if why is None:
+        logger.debug(
+            "All %d replicas are on %d cards: values of recorded steps, and gradients, are summed "
+            "over %d workers by NCCL, and others by MPI.",
+            *(replicas, sum(counts), workers.count),
+        )
+        return WorkerCards(workers, sum(counts[: workers.rank]), sum(counts))
+    logger.debug("Values are summed over %d workers by MPI, on the host: %s.", workers.count, why)
+    return None
+
+
+@dataclass(frozen=True)
+class WorkerCards:
+    """The cards of all workers, as `Peers` of a connection: MPI brings together who connects them.
+
+    Args:
+        workers: The workers.
+        first: The number of this worker's first rank of NCCL.
+        count: How many ranks all have.
+    """
+
+    workers: Workers
+    first: int
+    count: int
+
+    def meet(self, new_key: Callable[[], bytes]) -> Place:
+        """Return where this worker's ranks are, with a key that the first worker makes."""
+        from mirrored.backends.stream_backend import Place
+
+        key = self.agree(new_key if self.workers.is_chief else bytes)
+        return Place(self.first, self.count, self.workers.gather(key, _WHAT)[0])
+
+    def look(self) -> None:
+        """Raise where another worker has told that it goes no further."""
+        self.workers.check(f"a sum of {_WHAT}")
+
+    def lost(self, error: BaseException) -> None:
+        """Tell the others that the cards are no longer connected, and why."""
+        self.workers.failed(error)
+
+    def agree(self, test: Callable[[], T]) -> T:
+        """Return what a call returns, that all workers make, or raise where any of them failed.
+
+        Raises:
+            CollectiveError: That of another worker has failed.
+            Exception: This one's has.
+        """
+        failure, result = None, None
+        try:
+            result = test()
+        except Exception as error:
+            failure = error
+        said = None if failure is None else f"{type(failure).__name__}: {failure}"
+        answers = self.workers.gather(said, f"whether {_WHAT} can be connected")
+        if failure is not None:
+            raise failure
+        for rank, text in enumerate(answers):
+            if text is not None:
+                raise CollectiveError(
+                    f"Worker {rank} on host {self.workers.hosts[rank]} cannot connect its cards "
+                    f"with those of the others. Received there: {text}"
+                )
+        return result  # type: ignore[return-value]

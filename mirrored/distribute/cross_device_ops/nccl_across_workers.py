@@ -10,10 +10,10 @@ from mirrored import devices, ops
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import described
+from mirrored.distribute.cross_device_ops.connections import WorkerCards
 from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.nccl_all_reduce import NcclAllReduce
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
-from mirrored.distribute.cross_device_ops.worker_cards import WorkerCards
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.spec import NUMBERS, TensorSpec
 from mirrored.ops.tensor import Tensor

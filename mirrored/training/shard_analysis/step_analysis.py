@@ -13,7 +13,7 @@ from mirrored.distribute import PerReplica
 from mirrored.distribute.context import ReplicaContext, enter
 from mirrored.distribute.distributed_variables import MirroredVariable
 from mirrored.distribute.global_batch import GlobalBatch, assuming_replicas
-from mirrored.distribute.replica_variables import ReplicaVariables, shared_by_replicas
+from mirrored.distribute.replica_attributes import ReplicaVariables, shared_by_replicas
 from mirrored.layers.added_losses import forget
 from mirrored.layers.layer import Layer, walk
 from mirrored.layers.weights import find
