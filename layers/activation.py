@@ -9,6 +9,7 @@ from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.layers.normalizing import as_axes
 from mirrored.layers.shapes import Shape
+from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
 
@@ -188,13 +189,7 @@ class PReLU(SameShape):
         shape = list(input_shape[1:])
         for axis in self.shared_axes or ():
             shape[axis - 1] = 1
-        self.alpha = self.add_weight(
-            shape=tuple(shape),
-            initializer=self.alpha_initializer,
-            regularizer=self.alpha_regularizer,
-            constraint=self.alpha_constraint,
-            name="alpha",
-        )
+        self.alpha = add_configured(self, "alpha", tuple(shape))
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the activation of ``inputs``, of shape (batch, ...)."""

@@ -8,7 +8,7 @@ import math
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored.layers import constraints, initializers, regularizers
+from mirrored.layers import regularizers
 from mirrored.layers.activation import Softmax
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.dropout import Dropout, from_0_to_1
@@ -16,6 +16,7 @@ from mirrored.layers.einsum_dense import EinsumDense
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.layers.starting_values import another
+from mirrored.layers.weights import WeightSettings, settings_of
 from mirrored.ops import Tensor
 from mirrored.ops.attention import attended
 from mirrored.ops.masks import masked
@@ -37,6 +38,9 @@ class AttentionHeads(Layer):
     _value_dense: EinsumDense
     _gate_dense: EinsumDense | None = None  # Weights come in the order of assignment.
     _output_dense: EinsumDense
+    # What makes scores of queries and keys, and means of scores and values.
+    _equations: tuple[str, str]
+    _key_axes = 1  # The number of axes that keys have in the scores.
     _softmax: Softmax
     _dropout_layer: Dropout
 
@@ -47,13 +51,9 @@ class AttentionHeads(Layer):
         use_bias: bool,
         sliding_window: Any,
         flash_attention: Any,
-        kernel_initializer: Any,
-        bias_initializer: Any,
-        kernel_regularizer: Any,
-        bias_regularizer: Any,
+        kernel: WeightSettings,
+        bias: WeightSettings,
         activity_regularizer: Any,
-        kernel_constraint: Any,
-        bias_constraint: Any,
         use_gate: bool,
         seed: Any,
         **options: Unpack[PlainOptions],
@@ -70,13 +70,11 @@ class AttentionHeads(Layer):
                 "Dropout is not supported when flash attention is enabled. Please set dropout to "
                 "0.0 to use flash attention."
             )
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.bias_initializer = initializers.get(bias_initializer)
-        self.kernel_regularizer = regularizers.get(kernel_regularizer)
-        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_initializer, self.kernel_regularizer, self.kernel_constraint = settings_of(
+            kernel
+        )
+        self.bias_initializer, self.bias_regularizer, self.bias_constraint = settings_of(bias)
         self._activity_regularizer = regularizers.get(activity_regularizer)
-        self.kernel_constraint = constraints.get(kernel_constraint)
-        self.bias_constraint = constraints.get(bias_constraint)
         self.seed = seed
 
     def get_config(self) -> dict[str, Any]:
@@ -161,7 +159,66 @@ class AttentionHeads(Layer):
             merged = mask if merged is None else ops.logical_and(merged, mask)
         return merged
 
+    def _query_mask(self, query: Tensor, mask: Any) -> Any:
+        """Return which queries count."""
+        del query
+        return mask
+
     # Attention.
+
+    def call(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None = None,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
+        attention_mask: Any = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
+        """Return the means of values, projected.
+
+        Args:
+            query: Shape (batch, queries, features).
+            value: Shape (batch, keys, features).
+            key: The same; None: ``value``.
+            query_mask: Which queries count, of shape (batch, queries); None: all. As in Keras
+                `MultiHeadAttention` looks at the mask that ``query`` carries instead.
+            value_mask: Which values may be looked at, of shape (batch, keys); None: all.
+            key_mask: The same of the keys.
+            attention_mask: Which keys each query may look at, of shape (batch, queries, keys);
+                None: all.
+            return_attention_scores: Whether to return the weights too.
+            training: Whether to drop weights.
+            use_causal_mask: Whether a query may look at nothing behind its own place.
+
+        Returns:
+            Shape (batch, queries, ...); with the weights, of shape (batch, heads, queries, keys),
+            where they are asked for.
+        """
+        del training
+        lengths = (query.shape[1], value.shape[1])
+        query_mask = self._query_mask(query, query_mask)
+        mask = self._merged_mask(
+            lengths, query_mask, value_mask, key_mask, attention_mask, use_causal_mask
+        )
+        query, value, key = bare(query, value, value if key is None else key)
+        gate = None if self._gate_dense is None else self._gate_dense(query)
+        heads = (
+            self._query_dense(query),
+            self._shared(self._key_dense(key)),
+            self._shared(self._value_dense(value)),
+        )
+        outputs, scores = self._attended(*heads, mask, return_attention_scores)
+        outputs = self._output_dense(outputs if gate is None else outputs * gate)
+        return (outputs, scores) if return_attention_scores else outputs
+
+    def _shared(self, heads: Tensor) -> Tensor:
+        """Return heads of keys or values as often as heads of queries share them."""
+        return heads
 
     def _attended(
         self,
@@ -170,8 +227,6 @@ class AttentionHeads(Layer):
         value: Tensor,
         mask: Tensor | None,
         wants_scores: bool,
-        equations: tuple[str, str],
-        axes: int,
     ) -> tuple[Tensor, Tensor | None]:
         """Return the means of values, and the weights where they are wanted or dropped from.
 
@@ -181,8 +236,6 @@ class AttentionHeads(Layer):
             value: Those of the values.
             mask: Which keys each query may look at; None: all.
             wants_scores: Whether the weights are asked for.
-            equations: What makes scores of queries and keys, and means of scores and values.
-            axes: How many axes the keys have in the scores.
         """
         if self._flash_attention and wants_scores:
             raise ValueError(
@@ -190,11 +243,11 @@ class AttentionHeads(Layer):
                 "Please disable flash attention to access attention scores."
             )
         if mask is not None:
-            rank = query.ndim + axes - 1
+            rank = query.ndim + self._key_axes - 1
             for _ in range(rank - mask.ndim):
-                mask = ops.expand_dims(mask, -2 * axes - 1)
+                mask = ops.expand_dims(mask, -2 * self._key_axes - 1)
         if self._dropout > 0 or wants_scores or query.ndim != 4:
-            return self._weighed(query, key, value, mask, equations)
+            return self._weighed(query, key, value, mask)
         if self._flash_attention:
             raise ValueError(
                 "There is no flash attention here. Leave `flash_attention` out: results are the "
@@ -203,18 +256,13 @@ class AttentionHeads(Layer):
         return attended(query, key, value, mask, self._scale), None
 
     def _weighed(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None,
-        equations: tuple[str, str],
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Return means and weights; a query that may look at no key has weights of 0."""
-        scores = ops.einsum(equations[0], query * self._scale, key)
+        scores = ops.einsum(self._equations[0], query * self._scale, key)
         weights = self._softmax(scores, mask=mask)
         kept = self._dropout_layer(weights) if self._dropout > 0 else weights
-        return ops.einsum(equations[1], kept, value), weights
+        return ops.einsum(self._equations[1], kept, value), weights
 
 
 def bare(*tensors: Tensor) -> tuple[Tensor, ...]:

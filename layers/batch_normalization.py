@@ -99,19 +99,9 @@ class BatchNormalization(ScaledAndMoved):
         renorm_momentum: float = 0.99,
         **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            as_axis(axis),
-            epsilon,
-            center,
-            scale,
-            beta_initializer,
-            gamma_initializer,
-            beta_regularizer,
-            gamma_regularizer,
-            beta_constraint,
-            gamma_constraint,
-            **options,
-        )
+        beta = beta_initializer, beta_regularizer, beta_constraint
+        gamma = gamma_initializer, gamma_regularizer, gamma_constraint
+        super().__init__(as_axis(axis), epsilon, center, scale, beta, gamma, **options)
         self.momentum = _as_part("momentum", momentum)
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)

@@ -12,6 +12,7 @@ from mirrored._numbers import as_positive
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
+from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.variables import Variable
@@ -85,22 +86,8 @@ class Dense(Layer):
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
-        self.kernel = self.add_weight(
-            shape=(input_shape[-1], self.units),
-            initializer=self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-            name="kernel",
-        )
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight(
-                shape=(self.units,),
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-                name="bias",
-            )
+        self.kernel = add_configured(self, "kernel", (input_shape[-1], self.units))
+        self.bias = add_configured(self, "bias", (self.units,)) if self.use_bias else None
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the input has two axes or more, the last as the kernel's."""

@@ -13,6 +13,7 @@ from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.initializers import Filling, VarianceScaling
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, as_shape
+from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.serialization.constructor_arguments import arguments_of, serialized
@@ -105,22 +106,9 @@ class EinsumDense(Layer):
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
         plan = self._planned(input_shape)
-        self.kernel = self.add_weight(
-            shape=plan.kernel,
-            initializer=_for_axes(self.kernel_initializer, plan),
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-            name="kernel",
-        )
-        self.bias = None
-        if plan.bias is not None:
-            self.bias = self.add_weight(
-                shape=plan.bias,
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-                name="bias",
-            )
+        initializer = _for_axes(self.kernel_initializer, plan)
+        self.kernel = add_configured(self, "kernel", plan.kernel, initializer)
+        self.bias = None if plan.bias is None else add_configured(self, "bias", plan.bias)
         self._rank = len(input_shape)
 
     def check_input_shape(self, input_shape: Shape) -> None:

@@ -11,6 +11,7 @@ from mirrored._numbers import as_integer
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import EmbeddingOptions, Layer
 from mirrored.layers.shapes import Shape
+from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor
 from mirrored.ops.masks import masked
 from mirrored.ops.spec import INDICES
@@ -84,13 +85,7 @@ class Embedding(Layer):
     def build(self, input_shape: Shape) -> None:
         """Create the table."""
         del input_shape
-        self.embeddings = self.add_weight(
-            shape=(self.input_dim, self.output_dim),
-            initializer=self.embeddings_initializer,
-            regularizer=self.embeddings_regularizer,
-            constraint=self.embeddings_constraint,
-            name="embeddings",
-        )
+        self.embeddings = add_configured(self, "embeddings", (self.input_dim, self.output_dim))
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""

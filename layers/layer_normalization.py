@@ -69,19 +69,9 @@ class LayerNormalization(ScaledAndMoved):
         rms_scaling: bool = False,
         **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            as_axes(axis),
-            epsilon,
-            center,
-            scale,
-            beta_initializer,
-            gamma_initializer,
-            beta_regularizer,
-            gamma_regularizer,
-            beta_constraint,
-            gamma_constraint,
-            **options,
-        )
+        beta = beta_initializer, beta_regularizer, beta_constraint
+        gamma = gamma_initializer, gamma_regularizer, gamma_constraint
+        super().__init__(as_axes(axis), epsilon, center, scale, beta, gamma, **options)
         self.rms_scaling = only("rms_scaling", rms_scaling, False, "Use `RMSNormalization`.")
 
     def build(self, input_shape: Shape) -> None:
@@ -231,19 +221,9 @@ class GroupNormalization(ScaledAndMoved):
                 "Received an invalid value for argument `groups`, expected a positive integer (or "
                 f"`-1` for instance normalization). Received: groups={groups!r}"
             )
-        super().__init__(
-            as_axis(axis),
-            epsilon,
-            center,
-            scale,
-            beta_initializer,
-            gamma_initializer,
-            beta_regularizer,
-            gamma_regularizer,
-            beta_constraint,
-            gamma_constraint,
-            **options,
-        )
+        beta = beta_initializer, beta_regularizer, beta_constraint
+        gamma = gamma_initializer, gamma_regularizer, gamma_constraint
+        super().__init__(as_axis(axis), epsilon, center, scale, beta, gamma, **options)
         self.groups = number
 
     def check_input_shape(self, input_shape: Shape) -> None:

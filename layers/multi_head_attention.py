@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_positive
-from mirrored.layers.attention_heads import AttentionHeads, bare, checked_key_shape
+from mirrored.layers.attention_heads import AttentionHeads, checked_key_shape
 from mirrored.layers.einsum_dense import EinsumDense
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.masks import mask_of
@@ -89,29 +89,15 @@ class MultiHeadAttention(AttentionHeads):
         _check_size("key_dim", key_dim)
         if value_dim is not None:
             _check_size("value_dim", value_dim)
-        super().__init__(
-            key_dim,
-            dropout,
-            use_bias,
-            sliding_window,
-            flash_attention,
-            kernel_initializer,
-            bias_initializer,
-            kernel_regularizer,
-            bias_regularizer,
-            activity_regularizer,
-            kernel_constraint,
-            bias_constraint,
-            use_gate,
-            seed,
-            **options,
-        )
+        heads = key_dim, dropout, use_bias, sliding_window, flash_attention
+        kernel = kernel_initializer, kernel_regularizer, kernel_constraint
+        bias = bias_initializer, bias_regularizer, bias_constraint
+        super().__init__(*heads, kernel, bias, activity_regularizer, use_gate, seed, **options)
         self._num_heads = num_heads
         self._key_dim = key_dim
         self._value_dim = key_dim if value_dim is None else value_dim
         self._output_sizes = _as_sizes(output_shape)
         self._attention_axes = _as_axes(attention_axes)
-        self._equations = ("", "")
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
@@ -178,7 +164,7 @@ class MultiHeadAttention(AttentionHeads):
             self._gate_dense = self._to_heads("gate", query_shape, self._value_dim, "sigmoid")
         self._value_dense = self._to_heads("value", value_shape, self._value_dim)
         self._equations = _attention_equations(len(value_shape) + 1, axes)
-        self._attention_axes = axes
+        self._attention_axes, self._key_axes = axes, len(axes)
         self._build_weighing(tuple(range(-len(axes), 0)))
         sizes = self._output_sizes or (query_shape[-1],)
         equation, added = _projection_equation(rank - 1, 2, len(sizes))
@@ -208,58 +194,9 @@ class MultiHeadAttention(AttentionHeads):
         """Raise ValueError unless the query has three axes or more."""
         self._require_rank(input_shape, 3)
 
-    def call(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None = None,
-        query_mask: Any = None,
-        value_mask: Any = None,
-        key_mask: Any = None,
-        attention_mask: Any = None,
-        return_attention_scores: bool = False,
-        training: bool | None = None,
-        use_causal_mask: bool = False,
-    ) -> Any:
-        """Return the means of values, projected.
-
-        Args:
-            query: Shape (batch, queries, features).
-            value: Shape (batch, keys, features).
-            key: The same; None: ``value``.
-            query_mask: Nothing looks at it, as in Keras: it is the mask that ``query`` carries
-                that counts.
-            value_mask: Which values may be looked at, of shape (batch, keys); None: all.
-            key_mask: The same of the keys.
-            attention_mask: Which keys each query may look at, of shape (batch, queries, keys);
-                None: all.
-            return_attention_scores: Whether to return the weights too.
-            training: Whether to drop weights.
-            use_causal_mask: Whether a query may look at nothing behind its own place.
-
-        Returns:
-            Shape (batch, queries, ...); with the weights, of shape (batch, heads, queries, keys),
-            where they are asked for.
-        """
-        del query_mask, training
-        lengths = (query.shape[1], value.shape[1])
-        query_mask = mask_of(query)
-        query, value, key = bare(query, value, value if key is None else key)
-        mask = self._merged_mask(
-            lengths, query_mask, value_mask, key_mask, attention_mask, use_causal_mask
-        )
-        gate = None if self._gate_dense is None else self._gate_dense(query)
-        heads = (
-            self._query_dense(query),
-            self._key_dense(key),
-            self._value_dense(value),
-        )
-        axes = len(self._attention_axes or ())
-        outputs, scores = self._attended(
-            *heads, mask, return_attention_scores, self._equations, axes
-        )
-        outputs = self._output_dense(outputs if gate is None else outputs * gate)
-        return (outputs, scores) if return_attention_scores else outputs
+    def _query_mask(self, query: Tensor, mask: Any) -> Any:
+        del mask
+        return mask_of(query)
 
     def compute_output_shape(
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
@@ -324,9 +261,6 @@ def _attention_equations(rank: int, axes: tuple[int, ...]) -> tuple[str, str]:
     return f"{query},{key}->{scores}", f"{scores},{key}->{query}"
 
 
-_EQUATIONS = ("bquh,bkuh->buqk", "buqk,bkuh->bquh")
-
-
 @explained
 class GroupedQueryAttention(AttentionHeads):
     """Gives for each query a mean of values, in heads of which groups share keys and values.
@@ -369,6 +303,7 @@ class GroupedQueryAttention(AttentionHeads):
     """
 
     _public_name = "GroupQueryAttention"
+    _equations = ("bquh,bkuh->buqk", "buqk,bkuh->bquh")
 
     def __init__(
         self,
@@ -398,23 +333,10 @@ class GroupedQueryAttention(AttentionHeads):
                 "`num_query_heads` must be divisible by `num_key_value_heads`. Received: "
                 f"num_query_heads={num_query_heads}, num_key_value_heads={num_key_value_heads}"
             )
-        super().__init__(
-            head_dim,
-            dropout,
-            use_bias,
-            sliding_window,
-            flash_attention,
-            kernel_initializer,
-            bias_initializer,
-            kernel_regularizer,
-            bias_regularizer,
-            activity_regularizer,
-            kernel_constraint,
-            bias_constraint,
-            use_gate,
-            seed,
-            **options,
-        )
+        heads = head_dim, dropout, use_bias, sliding_window, flash_attention
+        kernel = kernel_initializer, kernel_regularizer, kernel_constraint
+        bias = bias_initializer, bias_regularizer, bias_constraint
+        super().__init__(*heads, kernel, bias, activity_regularizer, use_gate, seed, **options)
         self.head_dim = head_dim
         self.num_query_heads = num_query_heads
         self.num_key_value_heads = num_key_value_heads
@@ -446,54 +368,6 @@ class GroupedQueryAttention(AttentionHeads):
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the query has three axes."""
         self._require_rank(input_shape, 0, exactly=3)
-
-    def call(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None = None,
-        query_mask: Any = None,
-        value_mask: Any = None,
-        key_mask: Any = None,
-        attention_mask: Any = None,
-        return_attention_scores: bool = False,
-        training: bool | None = None,
-        use_causal_mask: bool = False,
-    ) -> Any:
-        """Return the means of values, projected.
-
-        Args:
-            query: Shape (batch, queries, features).
-            value: Shape (batch, keys, features).
-            key: The same; None: ``value``.
-            query_mask: Which queries count, of shape (batch, queries); None: all.
-            value_mask: Which values may be looked at, of shape (batch, keys); None: all.
-            key_mask: The same of the keys.
-            attention_mask: Which keys each query may look at, of shape (batch, queries, keys);
-                None: all.
-            return_attention_scores: Whether to return the weights too.
-            training: Whether to drop weights.
-            use_causal_mask: Whether a query may look at nothing behind its own place.
-
-        Returns:
-            Shape (batch, queries, features); with the weights, of shape (batch, heads, queries,
-            keys), where they are asked for.
-        """
-        del training
-        lengths = (query.shape[1], value.shape[1])
-        mask = self._merged_mask(
-            lengths, query_mask, value_mask, key_mask, attention_mask, use_causal_mask
-        )
-        query, value, key = bare(query, value, value if key is None else key)
-        gate = None if self._gate_dense is None else self._gate_dense(query)
-        heads = (
-            self._query_dense(query),
-            self._shared(self._key_dense(key)),
-            self._shared(self._value_dense(value)),
-        )
-        outputs, scores = self._attended(*heads, mask, return_attention_scores, _EQUATIONS, 1)
-        outputs = self._output_dense(outputs if gate is None else outputs * gate)
-        return (outputs, scores) if return_attention_scores else outputs
 
     def _shared(self, heads: Tensor) -> Tensor:
         """Return heads of keys or values as often as heads of queries share them."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.data import Dataset
-from mirrored.data.py_dataset import PyDataset
 from mirrored.distribute import get_strategy, in_cross_replica_context
 from mirrored.errors import InvalidArgumentError
 from mirrored.layers.layer import LayerOptions, SameShape
@@ -145,9 +143,6 @@ class Normalization(SameShape):
             ValueError: There are no data, they do not have the features that there were, or the
                 mean was given.
         """
-        # Programs that never adapt do not load datasets.
-        from mirrored.layers.normalization import batches_to_adapt_to
-
         if self.input_mean is not None:
             raise ValueError(
                 "`adapt` finds the mean and the variance, which this layer was given. Make it "
@@ -303,6 +298,9 @@ def batches_to_adapt_to(data: Any) -> Iterator[NDArray[Any]]:
         TypeError: It is none of these.
         ValueError: There are no batches.
     """
+    from mirrored.data import Dataset  # Programs that never adapt do not load datasets.
+    from mirrored.data.py_dataset import PyDataset
+
     if isinstance(data, np.ndarray) or is_tensor(data):
         yield np.asarray(data)
         return

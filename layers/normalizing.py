@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._numbers import as_integer, as_real
-from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
+from mirrored.layers.weights import WeightSettings, add_configured, settings_of
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
 
@@ -59,12 +59,8 @@ class ScaledAndMoved(Normalizing):
         epsilon: float,
         center: bool,
         scale: bool,
-        beta_initializer: Any,
-        gamma_initializer: Any,
-        beta_regularizer: Any,
-        gamma_regularizer: Any,
-        beta_constraint: Any,
-        gamma_constraint: Any,
+        beta: WeightSettings,
+        gamma: WeightSettings,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -72,32 +68,16 @@ class ScaledAndMoved(Normalizing):
         self.epsilon = as_epsilon(epsilon)
         self.center = bool(center)
         self.scale = bool(scale)
-        self.beta_initializer = initializers.get(beta_initializer)
-        self.gamma_initializer = initializers.get(gamma_initializer)
-        self.beta_regularizer = regularizers.get(beta_regularizer)
-        self.gamma_regularizer = regularizers.get(gamma_regularizer)
-        self.beta_constraint = constraints.get(beta_constraint)
-        self.gamma_constraint = constraints.get(gamma_constraint)
+        self.beta_initializer, self.beta_regularizer, self.beta_constraint = settings_of(beta)
+        self.gamma_initializer, self.gamma_regularizer, self.gamma_constraint = settings_of(gamma)
         self.gamma: Variable | None = None
         self.beta: Variable | None = None
 
     def _add_gamma_and_beta(self, shape: Shape) -> None:
         if self.scale:
-            self.gamma = self.add_weight(
-                shape=shape,
-                initializer=self.gamma_initializer,
-                regularizer=self.gamma_regularizer,
-                constraint=self.gamma_constraint,
-                name="gamma",
-            )
+            self.gamma = add_configured(self, "gamma", shape)
         if self.center:
-            self.beta = self.add_weight(
-                shape=shape,
-                initializer=self.beta_initializer,
-                regularizer=self.beta_regularizer,
-                constraint=self.beta_constraint,
-                name="beta",
-            )
+            self.beta = add_configured(self, "beta", shape)
 
     def _normalized(
         self,

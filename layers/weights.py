@@ -19,6 +19,24 @@ from mirrored.variables.module import held_by
 from mirrored.variables.tracking import Seeds, Tracking
 
 _Found = TypeVar("_Found")
+# The initializer, the regularizer and the constraint of a weight, as users write them.
+WeightSettings = tuple[Any, Any, Any]
+
+
+def settings_of(
+    settings: WeightSettings,
+) -> tuple[initializers.Filling | None, regularizers.Penalty | None, constraints.Projection | None]:
+    """Return the settings of a weight as functions.
+
+    Args:
+        settings: As users write them: names, configurations or functions.
+    """
+    initializer, regularizer, constraint = settings
+    return (
+        initializers.get(initializer),
+        regularizers.get(regularizer),
+        constraints.get(constraint),
+    )
 
 
 def new_weight(
@@ -70,6 +88,25 @@ def new_weight(
         room.late.append((variable, lambda: variable.assign(initial_value())))
     variable._traits.regularizer = penalty
     return variable
+
+
+def add_configured(layer: Any, name: str, shape: Any, initializer: Any = None) -> Variable:
+    """Create a weight with the settings of a layer: attributes such as `bias_constraint`.
+
+    Args:
+        layer: The layer.
+        name: The weight's name, with which the attributes begin.
+        shape: Its shape.
+        initializer: What it starts as; None: as the attribute says.
+    """
+    weight: Variable = layer.add_weight(
+        shape=shape,
+        initializer=initializer or getattr(layer, f"{name}_initializer"),
+        regularizer=getattr(layer, f"{name}_regularizer"),
+        constraint=getattr(layer, f"{name}_constraint"),
+        name=name,
+    )
+    return weight
 
 
 def assign_all(owner: str, weights: Sequence[Variable], values: Sequence[Any]) -> None:

@@ -10,7 +10,7 @@ from mirrored import ops
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import only
-from mirrored.training.losses.values import cast, sum_of_replicas
+from mirrored.training.losses.values import cast, of_one_rank, sum_of_replicas
 
 
 def both(first: Tensor | None, other: Tensor | None) -> Tensor | None:
@@ -43,7 +43,7 @@ def mask_weights(sample_weight: Any, mask: Tensor, dtype: Any) -> Tensor:
     weights = cast(ops.convert_to_tensor(sample_weight), dtype)
     if weights.ndim == 1:  # One an example, whatever they would broadcast to.
         weights = ops.reshape(weights, (*weights.shape, *[1] * (mask.ndim - 1)))
-    counts, weights = _of_one_rank(counts, weights)
+    counts, weights = of_one_rank(counts, weights)
     if weights.shape and not _broadcasts(weights, counts):
         raise InvalidArgumentError(
             "`sample_weight` must have one weight an example, or broadcast to the mask of the "
@@ -63,7 +63,7 @@ def weighed(values: Tensor, weights: Tensor) -> Tensor:
     Raises:
         InvalidArgumentError: The shapes do not fit.
     """
-    values, weights = _of_one_rank(values, weights)
+    values, weights = of_one_rank(values, weights)
     if values.shape and not _broadcasts(weights, values):
         raise InvalidArgumentError(
             f"The mask of the predictions, of shape {weights.shape}, says nothing of losses of "
@@ -102,17 +102,6 @@ def masked_mean(
     if not by_weights:  # An element of the mask may stand for several values.
         divisor = divisor * (math.prod(values.shape[1:]) / math.prod(mask.shape[1:]))
     return ops.divide_no_nan(ops.reduce_sum(weighed(values, weights)), divisor), False
-
-
-def _of_one_rank(first: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Return tensors of which one has a last axis of size 1 more as ones of as many axes."""
-    if first.ndim == other.ndim + 1:
-        other, first = _of_one_rank(other, first)
-    elif other.ndim == first.ndim + 1 and other.shape[-1] == 1:
-        if first.ndim == 1:
-            return ops.expand_dims(first, -1), other
-        return first, ops.squeeze(other, -1)
-    return first, other
 
 
 def _broadcasts(first: Tensor, other: Tensor) -> bool:

@@ -110,6 +110,19 @@ def column(y_pred: Tensor) -> Tensor:
     return result if logits is None else remember(result, made_by, ops.expand_dims(logits, -1))
 
 
+def of_one_rank(true: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both with a last axis of size 1 where one of them has it, and is of rank 2."""
+    if true.ndim == predicted.ndim + 1 and true.shape[-1] == 1:
+        if predicted.ndim == 1:
+            return true, ops.expand_dims(predicted, -1)
+        return ops.squeeze(true, -1), predicted
+    if predicted.ndim == true.ndim + 1 and predicted.shape[-1] == 1:
+        if true.ndim == 1:
+            return ops.expand_dims(true, -1), predicted
+        return true, ops.squeeze(predicted, -1)
+    return true, predicted
+
+
 def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
     """Refuse shapes that would be broadcast against each other.
 

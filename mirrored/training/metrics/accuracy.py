@@ -16,8 +16,8 @@ from mirrored.training.losses.values import (
     cast,
     check_same_shape,
     class_indices,
+    of_one_rank,
 )
-from mirrored.training.metrics.counting import of_one_rank
 from mirrored.training.metrics.metric import Metric
 from mirrored.training.metrics.quotient import Comparison, integers_or_predictions
 
@@ -136,9 +136,6 @@ class SparseCategoricalAccuracy(Comparison):
         super().__init__(dtype, name)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        # Late, since functions are seldom asked for.
-        from mirrored.training.metrics.accuracy import labels_beside
-
         labels = labels_beside(y_true, y_pred)
         return ops.equal(labels, ops.argmax(y_pred, axis=-1, output_type=labels.dtype))
 

@@ -18,25 +18,18 @@ from mirrored.training.metrics.counting import (
 )
 
 
-@explained
-class _Condition(Counting):
-    """The weights of predictions of one condition: a subclass says which."""
+class _AtThresholds(Counting):
+    """Sums of weights at thresholds: a subclass says of which conditions, and what they are for."""
 
-    _counted = ("accumulator",)
-    _condition: str
+    _conditions: ClassVar[tuple[str, ...]]  # Those of `ALL` that are counted, in their order.
+    _levels: Thresholds
+    top_k: int | None = None
+    class_id: int | None = None
 
-    _kept_otherwise = ("thresholds",)
-
-    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(dtype, name)
-        self.init_thresholds = thresholds
-        self._levels = parsed(thresholds, 0.5)
-        self.thresholds = self._levels.values
-        self._start((len(self.thresholds),))
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make a metric like it, by name, as plain values."""
-        return {**super().get_config(), "thresholds": serialized(self.init_thresholds)}
+    def _start_at(self, levels: Thresholds) -> None:
+        """Make the counts, 0 at each of the thresholds."""
+        self._levels, self.thresholds = levels, levels.values
+        self._start((len(levels.values),))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch.
@@ -50,10 +43,43 @@ class _Condition(Counting):
             ValueError: The shapes do not fit.
         """
         arguments = y_true, y_pred, sample_weight, self._levels
-        self._count(confusion((self._condition,), *arguments, dtype=self.dtype))
+        options: dict[str, Any] = {"top_k": self.top_k, "class_id": self.class_id}
+        self._count(confusion(self._conditions, *arguments, dtype=self.dtype, **options))
+
+
+class _AtChosen(_AtThresholds):
+    """Sums of weights at thresholds that a user chooses: one has one result."""
+
+    _kept_otherwise = ("thresholds",)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a metric like it, by name, as plain values."""
+        return {**super().get_config(), "thresholds": serialized(self.init_thresholds)}
+
+    def _choose(self, thresholds: Any, default: float) -> None:
+        self.init_thresholds = thresholds
+        self._start_at(parsed(thresholds, default))
 
     def _of(self, *counts: Tensor) -> Tensor:
-        return counts[0][0] if len(self.thresholds) == 1 else counts[0]
+        results = self._result_of(*counts)
+        return results[0] if len(self.thresholds) == 1 else results
+
+    def _result_of(self, *counts: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+@explained
+class _Condition(_AtChosen):
+    """The weights of predictions of one condition: a subclass says which."""
+
+    _counted = ("accumulator",)
+
+    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+        self._choose(thresholds, 0.5)
+
+    def _result_of(self, *counts: Tensor) -> Tensor:
+        return counts[0]
 
 
 class TruePositives(_Condition):
@@ -76,7 +102,7 @@ class TruePositives(_Condition):
         2.0
     """
 
-    _condition = "true_positives"
+    _conditions = ("true_positives",)
 
 
 class TrueNegatives(_Condition):
@@ -99,7 +125,7 @@ class TrueNegatives(_Condition):
         2.0
     """
 
-    _condition = "true_negatives"
+    _conditions = ("true_negatives",)
 
 
 class FalsePositives(_Condition):
@@ -122,7 +148,7 @@ class FalsePositives(_Condition):
         2.5
     """
 
-    _condition = "false_positives"
+    _conditions = ("false_positives",)
 
 
 class FalseNegatives(_Condition):
@@ -145,16 +171,14 @@ class FalseNegatives(_Condition):
         array([1., 2.])
     """
 
-    _condition = "false_negatives"
+    _conditions = ("false_negatives",)
 
 
 @explained
-class _Share(Counting):
+class _Share(_AtChosen):
     """The true positives by themselves and another count: a subclass says which."""
 
     _direction = "up"
-
-    _kept_otherwise = ("thresholds",)
 
     def __init__(
         self,
@@ -165,33 +189,11 @@ class _Share(Counting):
         dtype: Any = None,
     ) -> None:
         super().__init__(dtype, name)
-        self.init_thresholds, self.top_k, self.class_id = thresholds, top_k, class_id
-        self._levels = parsed(thresholds, 0.5 if top_k is None else NEGATIVE_INFINITY)
-        self.thresholds = self._levels.values
-        self._start((len(self.thresholds),))
+        self.top_k, self.class_id = top_k, class_id
+        self._choose(thresholds, 0.5 if top_k is None else NEGATIVE_INFINITY)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make a metric like it, by name, as plain values."""
-        return {**super().get_config(), "thresholds": serialized(self.init_thresholds)}
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add a batch.
-
-        Args:
-            y_true: The targets, true where they are not 0.
-            y_pred: The predictions, of the same shape.
-            sample_weight: Weights that broadcast to the predictions, or None.
-
-        Raises:
-            ValueError: The shapes do not fit.
-        """
-        arguments = y_true, y_pred, sample_weight, self._levels
-        options: dict[str, Any] = {"top_k": self.top_k, "class_id": self.class_id}
-        self._count(confusion(self._counted, *arguments, dtype=self.dtype, **options))
-
-    def _of(self, *counts: Tensor) -> Tensor:
-        shares = ops.divide_no_nan(counts[0], counts[0] + counts[1])
-        return shares[0] if len(self.thresholds) == 1 else shares
+    def _result_of(self, *counts: Tensor) -> Tensor:
+        return ops.divide_no_nan(counts[0], counts[0] + counts[1])
 
 
 class Precision(_Share):
@@ -216,7 +218,7 @@ class Precision(_Share):
         0.6667
     """
 
-    _counted = ("true_positives", "false_positives")
+    _counted = _conditions = ("true_positives", "false_positives")
 
 
 class Recall(_Share):
@@ -241,16 +243,17 @@ class Recall(_Share):
         0.6667
     """
 
-    _counted = ("true_positives", "false_negatives")
+    _counted = _conditions = ("true_positives", "false_negatives")
 
 
-class OperatingPoint(Counting):
+class OperatingPoint(_AtThresholds):
     """The largest of one rate at thresholds where another is at least a given value; 0 at none.
 
     A subclass says which, and what its argument is called.
     """
 
     _direction = "up"
+    _conditions = ALL
     _argument: ClassVar[str]
     _constrained: ClassVar[Callable[..., Tensor]]
     _rate: ClassVar[Callable[..., Tensor]]
@@ -275,23 +278,7 @@ class OperatingPoint(Counting):
         steps = num_thresholds - 1
         values = [step / steps for step in range(num_thresholds)] if steps else [0.5]
         # Two are told apart by their places too, as in Keras.
-        self._levels = Thresholds(values, even=bool(steps))
-        self.thresholds = values
-        self._start((num_thresholds,))
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add a batch.
-
-        Args:
-            y_true: The targets, true where they are not 0.
-            y_pred: The predictions in [0, 1], of the same shape.
-            sample_weight: Weights that broadcast to the predictions, or None.
-
-        Raises:
-            ValueError: The shapes do not fit.
-        """
-        arguments = y_true, y_pred, sample_weight, self._levels
-        self._count(confusion(ALL, *arguments, dtype=self.dtype, class_id=self.class_id))
+        self._start_at(Thresholds(values, even=bool(steps)))
 
     def _of(self, *counts: Tensor) -> Tensor:
         kind = type(self)
@@ -340,11 +327,7 @@ class SensitivityAtSpecificity(OperatingPoint):
         0.5
     """
 
-    _argument, _constrained, _rate = (
-        "specificity",
-        staticmethod(specificities),
-        staticmethod(recalls),
-    )
+    _argument, _constrained, _rate = "specificity", specificities, recalls
 
     def __init__(
         self,
@@ -379,11 +362,7 @@ class SpecificityAtSensitivity(OperatingPoint):
         0.6667
     """
 
-    _argument, _constrained, _rate = (
-        "sensitivity",
-        staticmethod(recalls),
-        staticmethod(specificities),
-    )
+    _argument, _constrained, _rate = "sensitivity", recalls, specificities
 
     def __init__(
         self,
@@ -418,7 +397,7 @@ class PrecisionAtRecall(OperatingPoint):
         0.5
     """
 
-    _argument, _constrained, _rate = "recall", staticmethod(recalls), staticmethod(precisions)
+    _argument, _constrained, _rate = "recall", recalls, precisions
 
     def __init__(
         self,
@@ -453,7 +432,7 @@ class RecallAtPrecision(OperatingPoint):
         1.0
     """
 
-    _argument, _constrained, _rate = "precision", staticmethod(precisions), staticmethod(recalls)
+    _argument, _constrained, _rate = "precision", precisions, recalls
 
     def __init__(
         self,

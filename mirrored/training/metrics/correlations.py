@@ -11,8 +11,9 @@ from mirrored.training.losses.values import (
     cast,
     check_same_shape,
     converted,
+    of_one_rank,
 )
-from mirrored.training.metrics.counting import Counting, of_one_rank
+from mirrored.training.metrics.counting import Counting
 from mirrored.training.metrics.metric import add
 from mirrored.training.metrics.quotient import Comparison, is_first_axis
 
@@ -162,6 +163,7 @@ class R2Score(Counting):
     """
 
     _direction = "up"
+    _unknown = "columns"
     _counted = ("squared_sum", "sum", "total_mse", "count")
     _variable_names: ClassVar[Mapping[str, str]] = {"total_mse": "residual"}
 
@@ -186,7 +188,6 @@ class R2Score(Counting):
         super().__init__(dtype, name)
         self.class_aggregation, self.num_regressors = class_aggregation, num_regressors
         self.num_samples = self.add_variable((), "zeros", ops.float64, name="num_samples")
-        self._built = False
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch.
@@ -220,22 +221,8 @@ class R2Score(Counting):
         ]
         if not self._built:
             self._start(true.shape[1:])
-            self._built = True
         self._count(sums)
         add(self.num_samples, float(true.size))
-
-    def result(self) -> Any:
-        """Return the score, or the scores of columns, since the last reset.
-
-        Raises:
-            ValueError: There was no batch yet, which says how many columns there are.
-        """
-        if not self._built:
-            raise ValueError(
-                f"The metric {self.name!r} has seen no batch yet, which tells it how many columns "
-                "there are. Call `update_state` before `result`."
-            )
-        return super().result()
 
     def _of(self, *counts: Tensor) -> Tensor:
         squares, total, errors, count = counts

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored import devices, ops
 from mirrored.ops import Tensor
-from mirrored.training.losses.values import EPSILON, cast, check_same_shape
+from mirrored.training.losses.values import EPSILON, cast, check_same_shape, of_one_rank
 from mirrored.training.metrics.metric import Metric, add
 
 NEGATIVE_INFINITY = -1e10  # Keras': what is below all scores that count.
@@ -56,6 +56,12 @@ class Counting(Metric):
 
     _counted: ClassVar[tuple[str, ...]] = ALL
     _variable_names: ClassVar[Mapping[str, str]] = {}  # Where Keras' differ from the attributes'.
+    _unknown: ClassVar[str] = ""  # What the first batch tells.
+    _advice: ClassVar[str] = "Call"
+
+    @property
+    def _built(self) -> bool:
+        return self._counted[0] in vars(self)
 
     def _start(self, shape: tuple[int, ...]) -> None:
         """Make the variables of the counts, 0."""
@@ -69,7 +75,16 @@ class Counting(Metric):
             add(getattr(self, name), count)
 
     def result(self) -> Any:
-        """Return what the counts since the last reset say."""
+        """Return what the counts since the last reset say.
+
+        Raises:
+            ValueError: There was no batch yet, where that tells how many counts there are.
+        """
+        if not self._built:
+            raise ValueError(
+                f"The metric {self.name!r} has seen no batch yet, which tells it how many "
+                f"{self._unknown} there are. {self._advice} `update_state` before `result`."
+            )
         counts = [getattr(self, name).read_value() for name in self._counted]
         with devices.device(counts[0].device):  # No other device is to be used for it.
             return self._of(*counts)
@@ -193,19 +208,6 @@ def _even_sums(weights: Tensor, predicted: Tensor, thresholds: Thresholds) -> tu
 
 def _tensor(x: Any, dtype: Any) -> Tensor:
     return cast(ops.convert_to_tensor(x), dtype)
-
-
-def of_one_rank(true: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both with a last axis of size 1 where one of them has it, and is of rank 2."""
-    if true.ndim == predicted.ndim + 1 and true.shape[-1] == 1:
-        if predicted.ndim == 1:
-            return true, predicted[:, None]
-        return ops.squeeze(true, -1), predicted
-    if predicted.ndim == true.ndim + 1 and predicted.shape[-1] == 1:
-        if true.ndim == 1:
-            return true[:, None], predicted
-        return true, ops.squeeze(predicted, -1)
-    return true, predicted
 
 
 def _weights(

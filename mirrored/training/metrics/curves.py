@@ -52,6 +52,8 @@ class AUC(Counting):
     """
 
     _direction = "up"
+    _unknown = "labels"
+    _advice = "Give it `num_labels`, or call"
 
     _kept_otherwise = ("thresholds", "from_logits")
 
@@ -83,7 +85,6 @@ class AUC(Counting):
             None if label_weights is None else ops.constant(label_weights, self.dtype)
         )
         self._from_logits = from_logits
-        self._built = False
         self._given_thresholds = None if thresholds is None else inner
         if not multi_label or num_labels:
             self._build((None, num_labels))
@@ -108,7 +109,6 @@ class AUC(Counting):
             )
         columns = shape[1:] if self.multi_label else ()
         self._start((self.num_thresholds, *columns))
-        self._built = True
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch.
@@ -137,19 +137,6 @@ class AUC(Counting):
             label_weights=None if self.multi_label else self.label_weights,
         )
         self._count(counts)
-
-    def result(self) -> Any:
-        """Return the area since the last reset.
-
-        Raises:
-            ValueError: There was no batch yet, where that says how many columns there are.
-        """
-        if not self._built:
-            raise ValueError(
-                f"The metric {self.name!r} has seen no batch yet, which tells it how many labels "
-                "there are. Give it `num_labels`, or call `update_state` before `result`."
-            )
-        return super().result()
 
     def _of(self, *counts: Tensor) -> Tensor:
         if self.curve == "PR" and self.summation_method == "interpolation":

@@ -36,6 +36,7 @@ class FBetaScore(Counting):
     """
 
     _direction = "up"
+    _unknown = "classes"
     _counted = ("true_positives", "false_positives", "false_negatives", "intermediate_weights")
 
     def __init__(
@@ -50,7 +51,6 @@ class FBetaScore(Counting):
         super().__init__(dtype, name)
         self.average, self.beta, self.threshold = average, beta, threshold
         self.axis = None if average == "micro" else 0
-        self._built = False
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch.
@@ -78,7 +78,6 @@ class FBetaScore(Counting):
         counts = self._counts(cast(true, ops.float64), self._positive(predicted), weights)
         if not self._built:
             self._start(() if self.axis is None else predicted.shape[1:])
-            self._built = True
         self._count(counts)
 
     def _positive(self, predicted: Tensor) -> Tensor:
@@ -92,19 +91,6 @@ class FBetaScore(Counting):
         parts = (positive * true, positive * (1.0 - true), (1.0 - positive) * true, true)
         weighted = parts if weights is None else [part * weights for part in parts]
         return [ops.reduce_sum(part, axis=self.axis) for part in weighted]
-
-    def result(self) -> Any:
-        """Return the score, or the scores of classes, since the last reset.
-
-        Raises:
-            ValueError: There was no batch yet, which says how many classes there are.
-        """
-        if not self._built:
-            raise ValueError(
-                f"The metric {self.name!r} has seen no batch yet, which tells it how many classes "
-                "there are. Call `update_state` before `result`."
-            )
-        return super().result()
 
     def _of(self, *counts: Tensor) -> Tensor:
         right, wrong, missed, targets = counts

@@ -208,15 +208,18 @@ class Comparison(Quotient):
         Raises:
             ValueError: The shapes do not fit.
         """
+        values, sample_weight = self._weighed_values(y_true, y_pred, sample_weight)
+        return weighted_sums(values, sample_weight, self._averaged if values.ndim > 1 else 0)
+
+    def _weighed_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Any]:
+        """Return the values, in their dtype, and their weights, of which masks leave some."""
         original, y_pred = y_pred, self._as_predictions(y_pred)
-        values = self._values(ops.convert_to_tensor(y_true), y_pred)
-        averaged = self._averaged if values.ndim > 1 else 0
-        dtype = float_dtype(y_pred)
+        values, dtype = self._values(ops.convert_to_tensor(y_true), y_pred), float_dtype(y_pred)
         if self._heeds_masks:
             sample_weight = counted_weights(sample_weight, original, dtype)
         if sample_weight is not None:  # As in Keras, their own masks are for weights alone.
             sample_weight = counted_weights(sample_weight, values, dtype)
-        return weighted_sums(cast(values, dtype), sample_weight, averaged)
+        return cast(values, dtype), sample_weight
 
     def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
         # Of vectors some make one number, as the functions of losses do.
@@ -268,15 +271,6 @@ class FunctionMetric(Comparison):
             return values, ops.constant(1.0, dtype=values.dtype)
         weight = cast(check_one_weight(f"metric {self.name!r}", sample_weight), values.dtype)
         return values * weight, weight
-
-    def _weighed_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Any]:
-        """Return the values, in their dtype, and their weights, of which masks leave some."""
-        original, y_pred = y_pred, self._as_predictions(y_pred)
-        values, dtype = self._values(ops.convert_to_tensor(y_true), y_pred), float_dtype(y_pred)
-        sample_weight = counted_weights(sample_weight, original, dtype)
-        if sample_weight is not None:
-            sample_weight = counted_weights(sample_weight, values, dtype)
-        return cast(values, dtype), sample_weight
 
     def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
         return self._function(y_true, y_pred)
