@@ -54,8 +54,7 @@ from mirrored.ops.spec import FLOATS
 from mirrored.serialization.constructor_arguments import serialized
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.tracking import Seeds, Tracking
-from mirrored.variables.traits import check_overwrite
-from mirrored.variables.variable import mode_of
+from mirrored.variables.variable import check_overwrite, mode_of
 
 _Found = TypeVar("_Found")
 

@@ -136,7 +136,7 @@ def assign_all(owner: str, weights: Sequence[Variable], values: Sequence[Any]) -
                 f"shape {array.shape}. The weight is {weight.name}."
             )
         arrays.append(array.astype(weight.dtype, copy=False))
-    from mirrored.variables.together import assign_together  # Needed for this only.
+    from mirrored.variables.variable import assign_together  # Needed for this only.
 
     assign_together(zip(weights, arrays, strict=True))
 
@@ -164,7 +164,7 @@ def state_variable(owner: str, stream: SeedGenerator) -> Variable:
         owner: The layer's name.
         stream: The stream.
     """
-    from mirrored.variables.stream_variable import StreamVariable  # Few programs look at it.
+    from mirrored.variables.generator import StreamVariable  # Few programs look at it.
 
     state: Variable = vars(stream).setdefault(
         "state_variable", StreamVariable(stream, f"{owner}/seed_generator_state")
@@ -191,7 +191,7 @@ def load_into(layer: Any, own: Sequence[Variable], store: Any) -> None:
         own: Its own variables.
         store: What a file in Keras' formats has of it: arrays by their numbers.
     """
-    from mirrored.variables.together import assign_together  # As above.
+    from mirrored.variables.variable import assign_together  # As above.
 
     check_count(layer, own, len(store.keys()))
     assign_together(_stored_values(own, store))

@@ -36,12 +36,11 @@ _public_module(
         "mirrored.autodiff.custom_gradients": "custom_gradient grad_pass_through recompute_grad",
         "mirrored.autodiff.tape": "UnconnectedGradients gradients",
         "mirrored.compat.v1.graph": "Graph",
-        "mirrored.control_flow.conditions": "case cond switch_case",
-        "mirrored.control_flow.loops": "while_loop",
+        "mirrored.control_flow.branches": "case cond switch_case while_loop",
         "mirrored.control_flow.mapping": "foldl foldr map_fn scan vectorized_map",
-        "mirrored.control_flow.control_dependencies": "control_dependencies group identity_n no_op",
         "mirrored.control_flow.recording_state": """
-            executing_eagerly get_static_value init_scope is_symbolic_tensor is_tensor
+            control_dependencies executing_eagerly get_static_value group identity_n init_scope
+            is_symbolic_tensor is_tensor no_op
         """,
         "mirrored.devices": "device",
         "mirrored.distribute": "MirroredStrategy",

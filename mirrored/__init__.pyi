@@ -50,16 +50,16 @@ from mirrored.ops import bool_ as bool_
 from mirrored.ops import boolean_mask as boolean_mask
 from mirrored.ops import broadcast_to as broadcast_to
 from mirrored import callbacks as callbacks
-from mirrored.control_flow.conditions import case as case
+from mirrored.control_flow.branches import case as case
 from mirrored.ops import cast as cast
 from mirrored.ops import clip_by_global_norm as clip_by_global_norm
 from mirrored.ops import clip_by_norm as clip_by_norm
 from mirrored.ops import clip_by_value as clip_by_value
 from mirrored.ops import concat as concat
-from mirrored.control_flow.conditions import cond as cond
+from mirrored.control_flow.branches import cond as cond
 from mirrored import config as config
 from mirrored.ops import constant as constant
-from mirrored.control_flow.control_dependencies import control_dependencies as control_dependencies
+from mirrored.control_flow.recording_state import control_dependencies as control_dependencies
 from mirrored.ops import convert_to_tensor as convert_to_tensor
 from mirrored.ops import cos as cos
 from mirrored.ops import cosh as cosh
@@ -100,13 +100,13 @@ from mirrored.autodiff.custom_gradients import grad_pass_through as grad_pass_th
 from mirrored.autodiff.tape import gradients as gradients
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
-from mirrored.control_flow.control_dependencies import group as group
+from mirrored.control_flow.recording_state import group as group
 from mirrored.ops import float16 as _float16
 half = _float16
 from mirrored.ops import histogram_fixed_width as histogram_fixed_width
 from mirrored.ops import histogram_fixed_width_bins as histogram_fixed_width_bins
 from mirrored.ops import identity as identity
-from mirrored.control_flow.control_dependencies import identity_n as identity_n
+from mirrored.control_flow.recording_state import identity_n as identity_n
 from mirrored.control_flow.recording_state import init_scope as init_scope
 from mirrored import initializers as initializers
 from mirrored.ops import int16 as int16
@@ -139,7 +139,7 @@ from mirrored._name_scope import name_scope as name_scope
 from mirrored.ops import negative as negative
 from mirrored import nest as nest
 from mirrored import nn as nn
-from mirrored.control_flow.control_dependencies import no_op as no_op
+from mirrored.control_flow.recording_state import no_op as no_op
 from mirrored.ops import norm as norm
 from mirrored.ops import not_equal as not_equal
 from mirrored.ops import numpy_function as numpy_function
@@ -193,7 +193,7 @@ from mirrored.ops import stop_gradient as stop_gradient
 from mirrored.ops import strided_slice as strided_slice
 from mirrored.ops import subtract as subtract
 from mirrored import summary as summary
-from mirrored.control_flow.conditions import switch_case as switch_case
+from mirrored.control_flow.branches import switch_case as switch_case
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
 from mirrored.ops import tensor_scatter_nd_add as tensor_scatter_nd_add
@@ -220,6 +220,6 @@ from mirrored.variables import variable_creator_scope as variable_creator_scope
 from mirrored.control_flow.mapping import vectorized_map as vectorized_map
 from mirrored import version as version
 from mirrored.ops import where as where
-from mirrored.control_flow.loops import while_loop as while_loop
+from mirrored.control_flow.branches import while_loop as while_loop
 from mirrored.ops import zeros as zeros
 from mirrored.ops import zeros_like as zeros_like

@@ -170,6 +170,9 @@ MOVED = MovedModules(
         "mirrored.data.elements": "failures spec",
         "mirrored.data.records": "record_files",
         "mirrored.data.row_transforms": "unbatching",
+        "mirrored.graph.operations": "calls",
+        "mirrored.graph.part": "order",
+        "mirrored.graph.symbolic_tensor": "tensor",
         "mirrored.layers.activation": "advanced_activations",
         "mirrored.layers.category_encoding": "discretization",
         "mirrored.layers.core": "activity_regularization masking pipeline plain",
@@ -200,6 +203,8 @@ MOVED = MovedModules(
         "mirrored.training.metrics.means": "entropies",
         "mirrored.training.replica_comparison": "comparison comparison.replica_comparison",
         "mirrored.training.runs": "on_batches",
+        "mirrored.variables.generator": "seed_generator stream_variable",
+        "mirrored.variables.variable": "traits",
     }
 )
 sys.meta_path.append(MOVED)

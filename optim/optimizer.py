@@ -641,7 +641,7 @@ class Optimizer(_overrides.Subclassable):
         Raises:
             ValueError: One is of another shape. None was set.
         """
-        from mirrored.variables.together import assign_together  # Few programs read such files.
+        from mirrored.variables.variable import assign_together  # Few programs read such files.
 
         own = self.variables
         if len(store.keys()) != len(own):

@@ -519,7 +519,7 @@ HELD: dict[str, dict[str, str]] = {
         "test_a_variable_that_the_function_reads_anyway test_what_is_the_variables_own "
         "test_each_variable_has_slots_of_its_own",
     },
-    "control_flow/test_conditions.py": {
+    "control_flow/test_branches.py": {
         "recorded-branches": "test_a_recorded_choice_is_that_of_python "
         "test_what_a_recorded_function_refuses "
         "test_variables_are_written_by_the_function_that_is_taken",
@@ -633,7 +633,7 @@ HELD: dict[str, dict[str, str]] = {
     },
     "training/test_given_inputs.py": {"given-inputs": "test_what_does_not_fit_is_refused"},
     "graph/test_part.py": {"graph-inputs": "test_any_placeholders_may_be_given_and_asked_for"},
-    "graph/test_calls.py": {
+    "graph/test_operations.py": {
         "placeholders": "test_there_are_no_values",
         "graph-names": "test_names_are_those_of_keras",
     },

@@ -141,6 +141,7 @@ EARLIER = {
         cached_files.CachedInFile failures.Failure options.Options record_files.TFRecordDataset
         resampling.Resampled spec.DatasetBase states.Scanned unbatching.Unbatched
     """,
+    "mirrored.graph": "calls.Operation order.Order tensor.SymbolicTensor",
     "mirrored.layers": """
         activity_regularization.ActivityRegularization advanced_activations.PReLU
         discretization.Discretization flatten.Flatten group_normalization.GroupNormalization
@@ -161,6 +162,9 @@ EARLIER = {
     "mirrored.training": """
         checkpoints.Checkpoint comparison.ReplicaComparison on_batches.StepFunction
         summaries.SummaryWriter
+    """,
+    "mirrored.variables": """
+        seed_generator.SeedGenerator stream_variable.StreamVariable traits.Traits
     """,
     "mirrored.training.callbacks": """
         early_stopping.EarlyStopping reduce_lr_on_plateau.ReduceLROnPlateau

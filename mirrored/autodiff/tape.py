@@ -224,7 +224,7 @@ class GradientTape(Recording):
             array([[2., 0.],
                    [0., 4.]], dtype=float32)
         """
-        from mirrored.autodiff.jacobians import jacobian_of  # Few programs need it.
+        from mirrored.autodiff.backpropagation import jacobian_of  # Few programs need it.
 
         self._check_usable("jacobian", experimental_use_pfor)
         mode, leaves = _as_mode(unconnected_gradients), _checked_sources(sources)
@@ -277,7 +277,7 @@ class GradientTape(Recording):
                    [[6., 0.],
                     [0., 8.]]], dtype=float32)
         """
-        from mirrored.autodiff.jacobians import batch_jacobian_of  # Few programs need it.
+        from mirrored.autodiff.backpropagation import batch_jacobian_of  # Few programs need it.
 
         self._check_usable("batch_jacobian", experimental_use_pfor)
         _as_mode(unconnected_gradients)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from mirrored import _nest
 from mirrored.devices import DeviceSpec
-from mirrored.graph.order import nodes_between
-from mirrored.graph.tensor import Node, Shape, SymbolicTensor
+from mirrored.graph.part import nodes_between
+from mirrored.graph.symbolic_tensor import Node, Shape, SymbolicTensor
 
 
 class _Number:

@@ -5,11 +5,11 @@ What a graph needs is loaded where the first one is drawn.
 
 from typing import Any
 
-from mirrored.graph.tensor import SymbolicTensor
+from mirrored.graph.symbolic_tensor import SymbolicTensor
 
 
 def _node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from mirrored.graph.calls import make_node  # Where the first graph is drawn.
+    from mirrored.graph.operations import make_node  # Where the first graph is drawn.
 
     return make_node(function, args, kwargs)
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.devices import Device, place
-from mirrored.graph.order import nodes_between
-from mirrored.graph.tensor import Shape, SymbolicTensor, placeholders
+from mirrored.graph.part import nodes_between
+from mirrored.graph.symbolic_tensor import Shape, SymbolicTensor, placeholders
 from mirrored.ops.conversion import convert_to_tensor, is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_recorder, only
 from mirrored.ops.spec import TensorSpec

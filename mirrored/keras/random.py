@@ -12,6 +12,6 @@ _public_module(
         "mirrored.keras_functions.random": """
             categorical dropout normal randint truncated_normal uniform
         """,
-        "mirrored.variables.seed_generator": "SeedGenerator",
+        "mirrored.variables.generator": "SeedGenerator",
     },
 )

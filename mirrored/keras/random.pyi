@@ -1,6 +1,6 @@
 # Written by tests/support/stubs.py from the table in random.py; do not edit it.
 from mirrored._absent import public_module as _public_module
-from mirrored.variables.seed_generator import SeedGenerator as SeedGenerator
+from mirrored.variables.generator import SeedGenerator as SeedGenerator
 from mirrored.keras_functions.random import categorical as categorical
 from mirrored.keras_functions.random import dropout as dropout
 from mirrored.keras_functions.random import normal as normal

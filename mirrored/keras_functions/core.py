@@ -9,7 +9,8 @@ from mirrored import _nest, ops
 from mirrored._arguments import explain_functions
 from mirrored._symbolic import Symbolic
 from mirrored.autodiff.custom_gradients import custom_gradient as _custom_gradient
-from mirrored.control_flow import conditions, loops, mapping
+from mirrored.control_flow import branches as control_flow
+from mirrored.control_flow import mapping
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.keras_functions.promotion import to_indices
 from mirrored.ops import Tensor
@@ -34,7 +35,7 @@ def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> 
         >>> mr.keras.ops.cond(True, lambda: mr.constant(1), lambda: mr.constant(2)).numpy().item()
         1
     """
-    return conditions.cond(pred, true_fn, false_fn)
+    return control_flow.cond(pred, true_fn, false_fn)
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -53,7 +54,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     number = ops.cast(
         ops.clip_by_value(ops.cast(index, ops.int64), 0, len(branches) - 1), ops.int32
     )
-    return conditions.switch_case(
+    return control_flow.switch_case(
         number, [lambda branch=function: branch(*operands) for function in branches]
     )
 
@@ -115,7 +116,7 @@ def _looped(
 ) -> Any:
     """Return the loop's last values; where only their shapes are inferred, those of the first."""
     try:
-        return loops.while_loop(cond, body, first, maximum_iterations=most)
+        return control_flow.while_loop(cond, body, first, maximum_iterations=most)
     except OperatorNotAllowedInGraphError:
         if not shapes_alone():
             raise

@@ -12,7 +12,7 @@ from mirrored.ops.random_draws import next_of_stream
 from mirrored.ops.rng_state import current_position
 from mirrored.ops.spec import FLOATS, INDICES, INTEGERS, DType, as_dtype, default_float
 from mirrored.ops.stateless_random import Draw
-from mirrored.variables.seed_generator import SeedGenerator
+from mirrored.variables.generator import SeedGenerator
 
 _BELOW = 2**31 - 2  # Keras takes seeds modulo this.
 Seed = int | SeedGenerator | None

@@ -10,8 +10,8 @@ from typing import Any
 
 from mirrored import _nest
 from mirrored.graph import Node, SymbolicTensor, placeholders
-from mirrored.graph.calls import Operation, get_item, keras_name, make_node
-from mirrored.graph.tensor import Span
+from mirrored.graph.operations import Operation, get_item, keras_name, make_node
+from mirrored.graph.symbolic_tensor import Span
 from mirrored.layers import Layer
 from mirrored.serialization.class_names import public_operation
 from mirrored.serialization.configs import (

@@ -27,9 +27,9 @@ from mirrored.ops.tensor_shape import TensorShape
 from mirrored.ops.variable_value import uncast
 from mirrored.program import register_variable
 from mirrored.program.variable_access import Moves, Writes, variable_writes
-from mirrored.variables.traits import Traits
 from mirrored.variables.variable import (
     Prepared,
+    Traits,
     Variable,
     VariableAggregation,
     VariableSynchronization,

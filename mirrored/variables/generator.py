@@ -1,4 +1,4 @@
-"""Generators of random numbers whose state is a variable: TensorFlow's, with its numbers.
+"""States of random numbers as variables: TensorFlow's generators, Keras', and streams of layers.
 
 Each draw moves the state on, in recorded functions too. All replicas of a step make the same draw,
 of which they take the parts that belong to their examples.
@@ -6,26 +6,35 @@ of which they take the parts that belong to their examples.
 
 import math
 import secrets
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
+from mirrored import devices, ops
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
+from mirrored._naming import check_name, unique_name
 from mirrored._numbers import as_integer
+from mirrored._reprs import made_with
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.creation import zeros_like
+from mirrored.ops.hooks import active_recorder
 from mirrored.ops.joining import stack
+from mirrored.ops.op import OPS
 from mirrored.ops.philox import SKIP
-from mirrored.ops.rng_state import ShardPosition, current_position
+from mirrored.ops.rng_state import ShardPosition, current_position, new_seed
 from mirrored.ops.shaping import CAST, concat, reshape
-from mirrored.ops.spec import as_dtype, float32, int64, uint64
+from mirrored.ops.spec import DType, as_dtype, float32, int64, uint64
 from mirrored.ops.stateless_random import Draw, as_algorithm, vector_shape
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Tensor, new_id
+from mirrored.ops.tensor_shape import TensorShape
 from mirrored.variables.device_variable import DeviceVariable
+from mirrored.variables.tracking import Seeds
 from mirrored.variables.variable import (
+    Prepared,
+    Traits,
     Variable,
     VariableAggregation,
     VariableSynchronization,
@@ -342,3 +351,167 @@ def set_global_generator(generator: Generator) -> None:
         >>> mr.random.set_global_generator(mr.random.Generator.from_seed(1))
     """
     _shared.generator = generator
+
+
+@explained
+class SeedGenerator(Seeds):
+    """A stream of seeds for `keras.random`, each of which is taken once.
+
+    Layers and models keep it in an attribute; a checkpoint has its state. Make it in the strategy's
+    scope, where models are made.
+
+    Args:
+        seed: An integer; None takes one from the global stream.
+        name: Its name; None makes one.
+
+    Attributes:
+        name: The name.
+        state: The variable that holds the seed and how many were taken.
+
+    Raises:
+        ValueError: `seed` is no integer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> seeds = mr.keras.random.SeedGenerator(1337)
+        >>> mr.keras.random.uniform((2,), seed=seeds).numpy()
+        array([0.5598835 , 0.40457022], dtype=float32)
+        >>> seeds.state.numpy()
+        array([1337,    1])
+    """
+
+    def __init__(self, seed: int | None = None, name: str | None = None) -> None:
+        self._seed = seed
+        self.name = unique_name("seed_generator") if name is None else check_name(name)
+        number = 1 + new_seed() % 10**9 if seed is None else as_integer(seed)
+        if number is None:
+            raise ValueError(f"Argument `seed` must be an integer. Received: seed={seed!r}")
+        self.state: Variable = state_variable(
+            np.array([number, 0], np.int64), f"{self.name}/seed_generator_state"
+        )
+
+    def __repr__(self) -> str:
+        return made_with(self)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make one like it, which begins anew."""
+        return {"seed": self._seed, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return one that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+        """
+        return cls(**config)
+
+    def next(self, ordered: bool = True) -> Tensor:
+        """Return the state, two integers of 64 bits, and move it on.
+
+        Args:
+            ordered: Whether the count goes up by one, and not to the next of numbers that mix.
+
+        Raises:
+            ValueError: Several replicas take seeds of a generator that was made outside their
+                scope.
+        """
+        check_scope(self.state)
+        before = self.state.read_value()
+        if ordered:
+            after: Any = before + np.array([0, 1], np.int64)
+        else:
+            after = OPS["FloorMod"]((before + 1) * 5387, 933199)
+        self.state.assign(after)
+        return before
+
+
+class StreamVariable(Variable):
+    """The seed of a stream and the number of its draws, which the host keeps for all replicas.
+
+    Args:
+        stream: The stream.
+        name: The variable's name.
+    """
+
+    __slots__ = ("_id", "_name", "_stream")
+
+    def __init__(self, stream: ops.SeedGenerator, name: str) -> None:
+        self._stream, self._name, self._traits = stream, name, Traits()
+        self._id = new_id()
+
+    @property
+    def name(self) -> str:
+        """The name, with TensorFlow's ``:0`` behind it."""
+        return f"{self._name}:0"
+
+    @property
+    def trainable(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def device(self) -> str:
+        """The full name of the host."""
+        return self.read_value().device
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """What all replicas have alike is the first one's."""
+        return VariableAggregation.ONLY_FIRST_REPLICA
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """Copies, of which there are none, would be alike."""
+        return VariableSynchronization.AUTO
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of both numbers."""
+        return int64
+
+    @property
+    def shape(self) -> TensorShape:
+        """That of two numbers."""
+        return TensorShape((2,))
+
+    def read_value(self) -> Tensor:
+        """Return the state as it is now.
+
+        Raises:
+            RuntimeError: A function is being recorded.
+        """
+        self._check_context()
+        words = np.array(self._stream.state, np.uint64).view(np.int64)
+        with devices.device("CPU:0"):
+            return ops.convert_to_tensor(words)
+
+    def prepare(self, method: str, value: Any) -> "list[tuple[Variable, Prepared]]":
+        """Return this variable with what the method would write into it."""
+        self._check_context()
+        old = self.read_value()
+        if method == "change":
+            new = value(old)
+        else:
+            new = ops.convert_to_tensor(value, int64)
+            new = new if method == "assign" else old + (new if method == "assign_add" else -new)
+        if new.shape != self.shape:
+            raise ValueError(
+                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable "
+                f"shape {self.shape}, and the assigned value shape {new.shape} are incompatible."
+            )
+        return [(self, new)]
+
+    def commit(self, value: Prepared, method: str = "assign") -> None:
+        """Let the stream go on from a state that `prepare` returned."""
+        del method
+        array = value if isinstance(value, np.ndarray) else value.numpy()
+        self._stream.restore([int(number) % _WORD for number in array])
+
+    def _check_context(self) -> None:
+        if active_recorder() is not None:
+            raise RuntimeError(
+                f"The state {self.name!r} of a layer's random stream is kept by Python, which a "
+                "recorded function does not run. Received: its use while a function was being "
+                "recorded. Read and assign it outside mr.function and `fit`'s steps."
+            )

@@ -3,8 +3,9 @@
 A read is a snapshot: what was read stays as it was, whatever is assigned later.
 """
 
+import dataclasses
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
@@ -15,6 +16,7 @@ from mirrored import ops
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._contexts import Within
+from mirrored._interrupt import InterruptGuard
 from mirrored._name_scope import scoped
 from mirrored._tracebacks import shorten
 from mirrored.ops.hooks import recorded_by
@@ -24,7 +26,6 @@ from mirrored.ops.variable_value import VariableValue, variable_value
 from mirrored.program import variable_creation
 from mirrored.program.variable_access import variable_writes
 from mirrored.variables.scatters import Change, Scatters
-from mirrored.variables.traits import Traits, check_overwrite
 
 # What `prepare` hands to `commit`: a tensor, or an array of the host to be copied.
 Prepared = Tensor | NDArray[Any]
@@ -214,6 +215,60 @@ _checked = explained(_create)
 
 def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "Variable"]:
     return lambda **kwargs: creator(make, **kwargs)
+
+
+@dataclasses.dataclass(slots=True)
+class Traits:
+    """Traits of a variable; `Variable` says what each means.
+
+    Example:
+        >>> Traits().set_function("constraint", "non_neg")
+        Traceback (most recent call last):
+        ValueError: Invalid value for attribute `constraint`. Expected a callable (such as a ...
+    """
+
+    constraint: Callable[[Any], Any] | None = None
+    regularizer: Callable[[Any], Any] | None = None
+    path: str = ""
+    autocast: bool = True
+
+    def set_function(self, name: str, value: Callable[[Any], Any] | None) -> None:
+        """Set the constraint or the regularizer.
+
+        Args:
+            name: Which of the two.
+            value: A function of the variable; None: none.
+
+        Raises:
+            ValueError: It cannot be called.
+        """
+        if not (value is None or callable(value)):
+            raise ValueError(
+                f"Invalid value for attribute `{name}`. Expected a callable (such as a "
+                f"`keras.{name}s.{name.capitalize()}` instance) or `None`. Received: "
+                f"{name}={value!r}"
+            )
+        setattr(self, name, value)
+
+
+def check_overwrite(value: bool) -> None:
+    """Refuse what Keras' training in float8 asks of a variable.
+
+    Args:
+        value: Whether optimizers should assign its gradient to a variable.
+
+    Raises:
+        TypeError: It is no boolean.
+        ValueError: It is True.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"`overwrite_with_gradient` must be a boolean. Received: {value!r}")
+    if value:
+        raise ValueError(
+            "Optimizers take steps with all gradients, which are sums over replicas: there is no "
+            "training in float8. Received: overwrite_with_gradient=True. Assign the value in a "
+            "custom `train_step`."
+        )
 
 
 @refused_members(
@@ -491,3 +546,32 @@ class Variable(Scatters, metaclass=_VariableType):
             f"<mr.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, "
             f"numpy={value_text(self)}>"
         )
+
+
+def assign_together(values: Iterable[tuple[Variable, Any]]) -> None:
+    """Assign values to variables, all of them or none.
+
+    Args:
+        values: As `assigned_together` takes them.
+    """
+    with assigned_together(values):
+        pass
+
+
+@contextmanager
+def assigned_together(values: Iterable[tuple[Variable, Any]]) -> Iterator[None]:
+    """Assign values to variables; interrupts wait until the context ends too.
+
+    Args:
+        values: Variables and arrays that fit them. Each array is let go before the next one is
+            asked for, so that a file need not be in memory as a whole.
+    """
+    with variable_writes:
+        prepared = [
+            pair for variable, value in values for pair in variable.prepare("assign", value)
+        ]
+        with InterruptGuard(whole=True):  # Half of the state would be none.
+            for copy, value in prepared:
+                copy.commit(value)
+            prepared.clear()
+            yield

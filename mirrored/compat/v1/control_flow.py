@@ -15,7 +15,7 @@ from mirrored.compat.v1.plans import operation_of, part_between
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted
 from mirrored.errors import OperatorNotAllowedInGraphError
-from mirrored.graph.order import nodes_between
+from mirrored.graph.part import nodes_between
 from mirrored.ops.hooks import active_recorder
 
 _MOST_RECORDED = 256  # Times that a loop goes round in what is recorded.

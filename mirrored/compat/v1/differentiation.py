@@ -13,7 +13,7 @@ from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.unknown_ranks import results_for
 from mirrored.devices import device
 from mirrored.graph import placeholders
-from mirrored.graph.order import nodes_between
+from mirrored.graph.part import nodes_between
 from mirrored.ops.conversion import convert_to_tensor
 from mirrored.ops.spec import FLOATS
 

@@ -13,7 +13,7 @@ from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.shapes import TensorShape, sizes_of
 from mirrored.data.leaf_specs import LeafSpec, public_specs, signature_of
 from mirrored.errors import FailedPreconditionError, OperatorNotAllowedInGraphError, OutOfRangeError
-from mirrored.graph.order import nodes_between
+from mirrored.graph.part import nodes_between
 from mirrored.ops.conversion import from_host
 from mirrored.ops.hooks import active_recorder
 

@@ -23,7 +23,7 @@ from mirrored.errors import (
     OperatorNotAllowedInGraphError,
 )
 from mirrored.graph import Part
-from mirrored.graph.order import nodes_between
+from mirrored.graph.part import nodes_between
 from mirrored.ops.conversion import from_host
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import TensorSpec

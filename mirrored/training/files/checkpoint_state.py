@@ -26,7 +26,7 @@ from mirrored.training.files.tensor_tree import (
 from mirrored.training.metrics import Metric
 from mirrored.training.model import Model
 from mirrored.variables import Generator, Module, Variable
-from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
+from mirrored.variables.generator import SeedGenerator as SeedVariable
 from mirrored.variables.tracking import Tracker, Watched
 
 GLOBAL_STATE = "global_random_state"  # The name in the file.

@@ -26,8 +26,8 @@ from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup,
 from mirrored.training.files.tensor_tree import as_integers, as_words, slots_undone_on_failure
 from mirrored.training.model import Model
 from mirrored.variables import Variable
-from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
-from mirrored.variables.together import assign_together
+from mirrored.variables.generator import SeedGenerator as SeedVariable
+from mirrored.variables.variable import assign_together
 
 Owner = Layer | Optimizer
 Stream = SeedGenerator | SeedVariable

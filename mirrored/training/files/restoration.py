@@ -41,7 +41,7 @@ from mirrored.training.files.tensor_tree import (
 )
 from mirrored.variables import Variable
 from mirrored.variables.device_variable import undone
-from mirrored.variables.together import assigned_together
+from mirrored.variables.variable import assigned_together
 
 ALIASES = "aliases"  # In the metadata: the other names of values, each with the tensor's.
 _LISTED = 5

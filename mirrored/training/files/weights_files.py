@@ -27,7 +27,7 @@ from mirrored.training.files.tensor_file import load_tensors, save_tensors
 from mirrored.training.files.tensor_tree import check_same_file, named_weights, opened
 from mirrored.training.files.zip_members import Members
 from mirrored.training.model import Model
-from mirrored.variables.together import assign_together
+from mirrored.variables.variable import assign_together
 
 # What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
 _OTHER_FORMATS = frozenset(

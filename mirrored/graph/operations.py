@@ -10,8 +10,8 @@ from typing import Any
 
 from mirrored._naming import snake_case, unique_name
 from mirrored.graph.inference import results_of
-from mirrored.graph.tensor import Node, SymbolicTensor
-from mirrored.graph.tensor import get_item as get_item  # Pickles name it here.
+from mirrored.graph.symbolic_tensor import Node, SymbolicTensor
+from mirrored.graph.symbolic_tensor import get_item as get_item  # Pickles name it here.
 
 # What Keras calls operations that have other names here.
 _NAMES = {
