@@ -13,12 +13,13 @@ from mirrored.numpy_functions.rows import Rows
 from mirrored.ops import Tensor
 from mirrored.ops.known_values import known_values
 
-unary = Rows(__name__, RULES).unary
+_ROWS = Rows(__name__, RULES)
+unary = _ROWS.unary
 
-rsqrt = unary("rsqrt", "1 over the square roots", ops.rsqrt, "4.0 -> 0.5", "same")
-erf = unary("erf", "the error function of each element", ops.erf, "0 -> 0.0")
-erfc = unary("erfc", "1 less the error function of each element", ops.erfc, "0 -> 1.0")
-erfinv = unary("erfinv", "what `erf` gives the elements of", ops.erfinv, "0 -> 0.0")
+rsqrt = unary(ops.rsqrt, "1 over the square roots", "4.0 -> 0.5", "same")
+erf = unary(ops.erf, "the error function of each element", "0 -> 0.0")
+erfc = unary(ops.erfc, "1 less the error function of each element", "0 -> 1.0")
+erfinv = unary(ops.erfinv, "what `erf` gives the elements of", "0 -> 0.0")
 
 
 def _segments(
@@ -221,4 +222,5 @@ def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Ten
     return ops.gather(tensor, starts + ops.range(sequence_length), axis=-1)
 
 
+_ROWS.name_all()
 explain_functions(__name__, all_but="rsqrt")

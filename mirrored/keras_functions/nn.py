@@ -24,11 +24,12 @@ from mirrored.ops import Tensor
 from mirrored.ops.activations import ANY_ENTROPY, cast_with_logits, logits_for
 from mirrored.ops.spec import float_limits
 
-unary = Rows(__name__, RULES).unary
+_ROWS = Rows(__name__, RULES)
+unary = _ROWS.unary
 _EPSILON = 1e-7  # Keras' fuzz factor.
 
-relu = unary("relu", "the elements, and 0 for those below it", ops.relu, "-1.0 -> 0.0", "same")
-softplus = unary("softplus", "log(exp(x) + 1)", ops.softplus, "0.0 -> 0.6931471824645996", "same")
+relu = unary(ops.relu, "the elements, and 0 for those below it", "-1.0 -> 0.0", "same")
+softplus = unary(ops.softplus, "log(exp(x) + 1)", "0.0 -> 0.6931471824645996", "same")
 
 
 def _along_axis(
@@ -534,4 +535,5 @@ def dot_product_attention(
     return attended(query, key, value, mask, factor, bias)
 
 
+_ROWS.name_all()
 explain_functions(__name__, all_but="relu softplus")

@@ -1,19 +1,21 @@
 """Functions that convert their arguments and call one operation: rows of a table.
 
-A row has a name, a sentence, an operation, an example and a rule. NumPy's functions and Keras' are
-such rows, each by a table of rules of its own.
+A row has an operation, a sentence, an example and a rule. NumPy's functions and Keras' are such
+rows, each by a table of rules of its own.
 """
 
+import inspect
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mirrored.ops import Tensor
 
-_Function = TypeVar("_Function")
-
 
 class Unary(Protocol):
     """A function of one tensor."""
+
+    __name__: str
 
     def __call__(self, x: Any) -> Tensor:
         """Return what the row says."""
@@ -22,8 +24,13 @@ class Unary(Protocol):
 class Binary(Protocol):
     """A function of two tensors whose shapes broadcast."""
 
+    __name__: str
+
     def __call__(self, x1: Any, x2: Any) -> Tensor:
         """Return what the row says."""
+
+
+_Function = TypeVar("_Function", Unary, Binary)
 
 
 class Rule(NamedTuple):
@@ -65,8 +72,21 @@ _OF_TWO = """x1: A tensor, an array, a number or nested lists of numbers.
         InvalidArgumentError: The shapes do not fit."""
 
 
+class Row(NamedTuple):
+    """A function: an operation, what its docstring says, and the name of its rule."""
+
+    operation: Callable[..., Tensor]
+    summary: str
+    example: str
+    rule: str
+    arguments: str
+
+
+_ROWS: dict[Any, Row] = {}  # Those of all functions that are rows.
+
+
 class Rows:
-    """The rows of one module.
+    """The rows of one module, which has `name_all` called at its end.
 
     Args:
         module: The name of the module.
@@ -75,73 +95,70 @@ class Rows:
 
     def __init__(self, module: str, rules: Rules) -> None:
         self._module, self._rules = module, rules
-        self._unary: dict[str, tuple[str, Callable[[Any], Tensor], str, str]] = {}
-        self._binary: dict[str, tuple[str, Callable[[Any, Any], Tensor], str, str]] = {}
 
     def unary(
-        self,
-        name: str,
-        summary: str,
-        function: Callable[[Any], Tensor],
-        example: str,
-        rule: str = "floats",
+        self, operation: Callable[[Any], Tensor], summary: str, example: str, rule: str = "floats"
     ) -> Unary:
         """Return a function of one tensor.
 
         Args:
-            name: Its name.
-            summary: What it returns, the first words of its docstring.
-            function: From the converted tensor to the result.
+            operation: From the converted tensor to the result.
+            summary: What the function returns, the first words of its docstring.
             example: Arguments and a result, as in "4 -> 2.0".
             rule: The name of the rule.
         """
-        self._unary[name] = (summary, function, example, rule)
-        convert, ending = getattr(self._rules, rule)
-
-        def f(x: Any) -> Tensor:
-            return function(convert(x))
-
-        return self._named(f, name, summary + ending, example, _OF_ONE)
+        function: Unary = self._function(Row(operation, summary, example, rule, _OF_ONE))
+        return function
 
     def binary(
         self,
-        name: str,
+        operation: Callable[[Any, Any], Tensor],
         summary: str,
-        function: Callable[[Any, Any], Tensor],
         example: str,
         rule: str = "pair",
     ) -> Binary:
         """Return a function of two tensors; arguments as for `unary`."""
-        self._binary[name] = (summary, function, example, rule)
-        convert, ending = getattr(self._rules, rule)
+        function: Binary = self._function(Row(operation, summary, example, rule, _OF_TWO))
+        return function
 
-        def f(x1: Any, x2: Any) -> Tensor:
-            return function(*convert(x1, x2))
-
-        return self._named(f, name, summary + ending, example, _OF_TWO)
-
-    def unary_again(self, others: "Rows", names: str) -> Iterator[Unary]:
-        """Yield functions of one tensor that another module has, by the rules of this one.
+    def again(self, *functions: _Function) -> Iterator[_Function]:
+        """Yield functions that are rows of another module, by the rules of this one.
 
         Args:
-            others: The rows of the other module.
-            names: Their names, separated by spaces.
+            functions: The functions.
         """
-        return (self.unary(name, *others._unary[name]) for name in names.split())
+        for function in functions:
+            yield self._named(self._function(_ROWS[function]), function.__name__)
 
-    def binary_again(self, others: "Rows", names: str) -> Iterator[Binary]:
-        """Yield functions of two tensors; arguments as for `unary_again`."""
-        return (self.binary(name, *others._binary[name]) for name in names.split())
+    def name_all(self) -> None:
+        """Give each function that is a row the name that the module has for it."""
+        for name, value in vars(sys.modules[self._module]).items():
+            if inspect.isfunction(value) and value in _ROWS and value.__name__ == "f":
+                self._named(value, name)
 
-    def _named(
-        self, function: _Function, name: str, summary: str, example: str, arguments: str
-    ) -> _Function:
-        named: Any = function
-        values, result = example.split(" -> ")
-        named.__module__, named.__name__, named.__qualname__ = self._module, name, name
-        named.__doc__ = _DOC.format(
-            summary=summary,
-            arguments=arguments,
+    def _function(self, row: Row) -> Any:
+        operation, convert = row.operation, getattr(self._rules, row.rule).convert
+        f: Callable[..., Tensor]
+        if row.arguments == _OF_ONE:
+
+            def f(x: Any) -> Tensor:
+                return operation(convert(x))
+
+        else:
+
+            def f(x1: Any, x2: Any) -> Tensor:
+                return operation(*convert(x1, x2))
+
+        _ROWS[f] = row
+        return f
+
+    def _named(self, function: Any, name: str) -> Any:
+        row = _ROWS[function]
+        values, result = row.example.split(" -> ")
+        function.__module__, function.__name__, function.__qualname__ = self._module, name, name
+        function.__doc__ = _DOC.format(
+            summary=row.summary + getattr(self._rules, row.rule).ending,
+            arguments=row.arguments,
             public=self._rules.public,
             name=name,
             values=values,

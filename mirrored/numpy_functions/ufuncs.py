@@ -17,8 +17,8 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import FLOATS, bool_, float32, int8, int32
 
-ROWS = Rows(__name__, RULES)
-unary, binary = ROWS.unary, ROWS.binary
+_ROWS = Rows(__name__, RULES)
+unary, binary = _ROWS.unary, _ROWS.binary
 Function = Callable[[Any, Any], Tensor]
 _TO_DEGREES = 180.0 / math.pi
 
@@ -45,53 +45,49 @@ def _two(x: Tensor) -> Tensor:
     return ops.constant(2, x.dtype)
 
 
-exp = unary("exp", "e to the power of each element", ops.exp, "0 -> 1.0")
-exp2 = unary("exp2", "2 to the power of each element", lambda x: ops.pow(_two(x), x), "3 -> 8.0")
-expm1 = unary("expm1", "e to the power of each element, less 1", ops.expm1, "0 -> 0.0")
-log = unary("log", "the natural logarithms", ops.log, "1 -> 0.0")
-log1p = unary("log1p", "the natural logarithms of x + 1", ops.log1p, "0 -> 0.0")
-log2 = unary("log2", "the logarithms to base 2", lambda x: ops.log(x) / np.log(2), "8 -> 3.0")
-log10 = unary("log10", "the logarithms to base 10", lambda x: ops.log(x) / np.log(10), "1 -> 0.0")
-sqrt = unary("sqrt", "the square roots", ops.sqrt, "4 -> 2.0")
-cbrt = unary("cbrt", "the cube roots", _cbrt, "-8 -> -2.0")
-sin = unary("sin", "the sines", ops.sin, "0 -> 0.0")
-cos = unary("cos", "the cosines", ops.cos, "0 -> 1.0")
-tan = unary("tan", "the tangents", ops.tan, "0 -> 0.0")
-sinh = unary("sinh", "the hyperbolic sines", ops.sinh, "0 -> 0.0")
-cosh = unary("cosh", "the hyperbolic cosines", ops.cosh, "0 -> 1.0")
-tanh = unary("tanh", "the hyperbolic tangents", ops.tanh, "0 -> 0.0")
-arcsin = unary("arcsin", "the inverse sines", ops.asin, "0 -> 0.0")
-arccos = unary("arccos", "the inverse cosines", ops.acos, "1 -> 0.0")
-arctan = unary("arctan", "the inverse tangents", ops.atan, "0 -> 0.0")
-arcsinh = unary("arcsinh", "the inverse hyperbolic sines", ops.asinh, "0 -> 0.0")
-arccosh = unary("arccosh", "the inverse hyperbolic cosines", ops.acosh, "1 -> 0.0")
-arctanh = unary("arctanh", "the inverse hyperbolic tangents", ops.atanh, "0 -> 0.0")
-ceil = unary("ceil", "the elements, rounded up", ops.ceil, "1.5 -> 2.0")
-floor = unary("floor", "the elements, rounded down", ops.floor, "1.5 -> 1.0")
-fix = unary("fix", "the elements, rounded towards 0", _fix, "-1.5 -> -1.0")
-sinc = unary("sinc", "sin(pi x) / (pi x), and 1 at 0", _sinc, "0 -> 1.0")
-deg2rad = unary("deg2rad", "degrees as radians", lambda x: x * (np.pi / 180.0), "0 -> 0.0")
-rad2deg = unary("rad2deg", "radians as degrees", lambda x: x * _TO_DEGREES, "0 -> 0.0")
-isnan = unary("isnan", "which elements are NaN", ops.is_nan, "1.0 -> False")
-isfinite = unary("isfinite", "which elements are finite", ops.is_finite, "1.0 -> True")
-isinf = unary("isinf", "which elements are infinite", ops.is_inf, "1.0 -> False")
-isneginf = unary(
-    "isneginf", "which elements are minus infinity", lambda x: x == -np.inf, "1.0 -> False"
-)
-isposinf = unary(
-    "isposinf", "which elements are plus infinity", lambda x: x == np.inf, "1.0 -> False"
-)
-abs = unary("abs", "the elements without their signs", ops.abs, "-4 -> 4", "same")
-absolute = unary("absolute", "the elements without their signs", ops.abs, "-4 -> 4", "same")
-fabs = unary("fabs", "the elements without their signs", ops.abs, "-4.0 -> 4.0", "same")
-negative = unary("negative", "the elements with the other sign", ops.negative, "4 -> -4", "same")
-positive = unary("positive", "the elements", lambda x: x, "4 -> 4", "same")
-square = unary("square", "the squares", ops.square, "4 -> 16", "same")
-reciprocal = unary("reciprocal", "1 over the elements", ops.reciprocal, "4.0 -> 0.25", "same")
-signbit = unary("signbit", "which elements are below 0", _below_zero, "-4 -> True", "same")
-conj = unary("conj", "the elements, which are real", lambda x: x, "2.0 -> 2.0", "same")
-conjugate = unary("conjugate", "the elements, which are real", lambda x: x, "2.0 -> 2.0", "same")
-logical_not = unary("logical_not", "which elements are 0", ops.logical_not, "2 -> False", "truth")
+exp = unary(ops.exp, "e to the power of each element", "0 -> 1.0")
+exp2 = unary(lambda x: ops.pow(_two(x), x), "2 to the power of each element", "3 -> 8.0")
+expm1 = unary(ops.expm1, "e to the power of each element, less 1", "0 -> 0.0")
+log = unary(ops.log, "the natural logarithms", "1 -> 0.0")
+log1p = unary(ops.log1p, "the natural logarithms of x + 1", "0 -> 0.0")
+log2 = unary(lambda x: ops.log(x) / np.log(2), "the logarithms to base 2", "8 -> 3.0")
+log10 = unary(lambda x: ops.log(x) / np.log(10), "the logarithms to base 10", "1 -> 0.0")
+sqrt = unary(ops.sqrt, "the square roots", "4 -> 2.0")
+cbrt = unary(_cbrt, "the cube roots", "-8 -> -2.0")
+sin = unary(ops.sin, "the sines", "0 -> 0.0")
+cos = unary(ops.cos, "the cosines", "0 -> 1.0")
+tan = unary(ops.tan, "the tangents", "0 -> 0.0")
+sinh = unary(ops.sinh, "the hyperbolic sines", "0 -> 0.0")
+cosh = unary(ops.cosh, "the hyperbolic cosines", "0 -> 1.0")
+tanh = unary(ops.tanh, "the hyperbolic tangents", "0 -> 0.0")
+arcsin = unary(ops.asin, "the inverse sines", "0 -> 0.0")
+arccos = unary(ops.acos, "the inverse cosines", "1 -> 0.0")
+arctan = unary(ops.atan, "the inverse tangents", "0 -> 0.0")
+arcsinh = unary(ops.asinh, "the inverse hyperbolic sines", "0 -> 0.0")
+arccosh = unary(ops.acosh, "the inverse hyperbolic cosines", "1 -> 0.0")
+arctanh = unary(ops.atanh, "the inverse hyperbolic tangents", "0 -> 0.0")
+ceil = unary(ops.ceil, "the elements, rounded up", "1.5 -> 2.0")
+floor = unary(ops.floor, "the elements, rounded down", "1.5 -> 1.0")
+fix = unary(_fix, "the elements, rounded towards 0", "-1.5 -> -1.0")
+sinc = unary(_sinc, "sin(pi x) / (pi x), and 1 at 0", "0 -> 1.0")
+deg2rad = unary(lambda x: x * (np.pi / 180.0), "degrees as radians", "0 -> 0.0")
+rad2deg = unary(lambda x: x * _TO_DEGREES, "radians as degrees", "0 -> 0.0")
+isnan = unary(ops.is_nan, "which elements are NaN", "1.0 -> False")
+isfinite = unary(ops.is_finite, "which elements are finite", "1.0 -> True")
+isinf = unary(ops.is_inf, "which elements are infinite", "1.0 -> False")
+isneginf = unary(lambda x: x == -np.inf, "which elements are minus infinity", "1.0 -> False")
+isposinf = unary(lambda x: x == np.inf, "which elements are plus infinity", "1.0 -> False")
+abs = unary(ops.abs, "the elements without their signs", "-4 -> 4", "same")
+absolute = unary(ops.abs, "the elements without their signs", "-4 -> 4", "same")
+fabs = unary(ops.abs, "the elements without their signs", "-4.0 -> 4.0", "same")
+negative = unary(ops.negative, "the elements with the other sign", "4 -> -4", "same")
+positive = unary(lambda x: x, "the elements", "4 -> 4", "same")
+square = unary(ops.square, "the squares", "4 -> 16", "same")
+reciprocal = unary(ops.reciprocal, "1 over the elements", "4.0 -> 0.25", "same")
+signbit = unary(_below_zero, "which elements are below 0", "-4 -> True", "same")
+conj = unary(lambda x: x, "the elements, which are real", "2.0 -> 2.0", "same")
+conjugate = unary(lambda x: x, "the elements, which are real", "2.0 -> 2.0", "same")
+logical_not = unary(ops.logical_not, "which elements are 0", "2 -> False", "truth")
 
 
 def _or_of_bools(logical: Function, function: Function) -> Function:
@@ -126,61 +122,43 @@ def _log_of_sum(tail: Callable[[Tensor], Tensor]) -> Function:
 
 _DIVIDE, _MODULO = _bools_as(FLOAT, ops.divide), _bools_as(int8, ops.floormod)
 
-add = binary("add", "the sums", _or_of_bools(ops.logical_or, ops.add), "2, 3.5 -> 5.5")
-subtract = binary("subtract", "the differences", ops.subtract, "2, 3.5 -> -1.5")
-multiply = binary(
-    "multiply", "the products", _or_of_bools(ops.logical_and, ops.multiply), "2, 3 -> 6"
-)
-true_divide = binary("true_divide", "the quotients", _DIVIDE, "7, 2 -> 3.5")
-divide = binary("divide", "the quotients", _DIVIDE, "7, 2 -> 3.5")
-floor_divide = binary(
-    "floor_divide", "the quotients, rounded down", _bools_as(int8, ops.floordiv), "7, 2 -> 3"
-)
-mod = binary("mod", "what `floor_divide` leaves", _MODULO, "7, 2 -> 1")
-remainder = binary("remainder", "what `floor_divide` leaves", _MODULO, "7, 2 -> 1")
-minimum = binary(
-    "minimum", "the smaller one", _or_of_bools(ops.logical_and, ops.minimum), "2, 3 -> 2"
-)
-power = binary("power", "x1 to the power of x2", ops.pow, "2, 3 -> 8")
-float_power = binary("float_power", "x1 to the power of x2", ops.pow, "2.0, 3 -> 8.0")
-arctan2 = binary("arctan2", "the angle of the point (x2, x1)", ops.atan2, "0.0, 1.0 -> 0.0")
+add = binary(_or_of_bools(ops.logical_or, ops.add), "the sums", "2, 3.5 -> 5.5")
+subtract = binary(ops.subtract, "the differences", "2, 3.5 -> -1.5")
+multiply = binary(_or_of_bools(ops.logical_and, ops.multiply), "the products", "2, 3 -> 6")
+true_divide = binary(_DIVIDE, "the quotients", "7, 2 -> 3.5")
+divide = binary(_DIVIDE, "the quotients", "7, 2 -> 3.5")
+floor_divide = binary(_bools_as(int8, ops.floordiv), "the quotients, rounded down", "7, 2 -> 3")
+mod = binary(_MODULO, "what `floor_divide` leaves", "7, 2 -> 1")
+remainder = binary(_MODULO, "what `floor_divide` leaves", "7, 2 -> 1")
+minimum = binary(_or_of_bools(ops.logical_and, ops.minimum), "the smaller one", "2, 3 -> 2")
+power = binary(ops.pow, "x1 to the power of x2", "2, 3 -> 8")
+float_power = binary(ops.pow, "x1 to the power of x2", "2.0, 3 -> 8.0")
+arctan2 = binary(ops.atan2, "the angle of the point (x2, x1)", "0.0, 1.0 -> 0.0")
 nextafter = binary(
-    "nextafter", "the next number after x1 in the direction of x2", ops.nextafter, "0.5, 0.5 -> 0.5"
+    ops.nextafter, "the next number after x1 in the direction of x2", "0.5, 0.5 -> 0.5"
 )
-heaviside = binary("heaviside", "0 below 0, 1 above, and x2 at 0", _heaviside, "-1.0, 2.0 -> 0.0")
+heaviside = binary(_heaviside, "0 below 0, 1 above, and x2 at 0", "-1.0, 2.0 -> 0.0")
 logaddexp = binary(
-    "logaddexp",
-    "log(exp(x1) + exp(x2))",
     _log_of_sum(lambda x: log1p(exp(x))),
+    "log(exp(x1) + exp(x2))",
     "0.0, 0.0 -> 0.69...",
     "float_pair",
 )
 logaddexp2 = binary(
-    "logaddexp2",
-    "log2(2**x1 + 2**x2)",
     _log_of_sum(lambda x: log1p(exp2(x)) / np.log(2)),
+    "log2(2**x1 + 2**x2)",
     "0.0, 0.0 -> 1.0",
     "float_pair",
 )
-equal = binary("equal", "whether x1 equals x2", ops.equal, "2, 2.0 -> True")
-not_equal = binary("not_equal", "whether x1 differs from x2", ops.not_equal, "2, 2.0 -> False")
-greater = binary("greater", "whether x1 > x2", _bools_as(int32, ops.greater), "2, 1 -> True")
-greater_equal = binary(
-    "greater_equal", "whether x1 >= x2", _bools_as(int32, ops.greater_equal), "2, 2 -> True"
-)
-less = binary("less", "whether x1 < x2", _bools_as(int32, ops.less), "2, 1 -> False")
-less_equal = binary(
-    "less_equal", "whether x1 <= x2", _bools_as(int32, ops.less_equal), "2, 2 -> True"
-)
-logical_and = binary(
-    "logical_and", "whether both are not 0", ops.logical_and, "1, 0 -> False", "truths"
-)
-logical_or = binary(
-    "logical_or", "whether one of both is not 0", ops.logical_or, "1, 0 -> True", "truths"
-)
-logical_xor = binary(
-    "logical_xor", "whether just one is not 0", ops.logical_xor, "1, 2 -> False", "truths"
-)
+equal = binary(ops.equal, "whether x1 equals x2", "2, 2.0 -> True")
+not_equal = binary(ops.not_equal, "whether x1 differs from x2", "2, 2.0 -> False")
+greater = binary(_bools_as(int32, ops.greater), "whether x1 > x2", "2, 1 -> True")
+greater_equal = binary(_bools_as(int32, ops.greater_equal), "whether x1 >= x2", "2, 2 -> True")
+less = binary(_bools_as(int32, ops.less), "whether x1 < x2", "2, 1 -> False")
+less_equal = binary(_bools_as(int32, ops.less_equal), "whether x1 <= x2", "2, 2 -> True")
+logical_and = binary(ops.logical_and, "whether both are not 0", "1, 0 -> False", "truths")
+logical_or = binary(ops.logical_or, "whether one of both is not 0", "1, 0 -> True", "truths")
+logical_xor = binary(ops.logical_xor, "whether just one is not 0", "1, 2 -> False", "truths")
 
 
 def real(val: Any) -> Tensor:
@@ -421,4 +399,5 @@ def polyval(p: Any, x: Any) -> Tensor:
     return ops.broadcast_to(value, at.shape) if len(terms) == 1 else value
 
 
+_ROWS.name_all()
 explain_functions(__name__)

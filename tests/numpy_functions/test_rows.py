@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 import mirrored as mr
+from mirrored.keras_functions.numpy import elementwise
+from mirrored.numpy_functions import ufuncs
 from mirrored.numpy_functions.rows import Rows
 from mirrored.numpy_functions.rules import RULES
 
 ROWS = Rows(__name__, RULES)
-twice = ROWS.unary("twice", "the elements times 2", lambda x: x + x, "2 -> 4.0")
-larger = ROWS.binary("larger", "the larger elements", mr.maximum, "1, 2 -> 2")
+twice = ROWS.unary(lambda x: x + x, "the elements times 2", "2 -> 4.0")
+larger = ROWS.binary(mr.maximum, "the larger elements", "1, 2 -> 2")
+ROWS.name_all()
 
 
 @pytest.mark.parametrize(
@@ -33,5 +36,18 @@ def test_a_row_converts_its_arguments_by_its_rule() -> None:
 
 
 def test_rows_of_another_module_have_the_rules_of_this_one() -> None:
-    (same,) = Rows(__name__, RULES._replace(floats=RULES.same)).unary_again(ROWS, "twice")
+    (same,) = Rows(__name__, RULES._replace(floats=RULES.same)).again(twice)
     assert same(2).dtype == mr.int64
+
+
+@pytest.mark.parametrize("module", [ufuncs, elementwise])
+def test_every_row_has_the_name_that_its_module_has_for_it(module: Any) -> None:
+    own = {
+        name: function
+        for name, function in vars(module).items()
+        if inspect.isfunction(function)
+        and function.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+    assert len(own) > 60
+    assert [name for name, function in own.items() if function.__name__ != name] == []

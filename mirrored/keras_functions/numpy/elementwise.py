@@ -24,7 +24,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS, float_limits
 
 _ROWS = Rows(__name__, RULES)
-unary, binary, again = _ROWS.unary, _ROWS.binary, _ROWS.unary_again
+unary, binary, again = _ROWS.unary, _ROWS.binary, _ROWS.again
 _BYTES = {ops.uint8}
 _SHORT = {kind for kind in UNMULTIPLIED if kind.itemsize < 4}
 
@@ -53,44 +53,37 @@ def _trunc(x: Tensor) -> Tensor:
     return ops.where(ops.less(x, ops.zeros_like(x)), ops.ceil(x), ops.floor(x))
 
 
-exp, exp2, expm1, log, log1p, log2 = again(ufuncs.ROWS, "exp exp2 expm1 log log1p log2")
-log10, sqrt, cbrt, sin, cos, tan = again(ufuncs.ROWS, "log10 sqrt cbrt sin cos tan")
-sinh, cosh, tanh, arcsin, arccos = again(ufuncs.ROWS, "sinh cosh tanh arcsin arccos")
-arctan, arcsinh, arccosh, arctanh = again(ufuncs.ROWS, "arctan arcsinh arccosh arctanh")
-floor, ceil, sinc, deg2rad, rad2deg = again(ufuncs.ROWS, "floor ceil sinc deg2rad rad2deg")
-isposinf, isneginf = again(ufuncs.ROWS, "isposinf isneginf")
-negative, reciprocal, logical_not = again(ufuncs.ROWS, "negative reciprocal logical_not")
-subtract, logical_and, logical_or, logical_xor = _ROWS.binary_again(
-    ufuncs.ROWS, "subtract logical_and logical_or logical_xor"
-)
-fabs = unary("fabs", "the elements without their signs", ops.abs, "-2 -> 2.0")
-angle = unary("angle", "0 for what is not below 0, and pi for what is", ufuncs.angle, "1 -> 0.0")
-trunc = unary("trunc", "the elements, rounded towards 0", _trunc, "-1.5 -> -1.0", "same")
-signbit = unary("signbit", "which elements are below 0, or -0.0", _signbit, "-1 -> True", "same")
-conj = unary("conj", "the elements, which are real", ops.identity, "2.0 -> 2.0", "same")
-conjugate = unary("conjugate", "the elements, which are real", ops.identity, "2.0 -> 2.0", "same")
-real = unary("real", "the elements, which are real", ops.identity, "2.0 -> 2.0", "same")
-imag = unary("imag", "zeros: the elements are real", ops.zeros_like, "2.0 -> 0.0", "same")
+exp, exp2, expm1, log = again(ufuncs.exp, ufuncs.exp2, ufuncs.expm1, ufuncs.log)
+log1p, log2, log10, sqrt = again(ufuncs.log1p, ufuncs.log2, ufuncs.log10, ufuncs.sqrt)
+cbrt, sin, cos, tan, sinh = again(ufuncs.cbrt, ufuncs.sin, ufuncs.cos, ufuncs.tan, ufuncs.sinh)
+cosh, tanh, arcsin, arccos = again(ufuncs.cosh, ufuncs.tanh, ufuncs.arcsin, ufuncs.arccos)
+arctan, arcsinh, arccosh = again(ufuncs.arctan, ufuncs.arcsinh, ufuncs.arccosh)
+arctanh, floor, ceil, sinc = again(ufuncs.arctanh, ufuncs.floor, ufuncs.ceil, ufuncs.sinc)
+deg2rad, rad2deg, isposinf = again(ufuncs.deg2rad, ufuncs.rad2deg, ufuncs.isposinf)
+isneginf, negative = again(ufuncs.isneginf, ufuncs.negative)
+reciprocal, logical_not = again(ufuncs.reciprocal, ufuncs.logical_not)
+subtract, logical_and = again(ufuncs.subtract, ufuncs.logical_and)
+logical_or, logical_xor = again(ufuncs.logical_or, ufuncs.logical_xor)
+fabs = unary(ops.abs, "the elements without their signs", "-2 -> 2.0")
+angle = unary(ufuncs.angle, "0 for what is not below 0, and pi for what is", "1 -> 0.0")
+trunc = unary(_trunc, "the elements, rounded towards 0", "-1.5 -> -1.0", "same")
+signbit = unary(_signbit, "which elements are below 0, or -0.0", "-1 -> True", "same")
+conj = unary(ops.identity, "the elements, which are real", "2.0 -> 2.0", "same")
+conjugate = unary(ops.identity, "the elements, which are real", "2.0 -> 2.0", "same")
+real = unary(ops.identity, "the elements, which are real", "2.0 -> 2.0", "same")
+imag = unary(ops.zeros_like, "zeros: the elements are real", "2.0 -> 0.0", "same")
 isreal = unary(
-    "isreal",
-    "True: all elements are real",
-    lambda x: ops.ones_like(x, ops.bool_),
-    "2.0 -> True",
-    "same",
+    lambda x: ops.ones_like(x, ops.bool_), "True: all elements are real", "2.0 -> True", "same"
 )
-copy = unary("copy", "the elements", ops.identity, "2.0 -> 2.0", "same")
-abs = unary("abs", "the elements without their signs", _size, "-4 -> 4", "same")
-absolute = unary("absolute", "the elements without their signs", _size, "-4 -> 4", "same")
-square = unary("square", "the squares; those of booleans are int32", ops.square, "3 -> 9", "number")
-sign = unary("sign", "-1, 0 or 1", widened(ops.sign, _BYTES), "-3.0 -> -1.0", "same")
-isnan = unary(
-    "isnan", "which elements are NaN", _of_floats(ops.is_nan, False), "1.0 -> False", "same"
-)
-isinf = unary(
-    "isinf", "which elements are infinite", _of_floats(ops.is_inf, False), "1.0 -> False", "same"
-)
+copy = unary(ops.identity, "the elements", "2.0 -> 2.0", "same")
+abs = unary(_size, "the elements without their signs", "-4 -> 4", "same")
+absolute = unary(_size, "the elements without their signs", "-4 -> 4", "same")
+square = unary(ops.square, "the squares; those of booleans are int32", "3 -> 9", "number")
+sign = unary(widened(ops.sign, _BYTES), "-1, 0 or 1", "-3.0 -> -1.0", "same")
+isnan = unary(_of_floats(ops.is_nan, False), "which elements are NaN", "1.0 -> False", "same")
+isinf = unary(_of_floats(ops.is_inf, False), "which elements are infinite", "1.0 -> False", "same")
 isfinite = unary(
-    "isfinite", "which elements are finite", _of_floats(ops.is_finite, True), "1.0 -> True", "same"
+    _of_floats(ops.is_finite, True), "which elements are finite", "1.0 -> True", "same"
 )
 
 
@@ -125,51 +118,35 @@ def _fmod(first: Tensor, second: Tensor) -> Tensor:
     return ops.where(ops.less(first, ops.zeros_like(first)), ops.negative(left), left)
 
 
-add = binary("add", "the sums", ops.add, "1, 2.5 -> 3.5")
-multiply = binary("multiply", "the products", ops.multiply, "2, 2.5 -> 5.0")
-divide = binary("divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
-true_divide = binary("true_divide", "the quotients", ops.divide, "1, 2 -> 0.5", "float_pair")
-floor_divide = binary("floor_divide", "the quotients, rounded down", ops.floordiv, "7, 2 -> 3")
-mod = binary("mod", "what is left over, of the sign of x2", ops.floormod, "-7, 3 -> 2", "tensors")
-power = binary("power", "x1 to the power of x2", widened(ops.pow, _BYTES), "2.0, 3 -> 8.0")
-maximum = binary("maximum", "the larger ones", ops.maximum, "1, 2.5 -> 2.5")
-minimum = binary("minimum", "the smaller ones", ops.minimum, "1, 2.5 -> 1.0")
-equal = binary("equal", "which elements are equal", ops.equal, "1, 2.5 -> False", "tensors")
-not_equal = binary("not_equal", "which elements differ", ops.not_equal, "1, 2.5 -> True", "tensors")
-greater = binary("greater", "whether x1 > x2", ops.greater, "1, 2.5 -> False", "tensors")
-greater_equal = binary(
-    "greater_equal", "whether x1 >= x2", ops.greater_equal, "1, 2.5 -> False", "tensors"
-)
-less = binary("less", "whether x1 < x2", ops.less, "1, 2.5 -> True", "tensors")
-less_equal = binary("less_equal", "whether x1 <= x2", ops.less_equal, "1, 2.5 -> True", "tensors")
-arctan2 = binary(
-    "arctan2", "the angle of the point (x2, x1)", ops.atan2, "0, 1 -> 0.0", "float_pair"
-)
-hypot = binary("hypot", "the root of x1^2 + x2^2", _wide(ufuncs.hypot), "3, 4 -> 5.0")
-heaviside = binary(
-    "heaviside", "0 below 0, 1 above, x2 at 0", _wide(ufuncs.heaviside), "0, 2 -> 2.0"
-)
-logaddexp = binary(
-    "logaddexp", "log(exp(x1) + exp(x2))", ufuncs.logaddexp, "0.0, 0.0 -> 0.69...", "float_pair"
-)
-logaddexp2 = binary(
-    "logaddexp2", "log2(2**x1 + 2**x2)", ufuncs.logaddexp2, "0.0, 0.0 -> 1.0", "float_pair"
-)
+add = binary(ops.add, "the sums", "1, 2.5 -> 3.5")
+multiply = binary(ops.multiply, "the products", "2, 2.5 -> 5.0")
+divide = binary(ops.divide, "the quotients", "1, 2 -> 0.5", "float_pair")
+true_divide = binary(ops.divide, "the quotients", "1, 2 -> 0.5", "float_pair")
+floor_divide = binary(ops.floordiv, "the quotients, rounded down", "7, 2 -> 3")
+mod = binary(ops.floormod, "what is left over, of the sign of x2", "-7, 3 -> 2", "tensors")
+power = binary(widened(ops.pow, _BYTES), "x1 to the power of x2", "2.0, 3 -> 8.0")
+maximum = binary(ops.maximum, "the larger ones", "1, 2.5 -> 2.5")
+minimum = binary(ops.minimum, "the smaller ones", "1, 2.5 -> 1.0")
+equal = binary(ops.equal, "which elements are equal", "1, 2.5 -> False", "tensors")
+not_equal = binary(ops.not_equal, "which elements differ", "1, 2.5 -> True", "tensors")
+greater = binary(ops.greater, "whether x1 > x2", "1, 2.5 -> False", "tensors")
+greater_equal = binary(ops.greater_equal, "whether x1 >= x2", "1, 2.5 -> False", "tensors")
+less = binary(ops.less, "whether x1 < x2", "1, 2.5 -> True", "tensors")
+less_equal = binary(ops.less_equal, "whether x1 <= x2", "1, 2.5 -> True", "tensors")
+arctan2 = binary(ops.atan2, "the angle of the point (x2, x1)", "0, 1 -> 0.0", "float_pair")
+hypot = binary(_wide(ufuncs.hypot), "the root of x1^2 + x2^2", "3, 4 -> 5.0")
+heaviside = binary(_wide(ufuncs.heaviside), "0 below 0, 1 above, x2 at 0", "0, 2 -> 2.0")
+logaddexp = binary(ufuncs.logaddexp, "log(exp(x1) + exp(x2))", "0.0, 0.0 -> 0.69...", "float_pair")
+logaddexp2 = binary(ufuncs.logaddexp2, "log2(2**x1 + 2**x2)", "0.0, 0.0 -> 1.0", "float_pair")
 nextafter = binary(
-    "nextafter", "the next number after x1 towards x2", ops.nextafter, "1, 1 -> 1.0", "float_pair"
+    ops.nextafter, "the next number after x1 towards x2", "1, 1 -> 1.0", "float_pair"
 )
 divide_no_nan = binary(
-    "divide_no_nan",
-    "the quotients, and 0 where x2 is 0",
-    ops.divide_no_nan,
-    "1.0, 0.0 -> 0.0",
-    "float_pair",
+    ops.divide_no_nan, "the quotients, and 0 where x2 is 0", "1.0, 0.0 -> 0.0", "float_pair"
 )
-fmax = binary("fmax", "the larger one, or that which is not NaN", _known(ops.maximum), "1, 2 -> 2")
-fmin = binary("fmin", "the smaller one, or that which is not NaN", _known(ops.minimum), "1, 2 -> 1")
-fmod = binary(
-    "fmod", "what division leaves, of the sign of x1", widened(_fmod, _SHORT), "-7, 3 -> -1"
-)
+fmax = binary(_known(ops.maximum), "the larger one, or that which is not NaN", "1, 2 -> 2")
+fmin = binary(_known(ops.minimum), "the smaller one, or that which is not NaN", "1, 2 -> 1")
+fmod = binary(widened(_fmod, _SHORT), "what division leaves, of the sign of x1", "-7, 3 -> -1")
 
 
 def round(x: Any, decimals: int = 0) -> Tensor:
@@ -302,6 +279,7 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     return tensor
 
 
+_ROWS.name_all()
 explain_functions(
     __name__,
     all_but="""
