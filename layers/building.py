@@ -15,7 +15,7 @@ from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.layers.shapes import Shapes, as_shapes
 from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.rng_state import current_rng_state
-from mirrored.program.variable_creation import rule_in_force, ruled_by
+from mirrored.program.variable_access import rule_in_force, ruled_by
 
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

@@ -14,7 +14,7 @@ from mirrored._numbers import as_integer, as_real
 from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.layers.shapes import Shape
 from mirrored.ops import SeedGenerator, Tensor
-from mirrored.program import variable_creation
+from mirrored.program import variable_access
 
 
 class Drawing(SameShape):
@@ -94,7 +94,7 @@ def generator_of(owner: str, seed: Any) -> SeedGenerator:
         return seed
     if seed is not None:
         # Eagerly each call would begin again, and what is recorded would go on.
-        variable_creation.ask(f"{owner}/seed_generator_state")
+        variable_access.ask(f"{owner}/seed_generator_state")
     return SeedGenerator(seed)
 
 

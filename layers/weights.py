@@ -13,7 +13,7 @@ from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import ALL_DTYPES, holds_numbers
-from mirrored.program.variable_creation import room_in_force
+from mirrored.program.variable_access import room_in_force
 from mirrored.variables import Module, Variable
 from mirrored.variables.module import held_by
 from mirrored.variables.tracking import Seeds, Tracking

@@ -30,7 +30,7 @@ from mirrored.optim.hyperparameters import Tensors, check_number, optional_numbe
 from mirrored.optim.slots import SAME_SCOPE, Kept, Slots, build_once, unknown
 from mirrored.optim.transforms import Clipping
 from mirrored.optim.updates import Rule, RuleByVariable, Update
-from mirrored.program.variable_creation import ruled_by
+from mirrored.program.variable_access import ruled_by
 from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable, VariableAggregation
 

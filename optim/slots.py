@@ -12,7 +12,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.spec import Shape
 from mirrored.optim.transforms import Accumulation, MovingAverage
-from mirrored.program.variable_creation import ruled_by
+from mirrored.program.variable_access import ruled_by
 from mirrored.variables import Variable
 
 Kept = dict[int, tuple[Variable, tuple[Variable, ...]]]

@@ -501,14 +501,14 @@ HELD: dict[str, dict[str, str]] = {
         "nesterov": "test_nesterov",
         "half-square": "test_half_the_square",
     },
-    "program/test_variable_creation.py": {
+    "program/test_variable_access.py": {
         "function-variables": "test_what_is_made_in_every_call test_what_is_made_once "
         "test_another_variable_in_a_later_call test_a_recorded_step_of_a_model",
     },
     "program/test_signature.py": {
         "input-signature": "test_a_signature_of_another_function test_calls",
     },
-    "program/test_results.py": {
+    "program/test_call_results.py": {
         "function-returns": "test_variables test_numbers test_what_is_no_tensor_is_refused",
         "assigns-return": "test_results_of_replicas test_eager_assigns_in_replicas",
     },

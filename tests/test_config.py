@@ -47,7 +47,7 @@ EXPERIMENTAL = {
     "get_virtual_device_configuration": "get_logical_device_configuration",
     "set_virtual_device_configuration": "set_logical_device_configuration",
 }
-# Of recorded functions: `tests/program/test_running_eagerly.py` has their tests.
+# Of recorded functions: `tests/program/test_function_eager.py` has their tests.
 FUNCTIONS = {
     f"{prefix}{name}"
     for prefix in ("", "experimental_")

@@ -21,7 +21,7 @@ from benchmarks.gpu.workloads import CHECK_STEPS, PRECISIONS, WORKLOADS
 from mirrored import devices
 from mirrored.backends.cuda import blas
 from mirrored.backends.cuda.kernels import reduction_kernels
-from mirrored.program import overlap
+from mirrored.program import concurrency
 
 ROUNDS, SECONDS = 7, 0.05  # Of each way, and of a turn, about.
 AHEAD, TURNS = 8, 50  # Steps that are asked for before the host waits for any, and how often.
@@ -45,7 +45,7 @@ def without_graphs() -> Iterator[None]:
 @contextlib.contextmanager
 def on_one_stream() -> Iterator[None]:
     """Let no kernel run beside another one, however small they are."""
-    with _changed(overlap, _may_branch=lambda nodes: False):
+    with _changed(concurrency, _may_branch=lambda nodes: False):
         yield
 
 

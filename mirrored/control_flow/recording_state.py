@@ -13,7 +13,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_recorder, only, recorded_by
 from mirrored.ops.tensor import Tensor
-from mirrored.program.variable_creation import ruled_by
+from mirrored.program.variable_access import ruled_by
 
 
 @contextmanager

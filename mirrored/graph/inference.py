@@ -22,7 +22,7 @@ from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import SHARED
 from mirrored.program.recorder import GraphRecorder
-from mirrored.program.variable_creation import is_ruled, ruled_by
+from mirrored.program.variable_access import is_ruled, ruled_by
 
 # What stands for an unknown size: a small one and one that most sizes divide; the next pair where
 # a call takes only certain sizes, as to split an axis into halves or to look at its tenth element.

@@ -1,6 +1,6 @@
 # Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
 from mirrored._late import late_module as _late_module
-from mirrored.program.decorator import function as function
+from mirrored.program.function import function as function
 from mirrored.program.buffers import Arenas as Arenas
 from mirrored.program.replay import Feeder as Feeder
 from mirrored.program.function import Function as Function
@@ -14,10 +14,10 @@ from mirrored.program.executor import THREADS_FROM as THREADS_FROM
 from mirrored.program.thread_pool import ThreadPool as ThreadPool
 from mirrored.program.trace_cache import Trace as Trace
 from mirrored.program.trace_cache import TraceCache as TraceCache
-from mirrored.program.running_eagerly import functions_run_eagerly as functions_run_eagerly
+from mirrored.program.function import functions_run_eagerly as functions_run_eagerly
 from mirrored.program.executor import make_program as make_program
-from mirrored.program.arguments import register_in_force as register_in_force
-from mirrored.program.arguments import register_per_replica as register_per_replica
-from mirrored.program.arguments import register_variable as register_variable
-from mirrored.program.running_eagerly import run_functions_eagerly as run_functions_eagerly
-from mirrored.program.tracing import trace as trace
+from mirrored.program.call_arguments import register_in_force as register_in_force
+from mirrored.program.call_arguments import register_per_replica as register_per_replica
+from mirrored.program.call_arguments import register_variable as register_variable
+from mirrored.program.function import run_functions_eagerly as run_functions_eagerly
+from mirrored.program.function_tracing import trace as trace

@@ -9,8 +9,8 @@ from mirrored.backends.blas_threads import available_threads, threads_of_product
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.program.buffers import Arenas
+from mirrored.program.concurrency import Threads
 from mirrored.program.graph import SHARED, Graph, Node
-from mirrored.program.overlap import Threads
 from mirrored.program.program import Program
 from mirrored.program.schedule import Schedule, make_schedule
 

@@ -14,6 +14,7 @@ from typing import (
     Concatenate,
     Generic,
     ParamSpec,
+    Protocol,
     Self,
     TypeVar,
     overload,
@@ -23,27 +24,58 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._absent import refused_members
+from mirrored._arguments import explained
 from mirrored._name_scope import name_scope
 from mirrored._tracebacks import shorten, shortened
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import constant
 from mirrored.ops.hooks import active_listeners, active_recorder
 from mirrored.ops.rng_state import current_position
-from mirrored.ops.tensor import Tensor
-from mirrored.program.arguments import Arguments
+from mirrored.ops.tensor import Operators, Tensor
+from mirrored.program.call_arguments import Arguments, Parameters, as_tensors
 from mirrored.program.concrete_function import ConcreteFunction, Structure, described, outlined
-from mirrored.program.dataset_inputs import DatasetInputs, Demand
-from mirrored.program.parameters import Parameters
-from mirrored.program.results import as_tensors
-from mirrored.program.running_eagerly import functions_run_eagerly
+from mirrored.program.function_tracing import DatasetInputs, Demand, trace
 from mirrored.program.signature import Signature
 from mirrored.program.trace_cache import Trace, TraceCache
-from mirrored.program.tracing import trace
-from mirrored.program.variable_access import Moves, variable_writes
-from mirrored.program.variable_creation import is_ruled, refuse, ruled_by
+from mirrored.program.variable_access import Moves, is_ruled, refuse, ruled_by, variable_writes
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # Most machines never need it.
     from mirrored.program.templates import Templates
+
+
+_eagerly = [False]
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Let recorded functions run Python, op by op, from now on; or record them again.
+
+    `fit`, `evaluate` and `predict` follow it too.
+
+    Args:
+        run_eagerly: Whether they run Python.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.run_functions_eagerly(True)
+        >>> half = mr.function(lambda x: print("half of", float(x)) or x / 2.0)
+        >>> y = half(half(mr.constant(8.0)))
+        half of 8.0
+        half of 4.0
+        >>> mr.config.run_functions_eagerly(False)
+    """
+    _eagerly[0] = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """Return whether recorded functions run Python instead.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.functions_run_eagerly()
+        False
+    """
+    return _eagerly[0]
+
 
 _P = ParamSpec("_P")
 _Q = ParamSpec("_Q")
@@ -386,3 +418,112 @@ def _as_tensor(leaf: Any) -> Any:
 def _same(some: list[Any], others: list[Any]) -> bool:
     """Return whether the objects of two calls are the same."""
     return list(map(id, some)) == list(map(id, others))
+
+
+class _Decorator(Protocol):
+    """What `function` returns where it is given no function."""
+
+    @overload
+    def __call__(self, func: Callable[_P, Operators | float], /) -> Function[_P, Tensor]: ...
+
+    @overload
+    def __call__(self, func: Callable[_P, _R], /) -> Function[_P, _R]: ...
+
+
+@overload
+def function(
+    func: Callable[_P, Operators | float],
+    input_signature: Sequence[Any] | None = None,
+    *,
+    jit_compile: bool | None = None,
+    autograph: bool | None = None,
+    reduce_retracing: bool = False,
+) -> Function[_P, Tensor]: ...
+
+
+@overload
+def function(
+    func: Callable[_P, _R],
+    input_signature: Sequence[Any] | None = None,
+    *,
+    jit_compile: bool | None = None,
+    autograph: bool | None = None,
+    reduce_retracing: bool = False,
+) -> Function[_P, _R]: ...
+
+
+@overload
+def function(
+    func: None = None,
+    input_signature: Sequence[Any] | None = None,
+    *,
+    jit_compile: bool | None = None,
+    autograph: bool | None = None,
+    reduce_retracing: bool = False,
+) -> _Decorator: ...
+
+
+@explained
+def function(
+    func: Callable[..., Any] | None = None,
+    input_signature: Sequence[Any] | None = None,
+    *,
+    jit_compile: bool | None = None,
+    autograph: bool | None = None,
+    reduce_retracing: bool = False,
+) -> Any:
+    """Return a function that is recorded once for each kind of call, and then replayed.
+
+    The first call with arguments of some shapes and dtypes runs Python and notes which ops it
+    calls; later ones replay those on memory that is kept. So what Python does beside calling ops -
+    printing, appending to lists, choosing by a number - happens when the function is recorded, and
+    not again. Tensors and arrays are fed to each call; Python's numbers, strings and objects are
+    part of what is recorded, and other ones are recorded again.
+
+    It returns tensors and None: a variable as the value that it has at the end, a number as a
+    constant. Variables are made by its first call alone, where there are none yet; that call then
+    runs Python twice.
+
+    Around `strategy.run` it records the step of all replicas as one. A call inside a replica, or
+    with a tape open around it, runs Python.
+
+    Args:
+        func: The function; None returns a decorator.
+        input_signature: A `TensorSpec` for each argument, whose sizes may be None, or a structure
+            of them. Numbers and arrays are converted to its dtype, and one recording serves all
+            numbers.
+        jit_compile: Accepted for compatibility, like the two below; there is nothing to choose.
+        autograph: Python's `if` and loops are not translated: on tensors' values they are errors.
+        reduce_retracing: Accepted for compatibility.
+
+    Raises:
+        TypeError: `func` cannot be called, or has not the signature's arguments; or, when it is
+            called, its arguments are not those of the signature, or it returns what becomes no
+            tensor.
+        ValueError: When it is called: it creates variables again in every call.
+        OperatorNotAllowedInGraphError: When it is called: Python asks for a tensor's value.
+
+    Example:
+        >>> import mirrored as mr
+        >>> w = mr.Variable(2.0)
+        >>> @mr.function
+        ... def step(x):
+        ...     print("recorded for", x.shape)
+        ...     w.assign_add(mr.reduce_sum(x))
+        ...     return w * 2.0
+        >>> float(step(mr.constant([1.0, 2.0])))
+        recorded for (2,)
+        10.0
+        >>> float(step(mr.constant([3.0, 4.0])))
+        24.0
+    """
+    del jit_compile, autograph, reduce_retracing
+    if func is None:
+        return functools.partial(function, input_signature=input_signature)
+    if not callable(func):
+        raise TypeError(f"`mr.function` takes a function. Received: {func!r}")
+    if input_signature is None:
+        return func if isinstance(func, Function) else Function(func)
+    if isinstance(func, Function):
+        func = func.python_function
+    return Function(func, Signature(input_signature, func))

@@ -13,9 +13,8 @@ from mirrored.devices import Device
 from mirrored.ops.op import implementation
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.program.graph import SHARED, Graph, Node, Value, joins_rows
-from mirrored.program.in_place_updates import find_in_place_updates
 from mirrored.program.kernel_fusion import pieces, register_numbers
-from mirrored.program.liveness import FOREVER, Liveness, may_overwrite
+from mirrored.program.liveness import FOREVER, Liveness, find_in_place_updates, may_overwrite
 from mirrored.program.schedule import FusedGroup, Schedule
 
 ALIGNMENT = 64  # Bytes: the length of a cache line, and of the widest vector registers.

@@ -13,10 +13,10 @@ from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
 from mirrored.ops.host_tensor import fill
 from mirrored.program.buffers import Arenas, Buffers
+from mirrored.program.concurrency import Threads
 from mirrored.program.graph import SHARED, Graph
 from mirrored.program.lowering import HostLowering, LoweredStage
 from mirrored.program.memory_planner import plan_memory
-from mirrored.program.overlap import Threads
 from mirrored.program.replay import (
     After,
     Feed,
@@ -30,7 +30,7 @@ from mirrored.program.schedule import Schedule, make_schedule
 from mirrored.program.thread_pool import Barrier, ThreadPool
 
 if TYPE_CHECKING:
-    from mirrored.program.timing import TimedStages
+    from mirrored.program.timed_program import TimedStages
 
 
 class Program:
@@ -203,7 +203,7 @@ class Program:
 
     def _timed_by(self, observer: Observer) -> "tuple[TimedStages, SerialReplay | ThreadedReplay]":
         if self._timed is None or self._timed[0].observer is not observer:
-            from mirrored.program.timing import TimedStages  # Few runs are timed.
+            from mirrored.program.timed_program import TimedStages  # Few runs are timed.
 
             stages = TimedStages(self.graph, self.stages, self.threads, observer)
             self._timed = stages, self._make_replay(stages.stages, stages.barrier)

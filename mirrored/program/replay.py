@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mirrored.program.codegen import make_function, make_loop
-from mirrored.program.draws import Draws
-from mirrored.program.kernel_calls import Call
-from mirrored.program.lowering import LoweredStage
+from mirrored.program.kernel_calls import Call, make_function, make_loop
+from mirrored.program.lowering import Draws, LoweredStage
 from mirrored.program.thread_pool import Barrier, ThreadPool
 
 # Writes what one replica, or the caller's thread, is fed of the step of that number.

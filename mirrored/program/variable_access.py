@@ -1,6 +1,14 @@
-"""The locks and counters that all readers and writers of variables share."""
+"""The locks and counters that readers and writers of variables share, and who may create some.
+
+A variable is created only in the first call of a recorded function: what makes one in every call
+makes another one each time in Python, and would keep the first here.
+"""
 
 import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from mirrored._contexts import Within
 
 # Threads of the user's own that write to one variable wait for each other: every copy gets every
 # write, and what adds to a value adds to what the write before it left.
@@ -27,3 +35,109 @@ class Writes:
     """
 
     count = 0
+
+
+# Asked before a variable is made, with its name; what raises refuses it.
+Rule = Callable[[str], object]
+
+_rule: ContextVar[Rule | None] = ContextVar("mirrored_variable_rule", default=None)
+
+
+def ruled_by(rule: Rule | None) -> Within:
+    """Within this context ask `rule` before a variable is made; None: all may be made.
+
+    Args:
+        rule: Called with the name of each.
+    """
+    return Within(_rule, rule)
+
+
+# Returns who is asked before variables are made; None: they may be made.
+rule_in_force: Callable[[], Rule | None] = _rule.get
+
+
+def is_ruled() -> bool:
+    """Return whether somebody is asked before variables are made."""
+    return _rule.get() is not None
+
+
+def ask(name: str) -> None:
+    """Ask whether a variable may be made now.
+
+    Args:
+        name: What it is to be called.
+
+    Raises:
+        ValueError: It may not.
+    """
+    rule = _rule.get()
+    if rule is not None:
+        rule(name)
+
+
+def refuse(name: str) -> None:
+    """Refuse a variable.
+
+    Raises:
+        ValueError: Always; it says what to do.
+    """
+    raise ValueError(
+        "mr.function only supports singleton mr.Variables created on the first call. Make sure the "
+        "mr.Variable is only created once or created outside mr.function. Received: the variable "
+        f"{name!r}, made again, or in a later call. Make it where there is none yet, as in `if "
+        "self.v is None: self.v = mr.Variable(1.0)`, and layers, metrics and optimizers likewise."
+    )
+
+
+# A variable, and what sets it to its initial value.
+Late = tuple[object, Callable[[], object]]
+
+
+class Room:
+    """How many bytes of variables may be made of a configuration, as of a model in a file.
+
+    Args:
+        weights: Bytes of weights.
+        metrics: Bytes of metrics' variables.
+
+    Attributes:
+        late: Variables whose initial values take long, each with what sets it to its own: until
+            then they are zeros, since the file has their values.
+    """
+
+    def __init__(self, weights: int, metrics: int) -> None:
+        self.late: list[Late] = []
+        self._left = {"weights": weights, "metrics": metrics}
+
+    def take(self, name: str, size: int, kind: str) -> None:
+        """Take the room of a variable that is to be made.
+
+        Args:
+            name: What it is to be called.
+            size: Its bytes.
+            kind: "weights" or "metrics".
+
+        Raises:
+            ValueError: There is not so much.
+        """
+        self._left[kind] -= size
+        if self._left[kind] < 0:
+            raise ValueError(
+                f"A configuration asks for larger {kind} than its file has room for. Received: "
+                f"{name!r}, of {size} bytes. Restore the file from another copy."
+            )
+
+
+_room: ContextVar[Room | None] = ContextVar("mirrored_variable_room", default=None)
+
+# Returns the room that variables have in this context; None: any.
+room_in_force: Callable[[], Room | None] = _room.get
+
+
+def within_room(room: Room) -> Within:
+    """Within this context variables have so much room.
+
+    Args:
+        room: The room.
+    """
+    return Within(_room, room)

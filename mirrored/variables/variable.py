@@ -23,7 +23,7 @@ from mirrored.ops.hooks import recorded_by
 from mirrored.ops.spec import check_shape
 from mirrored.ops.tensor import Tensor, value_text
 from mirrored.ops.variable_value import VariableValue, variable_value
-from mirrored.program import variable_creation
+from mirrored.program import variable_access
 from mirrored.program.variable_access import variable_writes
 from mirrored.variables.scatters import Change, Scatters
 
@@ -188,7 +188,7 @@ def _create(
             "Argument `constraint` must be None or a callable. Received: "
             f"constraint={constraint!r}. Names of constraints are for layers."
         )
-    variable_creation.ask(scoped(name or "Variable"))
+    variable_access.ask(scoped(name or "Variable"))
     make: Callable[..., Variable] = _create_plain
     for creator in _creators.get():
         make = _bound(creator, make)

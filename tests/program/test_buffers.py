@@ -10,8 +10,8 @@ from mirrored import devices, ops
 from mirrored.errors import ResourceExhaustedError
 from mirrored.program import Arenas
 from mirrored.program.buffers import Buffers
+from mirrored.program.concurrency import Threads
 from mirrored.program.memory_planner import plan_memory
-from mirrored.program.overlap import Threads
 from mirrored.program.schedule import make_schedule
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.program.codegen import make_function, make_loop
-from mirrored.program.kernel_calls import Call
+from mirrored.program.kernel_calls import Call, make_function, make_loop
 
 
 def test_calls_are_made_in_order() -> None:

@@ -8,8 +8,8 @@ from mirrored import devices, ops
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.rng_state import ShardPosition, shard_position
 from mirrored.program import GraphRecorder, executor
+from mirrored.program.concurrency import Threads
 from mirrored.program.executor import choose_executor
-from mirrored.program.overlap import Threads
 from mirrored.program.schedule import make_schedule
 
 

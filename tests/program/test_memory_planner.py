@@ -8,8 +8,8 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
+from mirrored.program.concurrency import Threads
 from mirrored.program.memory_planner import ALIGNMENT, plan_memory
-from mirrored.program.overlap import Threads
 from mirrored.program.schedule import FusedGroup, make_schedule
 
 SIZE = 64

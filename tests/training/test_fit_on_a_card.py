@@ -16,7 +16,7 @@ from user_optimizers import made_with
 
 import mirrored as mr
 from mirrored.errors import DeviceLostError, NonFiniteLossError, ResourceExhaustedError
-from mirrored.program.streamed import planned
+from mirrored.program.streamed import stream_plan
 
 TOLERANCE = 2e-5
 
@@ -107,7 +107,7 @@ def test_a_second_fit_plans_nothing_anew(
     model.fit(X[:20], Y[:20], batch_size=10, verbose=0)
     made: list[Any] = []
     for name in ("make_schedule", "plan_stream_memory"):
-        monkeypatch.setattr(planned, name, lambda *args: made.append(args))
+        monkeypatch.setattr(stream_plan, name, lambda *args: made.append(args))
     model.fit(X[:20], Y[:20], batch_size=10, verbose=0)
     assert made == []
 

@@ -11,9 +11,8 @@ from typing import Any
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import Event, Launchable, StreamBackend, is_offloaded
 from mirrored.errors import ResourceExhaustedError
-from mirrored.program.codegen import make_function
 from mirrored.program.graph import Collective
-from mirrored.program.kernel_calls import Call
+from mirrored.program.kernel_calls import Call, make_function
 from mirrored.program.schedule import Launch
 
 

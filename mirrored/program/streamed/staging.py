@@ -14,7 +14,7 @@ from mirrored.backends.stream_backend import StreamBackend, is_offloaded
 from mirrored.devices import Device
 from mirrored.program.buffers import Buffers
 from mirrored.program.graph import Value
-from mirrored.program.stream_memory_planner import Infeed
+from mirrored.program.streamed.stream_plan import Infeed
 
 # Batches that are on the host, on their way or on the device at a time.
 _SETS = 2

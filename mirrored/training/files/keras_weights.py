@@ -20,8 +20,7 @@ from mirrored.layers.weights import check_count, find, shape_problem
 from mirrored.ops.random import SeedGenerator
 from mirrored.optim import Optimizer
 from mirrored.optim.optimizer import skipped
-from mirrored.program.variable_access import variable_writes
-from mirrored.program.variable_creation import Late
+from mirrored.program.variable_access import Late, variable_writes
 from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
 from mirrored.training.files.tensor_tree import as_integers, as_words, slots_undone_on_failure
 from mirrored.training.model import Model

@@ -20,7 +20,7 @@ from mirrored._files import PathName, agree, alone_unless, as_path, saving, writ
 from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.ops.constant_room import within_constant_room
-from mirrored.program.variable_creation import Room, within_room
+from mirrored.program.variable_access import Room, within_room
 from mirrored.serialization.configs import (
     deserialize_keras_object,
     serialize_keras_object,

@@ -25,7 +25,7 @@ from mirrored.distribute.global_batch import assumed_replicas, global_batch
 from mirrored.distribute.on_read_variables import writes_once
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
-from mirrored.program.variable_creation import room_in_force
+from mirrored.program.variable_access import room_in_force
 from mirrored.serialization.constructor_arguments import Configured, arguments_of
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.tracking import Tracking

@@ -9,7 +9,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.hooks import only
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.ops.spec import TensorSpec
-from mirrored.program.variable_creation import ruled_by
+from mirrored.program.variable_access import ruled_by
 from mirrored.training.shard_analysis.shard_recorder import recordings
 from mirrored.training.shard_analysis.shard_values import UNIT, Kind
 from mirrored.variables.device_variable import Undone

@@ -23,7 +23,7 @@ from mirrored.ops.hooks import only
 from mirrored.ops.op import OPS
 from mirrored.ops.rng_state import ShardPosition, current_rng_state, shard_position
 from mirrored.optim import Optimizer
-from mirrored.program.variable_creation import ruled_by
+from mirrored.program.variable_access import ruled_by
 from mirrored.training.losses.loss import Loss
 from mirrored.training.shard_analysis.rules import DRAWS, RULES
 from mirrored.training.shard_analysis.shard_recorder import (

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.gpu import variants
 from benchmarks.gpu.workloads import PRECISIONS
 from mirrored.backends.cuda.kernels import reduction_kernels
-from mirrored.program import overlap
+from mirrored.program import concurrency
 
 
 class Session:
@@ -50,10 +50,10 @@ def test_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_stream() -> None:
-    before = overlap._may_branch
+    before = concurrency._may_branch
     with variants.on_one_stream():
-        assert not overlap._may_branch([])
-    assert overlap._may_branch is before
+        assert not concurrency._may_branch([])
+    assert concurrency._may_branch is before
 
 
 def test_sums_of_columns() -> None:

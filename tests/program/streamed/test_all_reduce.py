@@ -15,7 +15,7 @@ from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveTimeoutError
 from mirrored.ops.hooks import active_recorder
-from mirrored.program.overlap import Streams
+from mirrored.program.concurrency import Streams
 from mirrored.program.schedule import make_schedule
 from mirrored.program.streamed import StreamedProgram
 from mirrored.program.streamed.kept_casts import _WithoutCasts

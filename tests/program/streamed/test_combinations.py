@@ -9,8 +9,8 @@ from plan_checker import PlanChecker
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.program.combinations import Readers, units
 from mirrored.program.executor import make_program
+from mirrored.program.kernel_fusion import Readers, units
 
 X = np.random.default_rng(3).normal(size=(8, 5)).astype(np.float32)
 W = np.random.default_rng(4).normal(size=(5, 4)).astype(np.float32)

@@ -1,10 +1,16 @@
-"""The arguments of a call of a recorded function: arrays to feed, and the rest, part of the key.
+"""What a call of a recorded function takes and returns.
 
-A call is served by the recording of another one where the keys are equal.
+Calls that pass the same arguments differently are one call: an argument may be given by its place
+or by its name, or be left out where that is its default. Arrays among them are fed, and the rest is
+part of the key; a call is served by the recording of another one where the keys are equal. Results
+are tensors, as in TensorFlow: a variable's value at the end of the function, a number as a
+constant.
 """
 
+import contextlib
+import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from operator import call
 from typing import Any
@@ -13,12 +19,90 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.devices import Device, place
-from mirrored.ops.conversion import to_array
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt, constant, is_tensor, to_array
+from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.spec import TensorSpec, default_float
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import SHARED
 from mirrored.program.iterator import PeekingIterator
+
+_Completed = tuple[tuple[Any, ...], dict[str, Any]]
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Parameters:
+    """The parameters of a function.
+
+    Args:
+        function: The function; of one that does not tell nothing is known.
+
+    Attributes:
+        count: How many may be given by their places; -1 where a call that gives just these may
+            leave others out.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._signature: inspect.Signature | None = None
+        with contextlib.suppress(TypeError, ValueError):  # One that is not Python's.
+            self._signature = inspect.signature(function)
+        items = [] if self._signature is None else [*self._signature.parameters.values()]
+        self._positional = [item for item in items if item.kind in _POSITIONAL]
+        self._named = {item.name: item.default for item in items if item.kind is item.KEYWORD_ONLY}
+        self.count = -1 if self._named else len(self._positional)
+
+    def completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Completed:
+        """Return a call's arguments by their places, with defaults for what is missing.
+
+        What does not fit stays as it is: Python says so when the function is called.
+
+        Args:
+            args: The call's positional arguments.
+            kwargs: Its keyword arguments.
+        """
+        values, rest = list(args), dict(kwargs)
+        for item in self._positional[len(args) :]:
+            if item.name in rest and item.kind is item.POSITIONAL_OR_KEYWORD:
+                values.append(rest.pop(item.name))
+            elif item.default is not item.empty:
+                values.append(item.default)
+            else:
+                return args, kwargs
+        for name, default in self._named.items():
+            if default is not inspect.Parameter.empty:
+                rest.setdefault(name, default)
+        return tuple(values), rest
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise TypeError unless a complete call fits, as Python does when it is made."""
+        if self._signature is None:
+            return
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"Binding inputs to mr.function failed due to `{error}`. Received args: "
+                f"{args!r:.200} and kwargs: {kwargs!r:.200} for signature: {self._signature}."
+            ) from None
+
+    def named(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Iterator[tuple[str, str, Any]]:
+        """Yield for each argument of a complete call its name, its kind, and itself.
+
+        Args:
+            args: The call's positional arguments.
+            kwargs: Its keyword arguments.
+        """
+        for i, value in enumerate(args):
+            if i < len(self._positional):
+                yield self._positional[i].name, self._positional[i].kind.name, value
+            else:
+                yield f"args_{i - len(self._positional)}", "POSITIONAL_ONLY", value
+        for name, value in kwargs.items():
+            yield name, "KEYWORD_ONLY", value
+
 
 # Types whose values hold one value a replica, with a function that makes another one like it.
 _per_replica: dict[type, Callable[[Any, list[Any]], Any]] = {}
@@ -237,3 +321,93 @@ def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:
 def has_parts(leaf: Any) -> bool:
     """Return whether a leaf has one value a replica."""
     return type(leaf) in _per_replica
+
+
+def as_tensors(structure: Any, function: Callable[..., Any]) -> Any:
+    """Return what a function returned with tensors for all leaves but None.
+
+    Args:
+        structure: What it returned, at its end: variables are read now.
+        function: The function, for messages.
+
+    Raises:
+        TypeError: A leaf is nothing that becomes a tensor.
+    """
+    if structure is None or isinstance(structure, Tensor):  # The usual cases.
+        return structure
+
+    def converted(part: Any) -> Any:
+        return _as_tensor(part, function)
+
+    return _nest.map_structure(lambda leaf: with_parts(leaf, converted), structure)
+
+
+def _as_tensor(value: Any, function: Callable[..., Any]) -> Any:
+    if value is None or isinstance(value, Tensor) or has_parts(value):
+        return value
+    if isinstance(value, UnknownShape) and not value.is_known:
+        return value
+    if is_tensor(value):
+        return adopt(value, None)
+    if isinstance(value, bool | int | float | np.ndarray | np.generic):
+        try:
+            return constant(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _refused(value, function, f": {error}") from error
+    raise _refused(value, function, ". Return what is no number beside the function.")
+
+
+def _refused(value: Any, function: Callable[..., Any], why: str) -> TypeError:
+    return TypeError(
+        "To be compatible with mr.function, Python functions must return zero or more Tensors or "
+        f"ExtensionTypes or None values; in compilation of {function!r}, found return value of "
+        f"type {type(value).__name__}, which is not a Tensor or ExtensionType. Received: "
+        f"{value!r:.100}{why}"
+    )
+
+
+class Results:
+    """The structure that a function returned, with recorded tensors for leaves.
+
+    Args:
+        structure: What it returned.
+        is_recorded: Whether a part is a recorded tensor.
+
+    Attributes:
+        structure: What the function returned.
+        parts: The recorded tensors in it.
+    """
+
+    def __init__(self, structure: Any, is_recorded: Callable[[Any], bool]) -> None:
+        self.structure = structure
+        self._is_recorded = is_recorded
+        self._alone = is_recorded(structure)
+        self.parts = [part for part in _parts_of(structure) if is_recorded(part)]
+
+    def with_tensors(self, tensors: list[Tensor]) -> Any:
+        """Return the structure with these tensors in the places of the recorded ones."""
+        if self._alone:
+            return tensors[0]
+        remaining = iter(tensors)
+
+        def taken(part: Any) -> Any:
+            if isinstance(part, UnknownShape):
+                return part.value()
+            return next(remaining) if self._is_recorded(part) else part
+
+        return _nest.map_structure(lambda leaf: with_parts(leaf, taken), self.structure)
+
+
+def _parts_of(result: Any) -> Iterator[Any]:
+    for leaf in _nest.flatten(result):
+        if has_parts(leaf):
+            for part in leaf.values:
+                if has_parts(part):
+                    raise InvalidArgumentError(
+                        "A recorded function returns per-replica values of tensors. Received: one "
+                        f"whose parts are per-replica values themselves: {leaf!r:.200}. Return "
+                        "what the replicas made of them."
+                    )
+                yield part
+        else:
+            yield leaf

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.program import variable_creation
+from mirrored.program import variable_access
 
 REFUSED = re.escape(
     "mr.function only supports singleton mr.Variables created on the first call. Make sure the "
@@ -243,6 +243,6 @@ def test_a_recorded_step_of_a_model(method: str) -> None:
 
 
 def test_nobody_is_asked_outside_of_functions() -> None:
-    assert not variable_creation.is_ruled()
+    assert not variable_access.is_ruled()
     for _ in range(2):
         assert float(makes_a_variable()) == 2.0

@@ -9,8 +9,8 @@ import pytest
 import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
+from mirrored.program.concurrency import Streams
 from mirrored.program.graph import SHARED
-from mirrored.program.overlap import Streams
 from mirrored.program.schedule import Guard, make_schedule
 
 X = np.zeros((4, 3), np.float32)

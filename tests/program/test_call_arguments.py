@@ -11,9 +11,8 @@ from mirrored import devices
 from mirrored.distribute import Mirrored, PerReplica
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import PeekingIterator
-from mirrored.program.arguments import Arguments
+from mirrored.program.call_arguments import Arguments, Results
 from mirrored.program.graph import SHARED
-from mirrored.program.results import Results
 
 
 class Pair(NamedTuple):

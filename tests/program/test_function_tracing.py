@@ -11,7 +11,7 @@ import mirrored as mr
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, PeekingIterator
-from mirrored.program.dataset_inputs import DatasetInputs, Demand
+from mirrored.program.function_tracing import DatasetInputs, Demand
 
 
 class Numbers(PeekingIterator):

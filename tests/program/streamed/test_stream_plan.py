@@ -11,10 +11,10 @@ import pytest
 import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
+from mirrored.program.concurrency import Streams
 from mirrored.program.graph import Graph
-from mirrored.program.overlap import Streams
 from mirrored.program.schedule import make_schedule
-from mirrored.program.stream_memory_planner import StreamMemoryPlan, plan_stream_memory
+from mirrored.program.streamed.stream_plan import StreamMemoryPlan, plan_stream_memory
 
 X = np.zeros((4, 3), np.float32)
 
@@ -200,7 +200,7 @@ def test_what_becomes_a_part_beside_others_takes_none_of_their_memory(
     (name,) = cards.make(1)
     graphs: list[Graph] = []
     monkeypatch.setattr(
-        "mirrored.program.streamed.planned.make_schedule",
+        "mirrored.program.streamed.stream_plan.make_schedule",
         lambda graph, overlap: graphs.append(graph) or make_schedule(graph, overlap),
     )
     with mr.MirroredStrategy([name]).scope():

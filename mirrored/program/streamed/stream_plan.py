@@ -1,6 +1,8 @@
-"""Places the values of a streamed program: inputs and results are contiguous for one copy.
+"""The plan of a streamed program, before it has memory, and where it places values.
 
-What passes between the nodes of a fused group has no memory at all.
+Inputs and results are contiguous for one copy, and what passes between the nodes of a fused group
+has no memory at all. The plan is kept where the memory is given back, so that the program is made
+again without it.
 """
 
 from collections.abc import Iterator
@@ -11,11 +13,12 @@ import numpy as np
 
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
+from mirrored.program.concurrency import Streams
 from mirrored.program.graph import SHARED, Graph, Node, Value
-from mirrored.program.in_place_updates import find_in_place_updates
-from mirrored.program.liveness import FOREVER, Liveness
+from mirrored.program.liveness import FOREVER, Liveness, find_in_place_updates
 from mirrored.program.memory_planner import CONSTANTS, Block, MemoryPlan, MemoryPlanner, aligned
-from mirrored.program.schedule import FusedGroup, Schedule
+from mirrored.program.schedule import FusedGroup, Schedule, make_schedule
+from mirrored.program.streamed.kept_casts import with_kept_casts
 
 # Results of at most this many bytes are copied together: one copy takes as long as several.
 _SMALL = 1 << 12
@@ -121,3 +124,16 @@ class _StreamMemoryPlanner(MemoryPlanner):
         yield from super().all_blocks()
         yield from (feed.block for feed in self.feeds)
         yield from self.reports.values()
+
+
+class Planned:
+    """What is decided of a program before it has memory.
+
+    Args:
+        graph: The graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.kept_casts = with_kept_casts(graph)
+        self.schedule = make_schedule(self.graph, Streams(self.graph))
+        self.plan = plan_stream_memory(self.graph, self.schedule)

@@ -15,7 +15,8 @@ from mirrored.program.kernel_fusion import cut, group
 from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
 
 if TYPE_CHECKING:  # Most machines never need it.
-    from mirrored.program.combinations import Readers
+    from mirrored.program.kernel_fusion import Readers
+
 
 # Whose replica 0's second stream is, and whose what all replicas share is where it has something
 # beside it; no replicas have such numbers.
@@ -55,7 +56,7 @@ class Streams:
     replicas_first = False  # All-reduces start as soon as what they sum is there.
 
     def __init__(self, graph: Graph) -> None:
-        from mirrored.program.combinations import Readers
+        from mirrored.program.kernel_fusion import Readers
 
         self._readers = Readers(graph)
 

@@ -19,18 +19,17 @@ from mirrored.devices.timing import observers
 from mirrored.errors import CollectiveError
 from mirrored.ops.host_tensor import HostRows
 from mirrored.program.buffers import Arenas, Buffers
-from mirrored.program.draws import Draws
 from mirrored.program.graph import Graph, ancestors
-from mirrored.program.lowering import StreamLowering
+from mirrored.program.lowering import Draws, StreamLowering
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
 from mirrored.program.schedule import Guard, Launch
 from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
 from mirrored.program.streamed.kept_casts import KeptCasts
-from mirrored.program.streamed.planned import Planned
 from mirrored.program.streamed.small_results import SmallResults, turns_of
 from mirrored.program.streamed.staging import Result, Staging, counter_of
+from mirrored.program.streamed.stream_plan import Planned
 from mirrored.program.thread_pool import ThreadPool
-from mirrored.program.timing import run_timed
+from mirrored.program.timed_program import run_timed
 from mirrored.program.write_guard import WriteGuard, spread_flag
 
 
