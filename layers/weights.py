@@ -242,8 +242,13 @@ def shape_problem(variable: Variable, shape: tuple[int, ...]) -> str:
 
 
 # Most attributes are one of these, and hold nothing.
-_LEAVES = frozenset((str, int, float, bool, type(None), FunctionType, *map(type, ALL_DTYPES)))
+_LEAVES: frozenset[type] = frozenset(
+    (str, int, float, bool, type(None), FunctionType, *map(type, ALL_DTYPES))
+)
 _CONTAINERS = (list, tuple, dict)
+# The classes whose instances are seen to hold nothing, by what is looked for: a model's attributes
+# are looked through in each call of `fit`.
+_without_parts: dict[Any, set[type]] = {}
 _SETS = (set, frozenset)  # A union of them would be made anew for each value.
 
 
@@ -268,7 +273,8 @@ def find(
         [1j, 2j, 3j]
     """
     by_id: dict[int, _Found] = {}
-    _find(values, kind, by_id, set())
+    leaves = _without_parts.setdefault(kind, set(_LEAVES))
+    _find(values, kind, by_id, set(), leaves)
     instances = list(by_id.values())
     if owner is not None and len(instances) > 1:
         return owner._tracker.in_order(instances)
@@ -280,10 +286,10 @@ def _find(
     kind: type[_Found] | tuple[Any, ...],
     by_id: dict[int, _Found],
     open_containers: set[int],
+    leaves: set[type],
 ) -> None:
-    # A model's attributes are looked through several times in each call of `fit`.
     for value in values:
-        if type(value) in _LEAVES:
+        if type(value) in leaves:
             continue
         if isinstance(value, kind):
             by_id.setdefault(id(value), value)
@@ -291,11 +297,11 @@ def _find(
             if value and id(value) not in open_containers:
                 open_containers.add(id(value))  # A container may hold itself.
                 inner = value.values() if isinstance(value, dict) else value
-                _find(inner, kind, by_id, open_containers)
+                _find(inner, kind, by_id, open_containers, leaves)
         elif isinstance(value, Module):
             if id(value) not in open_containers:
                 open_containers.add(id(value))
-                _find(held_by(value), kind, by_id, open_containers)
+                _find(held_by(value), kind, by_id, open_containers, leaves)
         elif isinstance(value, _SETS):
             for item in value:
                 if isinstance(item, kind):
@@ -303,3 +309,5 @@ def _find(
                         "A set has no order by which weights could be listed and saved. Received: "
                         f"a set that holds {item!r}. Use a list or a dict."
                     )
+        else:
+            leaves.add(type(value))

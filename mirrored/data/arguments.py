@@ -1,14 +1,16 @@
 """The arguments of `fit`, `evaluate` and `predict` that say what they run on, and their batches."""
 
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mirrored._numbers import check_count
-from mirrored.data.arrays import check_batch_size
+from mirrored.data.arrays import check_batch_size, is_stream, split_validation
 from mirrored.data.columns import described
+from mirrored.data.elements import GlobalBatches
 from mirrored.data.epochs import Epochs
 from mirrored.data.passes import Passes, cardinality_of, passes_of, passes_of_arrays
 from mirrored.data.stored import Given, Stored, adapt_all, weighed
@@ -22,8 +24,9 @@ VALIDATION_DATA = (
     "`validation_data` is a tuple (x, y) or (x, y, sample_weight), or a dataset of batches of "
     "these."
 )
-# From the batches of this process to those of all, where each has its own.
-Among = Callable[[Passes], Passes]
+# From data, the batches in them and their use to the batches that this process takes, and what
+# makes of their passes those of all processes; None where all have the same.
+Among = Callable[[Any, Any, str], tuple[Any, Callable[[Passes], Passes] | None]]
 
 
 @dataclass(kw_only=True)
@@ -42,8 +45,6 @@ class DataArguments:
         shuffle: Whether arrays are taken in another order in each pass.
         validate: Whether they are looked through for NaN and infinity.
 
-    Raises:
-        ValueError: A number is out of range.
     """
 
     use: str
@@ -57,8 +58,12 @@ class DataArguments:
     shuffle: bool = False
     validate: bool = False
 
-    def __post_init__(self) -> None:
-        self._steps_name = _STEPS.get(self.use, "steps")
+    @property
+    def _steps_name(self) -> str:
+        return _STEPS.get(self.use, "steps")
+
+    def check(self) -> None:
+        """Raise ValueError where a number is out of range."""
         if self.steps is not None:
             check_count(self._steps_name, self.steps, least=1)
         if not isinstance(self.shuffle, bool | np.bool_):
@@ -97,20 +102,26 @@ class DataArguments:
         count = -(-arrays.size // size)
         return self._epochs(passes, count if self.steps is None else self.steps, count)
 
-    def of_stream(
-        self, data: Any, among: Callable[[Any, str], tuple[Any, Among | None]] | None = None
-    ) -> Epochs:
-        """Return the batches that a dataset, a generator or another iterable gives.
+    def epochs(self, among: Among | None = None) -> Epochs:
+        """Return the batches, to be closed; of a stream the first one is read.
 
         Args:
-            data: What gives batches.
-            among: From these and their use to the batches that this process takes, and what makes
-                of their passes those of all processes; None: there is one process.
+            among: What asks the other processes for their batches; None: there is one process.
 
         Raises:
-            ValueError: There are other arguments with it, or no batch, the first one is none, or
-                there is no end without a number of steps.
+            ValueError: The data cannot be used.
         """
+        self.check()
+        return self._of_stream(among) if is_stream(self.x) else self.of_arrays(self.arrays())
+
+    @property
+    def _batches(self) -> Any:
+        """The batches in a stream, those of a distributed dataset before they are cut."""
+        return self.x.global_dataset() if isinstance(self.x, GlobalBatches) else self.x
+
+    def _of_stream(self, among: Among | None) -> Epochs:
+        """Return the batches that a dataset, a generator or another iterable gives."""
+        data = self._batches
         kind = described(data)
         for name, value, noun in (
             ("y", self.y, "the targets"),
@@ -121,7 +132,7 @@ class DataArguments:
                     f"When providing `x` as {kind}, `{name}` should not be passed. Instead, {noun} "
                     f"should be included as part of the {type(data).__name__}."
                 )
-        data, join = (data, None) if among is None else among(data, self.use)
+        data, join = (data, None) if among is None else among(self.x, data, self.use)
         size = cardinality_of(data)
         if size == INFINITE_CARDINALITY and self.steps is None:
             name = self._steps_name
@@ -144,3 +155,51 @@ class DataArguments:
             steps_name=self._steps_name,
             pass_steps=pass_steps,
         )
+
+
+def epochs_to_fit(
+    training: DataArguments,
+    validation: DataArguments,
+    validation_split: float,
+    among: Among | None,
+    stack: ExitStack,
+) -> tuple[Epochs, Epochs | None]:
+    """Return what to train on, and what to validate on, if anything.
+
+    Args:
+        training: What to train on.
+        validation: What to validate on; without `x` there is none but that of `validation_split`.
+        validation_split: The part of arrays, taken from their end, to validate on instead.
+        among: As for `DataArguments.epochs`.
+        stack: Closes the data.
+
+    Raises:
+        ValueError: Data cannot be used.
+    """
+    validated: Epochs | None = None
+    training.check()
+    validation.check()
+    if not validation_split:
+        trained = training.epochs(among)
+    elif is_stream(training.x):
+        raise ValueError(
+            "Argument `validation_split` is only supported for tensors or NumPy arrays. "
+            f"Found incompatible type in the input: {type(training._batches)}. Pass a dataset as "
+            "`validation_data`."
+        )
+    else:
+        arrays = training.arrays()
+        if validation.x is None:
+            arrays, rest = split_validation(arrays, validation_split)
+            validated = validation.of_arrays(rest)
+        trained = training.of_arrays(arrays)
+    stack.enter_context(closing(trained))
+    if validation.x is not None:
+        validated = stack.enter_context(closing(validation.epochs(among)))
+    if training.validate:
+        from mirrored.data.finite import check_finite  # Few ask for it.
+
+        for epochs in (trained, validated):
+            if epochs is not None:
+                epochs.check_with(check_finite)
+    return trained, validated

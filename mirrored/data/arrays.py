@@ -88,14 +88,6 @@ class Arrays:
         """The weights, likewise, of one axis where each is for an example, or None."""
         return self.layout.part(2, self.columns)
 
-    @property
-    def kinds(self) -> tuple[Any, ...]:
-        """The layout, and the shapes but for the first axis and the dtypes of the columns."""
-        kinds: list[Any] = [self.layout]
-        for column in self.columns:
-            kinds += (column.shape[1:], column.dtype)
-        return tuple(kinds)
-
     def contiguous(self) -> "Arrays":
         """Return the examples one after the other in memory, as copies where they are not.
 

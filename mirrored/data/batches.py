@@ -28,6 +28,7 @@ class Span:
 
     Attributes:
         count: The number of batches.
+        is_alike: Whether it is known that all have the same size, shapes and dtypes.
 
     Example:
         >>> from mirrored.data.arrays import adapt
@@ -37,7 +38,7 @@ class Span:
         ([[1.0, 2.0], [3.0]], [1, 1])
     """
 
-    __slots__ = ("_parts", "arrays", "batch_size", "count", "rows", "sizes")
+    __slots__ = ("_parts", "arrays", "batch_size", "count", "is_alike", "rows", "sizes")
 
     def __init__(
         self, arrays: Arrays, rows: Rows, batch_size: int, sizes: tuple[int, ...] | None = None
@@ -45,7 +46,8 @@ class Span:
         self.arrays, self.rows, self.batch_size, self.sizes = arrays, rows, batch_size, sizes
         self._parts: tuple[Span, ...] = ()
         # This process may have none of the rows of a batch of several.
-        self.count = 1 if sizes is not None else -(-count_of(rows) // batch_size)
+        whole, rest = (1, 0) if sizes is not None else divmod(count_of(rows), batch_size)
+        self.count, self.is_alike = whole + (rest > 0), not rest
 
     @classmethod
     def joined(cls, parts: "Sequence[Span]") -> "Span":
@@ -59,6 +61,7 @@ class Span:
             return first
         span = cls(first.arrays, first.rows, first.batch_size, first.sizes)
         span._parts, span.count = tuple(parts), sum([part.count for part in parts])
+        span.is_alike = False
         return span
 
     def __iter__(self) -> Iterator[Arrays]:
@@ -79,8 +82,6 @@ class Span:
 
     def after(self, count: int) -> "Span":
         """Return the batches without the first `count`, which are not all."""
-        if not count:
-            return self
         left = []
         for part in self._parts or (self,):
             gone = min(count, part.count)
@@ -92,19 +93,16 @@ class Span:
     def alike(self) -> "Iterator[Span]":
         """Yield spans of batches of the same sizes, shapes and dtypes, as long as may be."""
         parts = [part for span in self._parts or (self,) for part in span._of_one_size()]
-        if len(parts) == 1:
-            yield parts[0]
-            return
         for _, like in itertools.groupby(enumerate(parts), _kind):
-            yield Span.joined([part for _, part in like])
+            span = Span.joined([part for _, part in like])
+            span.is_alike = True
+            yield span
 
     def _of_one_size(self) -> "list[Span]":
         """Return the whole batches, and then a shorter one."""
-        if self.sizes is not None:
+        if self.is_alike:
             return [self]
         whole, rest = divmod(count_of(self.rows), self.batch_size)
-        if not rest:
-            return [self]
         last = Span(self.arrays, self.part(whole, 1).rows, rest)
         return [self.part(0, whole), last] if whole else [last]
 
@@ -174,8 +172,9 @@ def check_of(columns: Sequence[Any], rows: Rows) -> int:
 def _kind(numbered: tuple[int, Span]) -> Any:
     """Return what is the same of spans that one feeder serves: single batches that are alike."""
     number, span = numbered
+    kinds = [(column.shape[1:], column.dtype) for column in span.arrays.columns]
     sizes = span.batch_size, span.sizes
-    return sizes, span.arrays.kinds, number if span.count > 1 else None
+    return sizes, span.arrays.layout, kinds, number if span.count > 1 else None
 
 
 def _gatherer(array: np.ndarray[Any, Any], target: Any) -> Callable[..., Any]:

@@ -46,6 +46,14 @@ class DatasetBase(Generic[ElementT]):
         self._transform = transform
 
 
+class GlobalBatches:
+    """A dataset that a strategy cuts for replicas, to modules that know no strategies."""
+
+    def global_dataset(self) -> DatasetBase:
+        """Return the dataset of the batches before they are cut."""
+        raise NotImplementedError
+
+
 # ---------------------------------------------------------------------------- from users
 
 

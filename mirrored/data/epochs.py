@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from time import perf_counter
 
 from mirrored._logging import logger
-from mirrored.data.arrays import Arrays, Check
+from mirrored.data.arrays import Check
 from mirrored.data.batches import Span
 from mirrored.data.passes import Passes
 from mirrored.data.py_dataset import PyDataset
@@ -37,6 +37,7 @@ class Epochs:
         steps: How many batches an epoch has, None where that is not known yet.
         ran_out: Whether the data ended, and cannot be iterated over again.
         is_stream: Whether the data came as batches.
+        example: Arrays of the shapes and dtypes that the data have, but for their first axis.
     """
 
     steps: int | None
@@ -54,15 +55,11 @@ class Epochs:
     ) -> None:
         self.steps = self._wanted = steps
         self._passes, self._goes_on = passes, goes_on
+        self.example = passes.example
         self._for_what, self._steps_name = for_what, steps_name
         self._pass_steps, self._taken = pass_steps, 0
         self.is_stream = pass_steps is None
         self._warned = False
-
-    @property
-    def example(self) -> Arrays:
-        """Arrays of the shapes and dtypes that the data have, but for their first axis."""
-        return self._passes.example
 
     def check_with(self, check: Check) -> None:
         """Let all data go through a function, which may change them or raise.
@@ -74,6 +71,7 @@ class Epochs:
             ValueError: It raised for what is known of the data by now.
         """
         self._passes = self._passes.checked(check)
+        self.example = self._passes.example
 
     def begin(self) -> bool:
         """Make ready for an epoch; return whether there is a batch for it."""

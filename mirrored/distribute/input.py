@@ -14,7 +14,14 @@ import numpy as np
 from mirrored import _nest
 from mirrored.data.arrays import Rows, rows_from
 from mirrored.data.dataset_iterators import elements_of
-from mirrored.data.elements import DatasetBase, Failure, attempt, succeeded, to_element
+from mirrored.data.elements import (
+    DatasetBase,
+    Failure,
+    GlobalBatches,
+    attempt,
+    succeeded,
+    to_element,
+)
 from mirrored.data.leaf_specs import public_specs
 from mirrored.data.row_transforms import open_batches
 from mirrored.devices import Device
@@ -86,7 +93,7 @@ class ValueContext:
     num_replicas_in_sync: int = 1
 
 
-class DistributedDataset:
+class DistributedDataset(GlobalBatches):
     """A dataset whose batches have a part for each replica, on the replica's device.
 
     Strategies make it: `experimental_distribute_dataset`, `distribute_datasets_from_function`.
@@ -121,10 +128,13 @@ class DistributedDataset:
         """The dataset that batches come from."""
         return self._dataset
 
-    @property
-    def whole(self) -> Any:
-        """The dataset of global batches that is cut; None where each replica gets its own."""
-        return self._dataset if self._take is cut else None
+    def global_dataset(self) -> DatasetBase:
+        """Return the dataset of the batches before they are cut."""
+        from mirrored.data.dataset import Dataset  # What is not trained on needs none of it.
+
+        if self._take is cut and isinstance(self._dataset, Dataset):
+            return self._dataset
+        return Dataset.from_generator(self.global_batches)
 
     def global_batches(self) -> Iterator[Any]:
         """Yield what all replicas together get in each step, as structures of arrays."""

@@ -39,7 +39,8 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.ops.rng_state import ShardPosition
 from mirrored.ops.tensor import Operators
 from mirrored.program import Function, ThreadPool, functions_run_eagerly
-from mirrored.variables import Variable, variable_creator_scope
+from mirrored.variables import Variable
+from mirrored.variables.variable import creators_with
 
 if TYPE_CHECKING:
     from mirrored.distribute.extended import StrategyExtended
@@ -187,21 +188,22 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             DevicesResetError: Its devices are gone.
         """
         current = strategy_in_force()
-        if has_strategy() and current is not self:
-            raise RuntimeError(
-                "Mixing different mr.distribute.Strategy objects: "
-                f"{current} is not {self}. Leave the scope of the one first."
+        if has_strategy():
+            if current is not self:
+                raise RuntimeError(
+                    "Mixing different mr.distribute.Strategy objects: "
+                    f"{current} is not {self}. Leave the scope of the one first."
+                )
+            check_cross_replica(
+                "A strategy's scope is entered in the cross-replica context, and so are `fit`, "
+                "`evaluate` and `predict`. Received: a call inside a replica, from the function "
+                "that strategy.run calls. Make the call outside it."
             )
-        check_cross_replica(
-            "A strategy's scope is entered in the cross-replica context, and so are `fit`, "
-            "`evaluate` and `predict`. Received: a call inside a replica, from the function that "
-            "strategy.run calls. Make the call outside it."
-        )
         self.require_devices()
         # Entered again, it must not mirror twice.
         entered = current is self
-        creator = variable_creator_scope(self.create_variable)
-        with enter(self, None), contextlib.nullcontext() if entered else creator:
+        creator = contextlib.nullcontext() if entered else creators_with(self.create_variable)
+        with enter(self, None), creator:
             yield self
 
     def create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:

@@ -4,7 +4,7 @@ All of it is checked before the first step, so bad input changes nothing.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,14 +12,13 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._numbers import check_count
-from mirrored.data.arguments import VALIDATION_DATA, DataArguments
-from mirrored.data.arrays import Arrays, is_stream, split_validation, unbatched
+from mirrored.data.arguments import VALIDATION_DATA, Among, DataArguments, epochs_to_fit
+from mirrored.data.arrays import Arrays, unbatched
 from mirrored.data.epochs import Epochs
-from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import Shape, shapes_in
 from mirrored.training.model import Model
-from mirrored.training.run_plan import RunPlan
+from mirrored.training.run_plan import RunPlan, kind_of
 
 _KINDS = {"fit": "train", "validation": "test", "evaluate": "test", "predict": "predict"}
 
@@ -31,27 +30,16 @@ def epochs_of(plan: RunPlan, data: DataArguments) -> Epochs:
         plan: The plan of the run.
         data: The data.
     """
-    if is_stream(data.x):
-        return _of_stream(plan, data, _whole(data.x))
-    return data.of_arrays(data.arrays())
+    return data.epochs(_among(plan))
 
 
-def _whole(data: Any) -> Any:
-    """Return the batches in a stream, those of a distributed dataset before they are cut."""
-    if not isinstance(data, DistributedDataset):
-        return data
-    from mirrored.data.dataset import Dataset  # Others need none of it.
-
-    whole = data.whole
-    return whole if isinstance(whole, Dataset) else Dataset.from_generator(data.global_batches)
-
-
-def _of_stream(plan: RunPlan, data: DataArguments, batches: Any) -> Epochs:
-    if not plan.is_shared:  # One process asks nothing.
-        return data.of_stream(batches)
+def _among(plan: RunPlan) -> Among | None:
+    """Return what asks the other workers for their batches; one process asks nothing."""
+    if not plan.is_shared:
+        return None
     from mirrored.distribute.worker_input import among_workers
 
-    return data.of_stream(batches, partial(among_workers, plan.strategy, data.x))
+    return partial(among_workers, plan.strategy)
 
 
 def fit_epochs(
@@ -73,31 +61,7 @@ def fit_epochs(
     Raises:
         ValueError: Data do not fit the model or each other.
     """
-    validated: Epochs | None = None
-    if is_stream(training.x):
-        batches = _whole(training.x)
-        if validation_split:
-            raise ValueError(
-                "Argument `validation_split` is only supported for tensors or NumPy arrays. "
-                f"Found incompatible type in the input: {type(batches)}. Pass a dataset as "
-                "`validation_data`."
-            )
-        trained = _of_stream(plan, training, batches)
-    else:
-        arrays = training.arrays()
-        if validation.x is None and validation_split:
-            arrays, rest = split_validation(arrays, validation_split)
-            validated = validation.of_arrays(rest)
-        trained = training.of_arrays(arrays)
-    stack.enter_context(closing(trained))
-    if validation.x is not None:
-        validated = stack.enter_context(closing(epochs_of(plan, validation)))
-    if training.validate:
-        from mirrored.data.finite import check_finite  # Few ask for it.
-
-        for epochs in (trained, validated):
-            if epochs is not None:
-                epochs.check_with(check_finite)
+    trained, validated = epochs_to_fit(training, validation, validation_split, _among(plan), stack)
     prepare(plan, trained, validated, use="fit")
     # The order of the examples comes from the global seed, on any number of replicas; that of
     # arrays is taken here, once the model is built.
@@ -148,8 +112,8 @@ def prepare(plan: RunPlan, epochs: Epochs, validation: Epochs | None = None, *, 
 
 def _kind_of(data: Epochs) -> Any:
     """Return what is the same of data that a model takes alike."""
-    kinds = data.example.kinds
-    return (*kinds, data.example.size) if data.is_stream else kinds
+    kind = kind_of(data.example)
+    return (*kind, data.example.size) if data.is_stream else kind
 
 
 def _check_all(
@@ -206,7 +170,7 @@ def _usable(plan: RunPlan, use: str, epochs: Epochs) -> _InputForm:
     _check_targets(plan, use, epochs.is_stream, example)
     if epochs.is_stream:
         _check_batched(model, example)
-    inputs = _input(model, example.x)
+    inputs = _input(model, _part(example, 0))
     shapes = _shapes(inputs)
     return _InputForm(shapes, model.fitted_shape(shapes), _dtypes(model, inputs))
 
@@ -244,7 +208,7 @@ def _checked(plan: RunPlan, use: str, is_stream: bool, form: _InputForm, arrays:
     if plan.is_custom(_KINDS[use]):
         return arrays
     model = plan.model
-    x, y, weights = arrays.layout.pack(arrays.columns)
+    x, y, weights = (_part(arrays, number) for number in range(3))
     if y is None:
         _check_targets(plan, use, is_stream, arrays)
     inputs = x = _input(model, x)
@@ -299,6 +263,14 @@ def _output_shapes(model: Model, inputs: Any, usual: list[Shape]) -> list[Shape]
 # ---------------------------------------------------------------------------- structures of arrays
 
 
+def _part(arrays: Arrays, number: int) -> Any:
+    """Return the inputs, the targets or the weights: an array, a structure of such, or None."""
+    part = arrays.layout.parts[number]
+    if part is None or type(part) is int:
+        return part if part is None else arrays.columns[part]
+    return arrays.layout.part(number, arrays.columns)
+
+
 def _input(model: Model, x: Any) -> Any:
     """Return the inputs as the model takes them: one array where it has one input.
 
@@ -313,7 +285,7 @@ def _input(model: Model, x: Any) -> Any:
 def _takes(model: Model, arrays: Arrays) -> bool:
     """Whether the model could be called on the inputs, by how many they are."""
     try:
-        _input(model, arrays.x)
+        _input(model, _part(arrays, 0))
     except ValueError:
         return False
     return True

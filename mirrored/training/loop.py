@@ -137,10 +137,10 @@ def _train(
         return f"step {before + begun + step + 1} {epoch}"
 
     while done < span.count:  # More than once only where an interrupt did not end the program.
-        begun = done
+        begun, left = done, span.after(done) if done else span
         try:
             with guard.step():
-                steps.train(span.after(begun), where, take, lambda: not guard.pending)
+                steps.train(left, where, take, lambda: not guard.pending)
         except NonFiniteLossError as error:
             return done, error
         except Exception as error:

@@ -140,7 +140,7 @@ class RunPlan:
             kind: The kind of step.
             arrays: A batch, or others of its shapes but for the first axis.
         """
-        key = kind, self.is_custom(kind) and ops.floatx(), arrays.kinds
+        key = kind, self.is_custom(kind) and ops.floatx(), kind_of(arrays)
         specs = self.decided.get(key)
         if specs is None:
             pairs = zip(arrays.columns, self.fed_dtypes(kind, arrays), strict=True)
@@ -191,3 +191,15 @@ def optimizers_of(model: Any) -> list[Optimizer]:
     compiled = model.optimizer
     optimizers = held if compiled is None else [compiled, *held]
     return list({id(optimizer): optimizer for optimizer in optimizers}.values())
+
+
+def kind_of(arrays: Arrays) -> tuple[Any, ...]:
+    """Return the layout, and the shapes but for the first axis and the dtypes of the columns.
+
+    Args:
+        arrays: A batch, or others of its kind.
+    """
+    kind: list[Any] = [arrays.layout]
+    for column in arrays.columns:
+        kind += (column.shape[1:], column.dtype)
+    return tuple(kind)

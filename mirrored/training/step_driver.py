@@ -56,7 +56,7 @@ class StepDriver(ABC):
             ResourceExhaustedError: A device has not enough memory; that step changed nothing.
         """
         done = 0
-        for part in span.alike():
+        for part in (span,) if span.is_alike else span.alike():
             try:
                 if not self._run("train", part, self._sharding(part), take, going_on):
                     return
@@ -73,12 +73,12 @@ class StepDriver(ABC):
 
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch."""
-        for part in span.alike():
+        for part in (span,) if span.is_alike else span.alike():
             self._run("test", part, self._sharding(part), take, lambda: True)
 
     def predict(self, span: Span, take: Callable[[Any], None]) -> None:
         """Compute the outputs for each batch, in its order."""
-        for part in span.alike():
+        for part in (span,) if span.is_alike else span.alike():
             self._predict(part, self._sharding(part), take)
 
     @abstractmethod

@@ -145,8 +145,17 @@ def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
         >>> v.trainable
         False
     """
-    with Within(_creators, (*_creators.get(), variable_creator)):
+    with creators_with(variable_creator):
         yield
+
+
+def creators_with(creator: Creator) -> Within:
+    """Return the context of `variable_creator_scope`, to be entered once.
+
+    Args:
+        creator: As there.
+    """
+    return Within(_creators, (*_creators.get(), creator))
 
 
 def set_variable_creators(*creators: Creator) -> None:

@@ -60,7 +60,7 @@ EAGER = {
     "build": "slots",
 }
 RECORDED = {
-    "arena": "the program's memory",
+    "allocate_at": "the program's memory",
     "_slot": "slots",
     "_units": "slots brought together",
     "pack": "weights brought together",

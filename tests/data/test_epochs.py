@@ -36,7 +36,7 @@ def taken(data: mr.data.Dataset, steps: int | None, goes_on: bool, most: int | N
     arguments = DataArguments(
         use="fit" if goes_on else "evaluate", x=data, batch_size=None, steps=steps
     )
-    epochs = arguments.of_stream(data)
+    epochs = arguments.epochs()
     seen: list[Any] = []
     for _ in range(3):
         seen.append([epochs.begin()])
@@ -68,7 +68,7 @@ def test_what_is_wrong_with_rows_is_said_of_their_batch() -> None:
         return arrays
 
     arguments = DataArguments(use="fit", x=None, batch_size=2, steps=4)
-    epochs = dataclasses.replace(arguments, steps=None).of_stream(rows().batch(2))
+    epochs = dataclasses.replace(arguments, x=rows().batch(2), steps=None).epochs()
     epochs.check_with(check)
     assert epochs.begin()
     spans = epochs.spans(1)

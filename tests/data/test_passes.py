@@ -80,7 +80,7 @@ def test_cardinality(data: Any, count: int) -> None:
 
 
 def check_read(data: Any) -> None:
-    epochs = DataArguments(use="fit", x=data, batch_size=None, steps=None).of_stream(data)
+    epochs = DataArguments(use="fit", x=data, batch_size=None, steps=None).epochs()
     assert epochs.steps == 3
     for _ in range(2):
         assert epochs.begin()
