@@ -9,7 +9,6 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -40,18 +39,12 @@ class _Event(NamedTuple):
     end: int
 
 
-@dataclass(slots=True)
-class _Total:
+class _Total(NamedTuple):
     """What all slices of one name come to: calls, nanoseconds and bytes."""
 
     calls: int = 0
     time: int = 0
     moved: int = 0
-
-    def add(self, calls: int, time: int, moved: int) -> None:
-        self.calls += calls
-        self.time += time
-        self.moved += moved
 
 
 class _Summary(NamedTuple):
@@ -225,17 +218,13 @@ def _json_lines(events: Sequence[_Event], trace: _Trace) -> Iterator[str]:
     """Yield the file's lines: an object whose list of events has one a line."""
     about = {"slices": len(events), "slices dropped": trace.dropped}
     yield f'{{"displayTimeUnit": "ms", "otherData": {json.dumps(about)}, "traceEvents": [\n'
-    yield json.dumps(_named("process_name", 0, "mirrored"))
+    yield json.dumps(_metadata("process_name", 0, name="mirrored"))
     for tid, (name, row) in enumerate(_rows(events), start=1):
-        yield ",\n" + json.dumps(_named("thread_name", tid, name))
+        yield ",\n" + json.dumps(_metadata("thread_name", tid, name=name))
         yield ",\n" + json.dumps(_metadata("thread_sort_index", tid, sort_index=tid))
         for event in row:
             yield ",\n" + json.dumps(_slice(event, tid, trace.start))
     yield "\n]}\n"
-
-
-def _named(kind: str, tid: int, name: str) -> dict[str, Any]:
-    return _metadata(kind, tid, name=name)
 
 
 def _metadata(kind: str, tid: int, **args: Any) -> dict[str, Any]:
@@ -306,7 +295,8 @@ def _totals(events: Iterable[_Event]) -> dict[tuple[str, str], _Total]:
     totals: dict[tuple[str, str], _Total] = {}
     for work, _, start, end in events:
         moved = work.bytes_in + (work.bytes_out if work.kind == "compute" else 0)
-        totals.setdefault((work.kind, work.name), _Total()).add(1, end - start, moved)
+        calls, time, bytes_ = totals.get((work.kind, work.name), _Total())
+        totals[work.kind, work.name] = _Total(calls + 1, time + end - start, bytes_ + moved)
     return totals
 
 
@@ -333,10 +323,7 @@ def _summary_lines(last: _Summary) -> list[str]:
 
 
 def _sum_of(parts: Iterable[_Total]) -> _Total:
-    total = _Total()
-    for part in parts:
-        total.add(part.calls, part.time, part.moved)
-    return total
+    return _Total(*map(sum, zip(*parts, strict=True)))
 
 
 def _cells(name: str, part: _Total, whole: _Total) -> tuple[str, ...]:

@@ -17,19 +17,7 @@ from mirrored.ops.spec import DType, as_dtype, bool_, int64
 
 OPSET = 18
 
-_DTYPES = {
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
-    "float16": "FLOAT16",
-    "bfloat16": "BFLOAT16",
-    "bool": "BOOL",
-    **{
-        f"{sign}int{bits}": f"{sign}int{bits}".upper()
-        for sign in ("", "u")
-        for bits in (8, 16, 32, 64)
-    },
-}
-_NAMES = {"FLOAT": "float", "DOUBLE": "double"}  # In the texts of ONNX's own constraints.
+_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # Others have NumPy's, in capitals.
 
 
 def onnx_module() -> Any:
@@ -186,8 +174,7 @@ class Writer:
     def _check(self, op: str, inputs: Sequence[Ref]) -> None:
         taken = self._onnx.defs.get_schema(op, OPSET, "").inputs
         for place, ref in enumerate(inputs):
-            name = onnx_name(ref.dtype)
-            text = f"tensor({_NAMES.get(name, name.lower())})"
+            text = f"tensor({_name_of(ref.dtype).lower()})"
             if text not in taken[min(place, len(taken) - 1)].types:
                 why = f"takes {ref.dtype.name}, which ONNX's {op} does not"
                 raise self.call.refuse(why) if self.call else NotImplementedError(why)
@@ -204,7 +191,7 @@ class Writer:
         wanted = as_dtype(dtype)
         if ref.dtype == wanted:
             return ref
-        return self.add("Cast", ref, dtype=wanted, to=onnx_type(self._onnx, wanted))
+        return self.add("Cast", ref, dtype=wanted, to=onnx_type(wanted))
 
     def dims(self, shape: Sequence[Dim]) -> Ref:
         """Return numbers that may depend on sizes, as a vector of int64.
@@ -316,20 +303,10 @@ class Writer:
         return self.add(op, first, other, dtype=bool_)
 
 
-def onnx_name(dtype: DType) -> str:
-    """Return ONNX's name of a dtype.
-
-    Args:
-        dtype: The dtype.
-    """
-    return _DTYPES[dtype.name]
+def _name_of(dtype: DType) -> str:
+    return _NAMES.get(dtype.name, dtype.name.upper())
 
 
-def onnx_type(onnx: Any, dtype: DType) -> int:
-    """Return ONNX's number of a dtype.
-
-    Args:
-        onnx: The package.
-        dtype: The dtype.
-    """
-    return int(getattr(onnx.TensorProto, onnx_name(dtype)))
+def onnx_type(dtype: DType) -> int:
+    """Return ONNX's number of a dtype."""
+    return int(getattr(onnx_module().TensorProto, _name_of(dtype)))

@@ -129,13 +129,13 @@ class _Model:
             )
         for name, value in constants.items():
             tensor = to.add(name=name, dims=value.shape)
-            tensor.data_type = onnx_type(self._onnx, value.dtype)
+            tensor.data_type = onnx_type(value.dtype)
             tensor.raw_data = value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def _info(self, name: str, value: Traced) -> Any:
         names = self._trace.samples.names
         shape = [size if isinstance(size, int) else _dim_name(size, names) for size in value.shape]
-        kind = onnx_type(self._onnx, value.dtype)
+        kind = onnx_type(value.dtype)
         return self._onnx.helper.make_tensor_value_info(name, kind, shape)
 
     # ------------------------------------------------------------------ values

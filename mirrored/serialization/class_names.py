@@ -61,6 +61,11 @@ class CustomObjectScope:
 custom_object_scope = CustomObjectScope
 
 
+def scope_of(classes: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Return a context like `CustomObjectScope`, of a dict in which more may be entered later."""
+    return Within(_scope, classes)
+
+
 def get_custom_objects() -> dict[str, Any]:
     """Return what is registered, by name: the dict itself, which may be changed.
 

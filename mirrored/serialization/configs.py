@@ -28,6 +28,7 @@ from mirrored.serialization.class_names import (
     public_class,
     public_function,
     safe_mode_scope,
+    scope_of,
 )
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -49,13 +50,15 @@ def sharing_what_is_written() -> AbstractContextManager[None]:
     return Within(_written_objects, {})
 
 
-def kept_in_memory(classes: dict[str, type]) -> AbstractContextManager[None]:
-    """Return the context in which what has no configuration stands in configurations itself.
+@contextmanager
+def kept_in_memory() -> Iterator[None]:
+    """Within this context, what has no configuration stands in configurations itself.
 
-    Args:
-        classes: Where the users' classes that configurations name are entered.
+    Users' classes that configurations name are known by these names.
     """
-    return Within(_in_memory, classes)
+    classes: dict[str, type] = {}
+    with Within(_in_memory, classes), scope_of(classes):
+        yield
 
 
 def in_memory() -> bool:

@@ -79,14 +79,10 @@ def made_like(thing: Any) -> Any:
         >>> made_like(mr.layers.Dense(3, activation=lambda x: -x)).units
         3
     """
-    from mirrored.serialization.class_names import CustomObjectScope  # Few programs need them.
-    from mirrored.serialization.configs import kept_in_memory
+    from mirrored.serialization.configs import kept_in_memory  # Few programs need it.
 
-    classes: dict[str, type] = {}
-    with kept_in_memory(classes):
-        config = thing.get_config()
-        with CustomObjectScope(classes):
-            return type(thing).from_config(config)
+    with kept_in_memory():
+        return type(thing).from_config(thing.get_config())
 
 
 def serialized(obj: Any, *, is_activation: bool = False) -> Any:
@@ -114,8 +110,6 @@ def deserialized(
     Returns:
         The thing; a name that nothing has is returned as it is.
     """
-    from mirrored.serialization.configs import (
-        deserialize_keras_object,  # Few programs need it.
-    )
+    from mirrored.serialization import configs  # Few programs need it.
 
-    return deserialize_keras_object(config, custom_objects, module_objects=names)
+    return configs.deserialize_keras_object(config, custom_objects, module_objects=names)

@@ -12,7 +12,6 @@ from mirrored._arguments import explained_only
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import Input, InputLayer, Layer
 from mirrored.layers.construction import made_again
-from mirrored.serialization.class_names import CustomObjectScope
 from mirrored.serialization.configs import kept_in_memory
 from mirrored.training.model import Model
 from mirrored.training.sequential import Sequential
@@ -99,11 +98,8 @@ def _of_class(model: Model) -> Model:
 def _compiled_as(model: Model, clone: Model) -> Model:
     """Return a model, compiled as another one is."""
     if model.compiled:
-        classes: dict[str, type] = {}
-        with kept_in_memory(classes):
-            config = model.get_compile_config()
-            with CustomObjectScope(classes):
-                clone.compile_from_config(config)
+        with kept_in_memory():
+            clone.compile_from_config(model.get_compile_config())
     return clone
 
 

@@ -252,7 +252,8 @@ class Tolerances:
         for event in {**base, **many}:
             value, other = base.get(event), many.get(event)
             if value is None or other is None:
-                gaps.append(Gap(event, False, np.inf, _array(value), _array(other)))
+                arrays = [None if value is None else value.array for value in (value, other)]
+                gaps.append(Gap(event, False, np.inf, *arrays))
                 continue
             if value.weight is not None and sizes.get(value.weight, np.inf) <= rounding:
                 continue
@@ -262,7 +263,7 @@ class Tolerances:
 
     def _difference(self, event: Event, value: Value, other: Value, besides: float) -> Gap:
         base, many = value.array, other.array
-        if base.shape != many.shape or not _is_float(base):
+        if base.shape != many.shape or base.dtype not in FLOATS:
             agrees = np.array_equal(base, many)
             return Gap(event, agrees, 0.0 if agrees else np.inf, base, many)
         if np.array_equal(base, many, equal_nan=True):
@@ -281,14 +282,6 @@ class Tolerances:
         agrees = bool(error <= allowed + besides)
         scale = max(scale, besides / self._rtol if self._rtol else 0.0)
         return Gap(event, agrees, error / scale if scale else np.inf, base, many)
-
-
-def _array(value: Value | None) -> Array | None:
-    return None if value is None else value.array
-
-
-def _is_float(array: Array) -> bool:
-    return array.dtype in FLOATS
 
 
 def _as_float(array: Array) -> Array:

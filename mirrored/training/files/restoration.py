@@ -131,20 +131,13 @@ class Restoration:
 
 
 def _warn_of_rest(path: str, missing: list[str], unused: list[str]) -> None:
-    if missing:
-        logger.warning(
-            "The checkpoint %r has nothing of %s: they stay as they are. Call `expect_partial()` "
-            "on what `restore` returns if it is meant to be so.",
-            path,
-            few(missing),
-        )
-    if unused:
-        logger.warning(
-            "The checkpoint %r has values that nothing was restored from: %s. Call "
-            "`expect_partial()` on what `restore` returns if it is meant to be so.",
-            path,
-            few(unused),
-        )
+    for text, names in (
+        ("nothing of %s: they stay as they are. Call `expect_partial()`", missing),
+        ("values that nothing was restored from: %s. Call `expect_partial()`", unused),
+    ):
+        if names:
+            ending = "on what `restore` returns if it is meant to be so."
+            logger.warning(f"The checkpoint %r has {text} {ending}", path, few(names))
 
 
 def few(names: list[str]) -> str:
