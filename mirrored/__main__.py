@@ -20,7 +20,7 @@ from mirrored import devices
 from mirrored._logging import logger
 from mirrored.backends import MEGABYTE, platforms, selftest
 from mirrored.devices import Device, LogicalDeviceConfiguration, PhysicalDevice
-from mirrored.devices.registry import registry
+from mirrored.devices.device_registry import registry
 from mirrored.distribute import CrossDeviceOps, NcclAllReduce, bandwidth
 from mirrored.distribute.cross_device_ops.connections import streamed
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError

@@ -16,7 +16,7 @@ from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._files import PathName, check_replaceable, replacing
 from mirrored.backends.backend import MEGABYTE
-from mirrored.devices.timing import ALL_REPLICAS, Work, observers
+from mirrored.devices.work_timing import ALL_REPLICAS, Work, observers
 from mirrored.ops.rng_state import current_position
 
 # A trace of more would be slow to open, and take hundreds of megabytes while it is on.

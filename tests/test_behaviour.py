@@ -203,7 +203,7 @@ HELD: dict[str, dict[str, str]] = {
         "batch-size-zero": "test_batch_size_refused",
         "cardinality": "test_refused",
     },
-    "devices/test_config.py": {
+    "devices/test_configuration.py": {
         "physical-devices": "test_listing_physical_devices_does_not_initialise",
         "logical-devices": "test_listing_logical_devices_freezes",
         "visible-devices": "test_set_visible_devices test_visible_devices_of_the_wrong_type "
@@ -229,7 +229,7 @@ HELD: dict[str, dict[str, str]] = {
         "drawing-makes-no-device": "test_drawing_makes_no_device "
         "test_a_variable_that_a_call_makes_is_on_a_device",
     },
-    "devices/test_registry.py": {
+    "devices/test_device_registry.py": {
         "cuda-visible-devices": "test_cuda_visible_devices",
         "cuda-visible-devices-late": "test_cuda_visible_devices_is_read_at_the_first_listing",
         "memory-growth-differs": "test_growth_that_differs_is_an_error_at_initialisation",
@@ -250,7 +250,7 @@ HELD: dict[str, dict[str, str]] = {
         "absent-device": "test_soft_placement test_a_device_that_does_not_exist",
         "absent-kernel": "test_soft_placement test_an_op_without_a_kernel_there",
     },
-    "distribute/cross_device_ops/test_interface.py": {
+    "distribute/cross_device_ops/test_collectives.py": {
         "collectives": "test_a_subclass_defines_one_method "
         "test_a_strategy_uses_the_collectives_it_is_given",
         "gather-numbers": "test_numbers_of_gather",
@@ -371,7 +371,7 @@ HELD: dict[str, dict[str, str]] = {
     "distribute/test_extended.py": {
         "extended": "test_devices test_update_calls_a_function_on_each_copy",
     },
-    "distribute/cross_device_ops/test_indexed_slices.py": {
+    "distribute/cross_device_ops/test_sparse_sums.py": {
         "sparse-sums": "test_numbers test_a_strategy_reduces_it",
     },
     "distribute/test_input.py": {
@@ -417,7 +417,7 @@ HELD: dict[str, dict[str, str]] = {
         "different-structures": "test_results_of_different_structures",
         "two-replicas-run": "test_id_plus_one test_structures_are_regrouped",
     },
-    "distribute/test_values.py": {"per-replica-repr": "test_per_replica_repr"},
+    "distribute/test_per_replica.py": {"per-replica-repr": "test_per_replica_repr"},
     "layers/test_added_losses.py": {
         "added-losses": "test_losses_are_there_until_a_call_begins "
         "test_what_is_no_tensor_is_refused test_a_functional_model_adds_none"

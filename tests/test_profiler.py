@@ -18,7 +18,7 @@ from forked_programs import run_program
 
 import mirrored as mr
 from mirrored import devices, profiler
-from mirrored.devices.timing import observers
+from mirrored.devices.work_timing import observers
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.spec import TensorSpec
 from mirrored.program import GraphRecorder, Program

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mirrored import run, workers
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 
 class Told(OneWorker):

@@ -19,7 +19,7 @@ _public_module(
             set_virtual_device_configuration=set_logical_device_configuration
             set_visible_devices
         """,
-        "mirrored.devices.config": """
+        "mirrored.devices.configuration": """
             enable_tensor_float_32_execution tensor_float_32_execution_enabled
         """,
     },

@@ -2,7 +2,7 @@
 from mirrored._absent import public_module as _public_module
 from mirrored.devices import LogicalDeviceConfiguration as _LogicalDeviceConfiguration
 VirtualDeviceConfiguration = _LogicalDeviceConfiguration
-from mirrored.devices.config import enable_tensor_float_32_execution as enable_tensor_float_32_execution
+from mirrored.devices.configuration import enable_tensor_float_32_execution as enable_tensor_float_32_execution
 from mirrored.devices import get_device_details as get_device_details
 from mirrored.devices import get_device_policy as get_device_policy
 from mirrored.devices import get_memory_fraction as get_memory_fraction
@@ -22,4 +22,4 @@ from mirrored.devices import set_simulated_gpus as set_simulated_gpus
 from mirrored.devices import set_logical_device_configuration as _set_logical_device_configuration
 set_virtual_device_configuration = _set_logical_device_configuration
 from mirrored.devices import set_visible_devices as set_visible_devices
-from mirrored.devices.config import tensor_float_32_execution_enabled as tensor_float_32_execution_enabled
+from mirrored.devices.configuration import tensor_float_32_execution_enabled as tensor_float_32_execution_enabled

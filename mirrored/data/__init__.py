@@ -11,10 +11,10 @@ _public_module(
     {
         "mirrored.data": "experimental",
         "mirrored.data.dataset": "Dataset",
+        "mirrored.data.dataset_iterators": "Iterator=DatasetIterator NumpyIterator",
+        "mirrored.data.dataset_options": "Options ThreadingOptions",
         "mirrored.data.elements": "AUTOTUNE",
         "mirrored.data.leaf_specs": "DatasetSpec",
-        "mirrored.data.dataset_options": "Options ThreadingOptions",
-        "mirrored.data.dataset_iterators": "Iterator=DatasetIterator NumpyIterator",
         "mirrored.data.records": "TFRecordDataset",
         "mirrored.data.transform": "INFINITE_CARDINALITY UNKNOWN_CARDINALITY",
     },

@@ -7,11 +7,11 @@ that they can still be configured afterwards.
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.backends import Hardware
-from mirrored.devices.config import get_visible_devices
+from mirrored.devices.configuration import get_visible_devices
+from mirrored.devices.device_registry import checked_bool, registry
 from mirrored.devices.logical_device import Device
 from mirrored.devices.names import DeviceSpec, LogicalDevice, PhysicalDevice
 from mirrored.devices.placement import describe_devices, find_device, to_spec
-from mirrored.devices.registry import checked_bool, registry
 from mirrored.errors import InvalidArgumentError
 
 _ANY = (0, 0)

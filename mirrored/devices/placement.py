@@ -15,9 +15,9 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._logging import logger
+from mirrored.devices.device_registry import checked_bool, registry
 from mirrored.devices.logical_device import Device
 from mirrored.devices.names import DeviceSpec, LogicalDevice
-from mirrored.devices.registry import checked_bool, registry
 from mirrored.errors import InvalidArgumentError
 
 # Where several types have a kernel, the first of these that is there.

@@ -12,14 +12,14 @@ from weakref import WeakSet
 
 from mirrored.backends import Pool, precision
 from mirrored.backends.stream_backend import is_offloaded
-from mirrored.devices.config import set_device_policy
+from mirrored.devices.configuration import set_device_policy
+from mirrored.devices.device_registry import registry
 from mirrored.devices.logical_device import Device
 from mirrored.devices.placement import (
     in_device_scope,
     set_log_device_placement,
     set_soft_device_placement,
 )
-from mirrored.devices.registry import registry
 from mirrored.errors import DeviceLostError
 
 

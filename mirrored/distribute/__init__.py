@@ -29,9 +29,9 @@ _public_module(
         "mirrored.distribute.multi_worker_strategy": "MultiWorkerMirroredStrategy",
         "mirrored.distribute.on_read_variables": "SyncOnReadVariable",
         "mirrored.distribute.one_device_strategy": "DefaultStrategy OneDeviceStrategy",
+        "mirrored.distribute.per_replica": "DistributedValues Mirrored PerReplica",
         "mirrored.distribute.sharding": "shard_bounds split_sizes",
         "mirrored.distribute.strategy": "Strategy get_strategy",
-        "mirrored.distribute.values": "DistributedValues Mirrored PerReplica",
         "mirrored.ops": "IndexedSlices",
     },
 )

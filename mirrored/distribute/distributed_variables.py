@@ -19,7 +19,7 @@ from mirrored.distribute.context import (
 )
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
-from mirrored.distribute.values import (
+from mirrored.distribute.per_replica import (
     DistributedValues,
     PerReplica,
     check_part_count,

@@ -10,7 +10,7 @@ from mirrored import _nest, _overrides, devices
 from mirrored.distribute.context import ReplicaStrategy, check_cross_replica, enter
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable, copies_of
-from mirrored.distribute.values import Mirrored, check_parts, select
+from mirrored.distribute.per_replica import Mirrored, check_parts, select
 from mirrored.variables import Variable
 
 

@@ -26,6 +26,7 @@ from mirrored.data.leaf_specs import public_specs
 from mirrored.data.row_transforms import open_batches
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
+from mirrored.distribute.per_replica import PerReplica
 from mirrored.distribute.sharding import (
     Join,
     Parts,
@@ -36,7 +37,6 @@ from mirrored.distribute.sharding import (
     give_out,
     unbatched,
 )
-from mirrored.distribute.values import PerReplica
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import PeekingIterator
 

@@ -27,8 +27,8 @@ from mirrored.distribute.graph_lines import GATHERED, OF_FIRST
 from mirrored.distribute.input import DistributedDataset, InputContext, distributed_from_function
 from mirrored.distribute.mirrored_strategy import MirroredStrategy
 from mirrored.distribute.on_read_variables import SyncOnReadVariable
+from mirrored.distribute.per_replica import DistributedValues, Mirrored, PerReplica, select
 from mirrored.distribute.strategy import Strategy
-from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, select
 from mirrored.distribute.worker_agreement import (
     Facts,
     check_alike,

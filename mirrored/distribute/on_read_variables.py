@@ -16,7 +16,7 @@ from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import REDUCED, DistributedVariable
 from mirrored.distribute.global_batch import global_batch
-from mirrored.distribute.values import DistributedValues, PerReplica, check_part_count, select
+from mirrored.distribute.per_replica import DistributedValues, PerReplica, check_part_count, select
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
 from mirrored.ops.op import Op

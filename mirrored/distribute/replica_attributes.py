@@ -8,7 +8,7 @@ from typing import Any
 from mirrored import _nest
 from mirrored._contexts import Within
 from mirrored.distribute.context import one_of_several
-from mirrored.distribute.values import PerReplica
+from mirrored.distribute.per_replica import PerReplica
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import Variable
 from mirrored.variables.tracking import Part

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from mirrored._threads import new_thread, start
 from mirrored.distribute.context import MergeCall, ReplicaContext, ReplicaStrategy, enter
+from mirrored.distribute.per_replica import regroup, select
 from mirrored.distribute.replica_attributes import ReplicaVariables, shared_by_replicas
-from mirrored.distribute.values import regroup, select
 from mirrored.ops.hooks import add_listener
 from mirrored.ops.rng_state import ShardPosition, shard_position
 

@@ -31,9 +31,15 @@ from mirrored.distribute.input import (
     distributed_dataset,
     distributed_from_function,
 )
+from mirrored.distribute.per_replica import (
+    DistributedValues,
+    PerReplica,
+    check_parts,
+    regroup,
+    select,
+)
 from mirrored.distribute.replicas import run_replicas
 from mirrored.distribute.strategy_base import StrategyBase
-from mirrored.distribute.values import DistributedValues, PerReplica, check_parts, regroup, select
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.rng_state import ShardPosition

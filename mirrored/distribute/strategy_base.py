@@ -19,11 +19,17 @@ from mirrored.distribute.context import check_cross_replica, enter
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.choice import choose_without_nccl
-from mirrored.distribute.cross_device_ops.interface import checked_axis, joining_device
+from mirrored.distribute.cross_device_ops.collectives import checked_axis, joining_device
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.global_batch import assumed_replicas
-from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, check_parts, select
+from mirrored.distribute.per_replica import (
+    DistributedValues,
+    Mirrored,
+    PerReplica,
+    check_parts,
+    select,
+)
 from mirrored.errors import CollectiveError, DeviceUnavailableError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.tensor import Operators, Tensor

@@ -10,9 +10,9 @@ from mirrored.graph import entry as _entry  # noqa: F401  Calls on placeholders 
 _late_module(
     __name__,
     {
-        "mirrored.graph.operations": "Operation",
         "mirrored.graph.drawing": "Drawing",
         "mirrored.graph.inference": "results_of",
+        "mirrored.graph.operations": "Operation",
         "mirrored.graph.part": "Part",
         "mirrored.graph.symbolic_tensor": "Node SymbolicTensor drawn_anywhere placeholders",
     },

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.devices import Device, log_placement, place
-from mirrored.devices.timing import kernel_work, observers, tell
+from mirrored.devices.work_timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, take_constant_room

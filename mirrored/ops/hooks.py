@@ -1,7 +1,7 @@
 """Who is told of an op, and who is asked instead of its kernel: tapes, and recorders of programs.
 
 They stand above the ops and are named here from there, so that the ops know nothing of them. (Who
-measures how long an op takes is told by `mirrored.devices.timing`.)
+measures how long an op takes is told by `mirrored.devices.work_timing`.)
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

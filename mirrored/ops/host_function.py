@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mirrored._arguments import explained
 from mirrored.devices import get_device, log_placement, place
-from mirrored.devices.timing import kernel_work, observers, tell
+from mirrored.devices.work_timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt, constant, convert_to_tensor, from_host, to_array
 from mirrored.ops.hooks import UnknownShape, active_recorder, in_graph, only

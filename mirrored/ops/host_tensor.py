@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.devices import Device
-from mirrored.devices.timing import copy_work, observers, tell
+from mirrored.devices.work_timing import copy_work, observers, tell
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
 

@@ -19,7 +19,7 @@ from mirrored._late import FilledByFiles
 from mirrored._tracebacks import shorten, shortened
 from mirrored.backends import Pool, Storage
 from mirrored.devices import Device, device, empty_with, place
-from mirrored.devices.timing import copy_work, observers, tell
+from mirrored.devices.work_timing import copy_work, observers, tell
 from mirrored.errors import DevicesResetError
 from mirrored.ops.sharing import capsule, is_readable, shared
 from mirrored.ops.spec import DType, TensorSpec, check_shape

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mirrored.backends import Storage
 from mirrored.backends.blas_threads import run_on_threads
 from mirrored.devices import get_log_device_placement, log_placement
-from mirrored.devices.timing import Observer, observers
+from mirrored.devices.work_timing import Observer, observers
 from mirrored.ops.host_tensor import fill
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.concurrency import Threads

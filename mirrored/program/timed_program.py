@@ -12,7 +12,14 @@ from typing import Any, Protocol
 
 from mirrored.backends import Backend
 from mirrored.devices import Device
-from mirrored.devices.timing import ALL_REPLICAS, Observer, Work, copy_work, kernel_work, short_name
+from mirrored.devices.work_timing import (
+    ALL_REPLICAS,
+    Observer,
+    Work,
+    copy_work,
+    kernel_work,
+    short_name,
+)
 from mirrored.program.graph import COPY, SHARED, Graph, Node, Value, joins_rows
 from mirrored.program.kernel_calls import Call
 from mirrored.program.lowering import LoweredStage

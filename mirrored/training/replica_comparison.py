@@ -28,7 +28,7 @@ from mirrored.distribute import (
     Strategy,
     split_sizes,
 )
-from mirrored.distribute.cross_device_ops.interface import FirstLines
+from mirrored.distribute.cross_device_ops.collectives import FirstLines
 from mirrored.ops.hooks import only
 from mirrored.ops.rng_state import RngState, current_rng_state, drawing_from
 from mirrored.training import loop

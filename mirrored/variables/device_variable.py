@@ -16,7 +16,7 @@ from mirrored import devices, ops
 from mirrored._contexts import Within
 from mirrored.backends import Storage
 from mirrored.devices import Device
-from mirrored.devices.timing import copy_from_host, copy_within
+from mirrored.devices.work_timing import copy_from_host, copy_within
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, only, recorded_by

@@ -6,6 +6,6 @@ and sends are arrays of the host.
 
 from mirrored.workers.background import PendingSum
 from mirrored.workers.connecting import connect
-from mirrored.workers.interface import Workers
+from mirrored.workers.worker import Workers
 
 __all__ = ["PendingSum", "Workers", "connect"]

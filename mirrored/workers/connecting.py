@@ -10,7 +10,6 @@ from collections import Counter
 
 from mirrored._logging import logger
 from mirrored.workers.host_memory import check_room, hold_files, remove_left_behind
-from mirrored.workers.interface import DEADLINE, OneWorker, Workers
 from mirrored.workers.launch import (
     INSTALL,
     Launch,
@@ -19,6 +18,7 @@ from mirrored.workers.launch import (
     launch,
     load_mpi,
 )
+from mirrored.workers.worker import DEADLINE, OneWorker, Workers
 
 _lock = threading.Lock()
 _connected: Workers | None = None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirrored.backends.selftest.sums import known_sum, known_values
-from mirrored.workers.interface import Workers
+from mirrored.workers.worker import Workers
 
 _FLOAT32 = np.dtype(np.float32)
 # Seconds that a turn takes at least, so that the clock's steps do not show; but not more calls.
@@ -48,7 +48,7 @@ def measure(workers: Workers, nbytes: Sequence[int], *, turns: int = 7) -> Itera
         WorkerError: Another worker failed, ended, or made another call.
 
     Example:
-        >>> from mirrored.workers.interface import OneWorker
+        >>> from mirrored.workers.worker import OneWorker
         >>> [(each.elements, each.wrong) for each in measure(OneWorker(), [64, 400])]
         [(16, 0), (100, 0)]
     """

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from mirrored._logging import logger
 from mirrored.errors import WorkerError
 from mirrored.workers.background import Background, PendingSum
-from mirrored.workers.interface import Workers
 from mirrored.workers.launch import abort_at_exit
 from mirrored.workers.layout import Layout
 from mirrored.workers.meeting import Meeting
 from mirrored.workers.notices import ENDED, FAILED, Notice, Notices
 from mirrored.workers.ordered_sums import name_of
 from mirrored.workers.waiting import Waiting, processor_ticks, this_process
+from mirrored.workers.worker import Workers
 from mirrored.workers.worker_calls import ANY, Call
 
 # Seconds that others have to end by themselves, and say why, before the launcher ends them.

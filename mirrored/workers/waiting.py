@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from mirrored import _interrupt
 from mirrored.errors import WorkerError, WorkerTimeoutError
-from mirrored.workers.interface import Workers
 from mirrored.workers.notices import Notice, Notices
+from mirrored.workers.worker import Workers
 from mirrored.workers.worker_calls import Call
 
 # How often it asks at once, which takes some microseconds; for how many seconds it lets others have

@@ -17,7 +17,7 @@ from benchmarks.processes import Process, _members
 from benchmarks.reference import check_losses, largest_relative_error
 from benchmarks.results import LOSS_TOLERANCE
 from benchmarks.workloads import TIMED
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = 60.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mirrored.compat.v1 as tf
-from mirrored.compat.v1.names import ROWS
+from mirrored.compat.v1.call_table import ROWS
 
 X = np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]], np.float32)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mirrored as tf
-from mirrored.compat.v1 import eager_execution, graph, shapes
+from mirrored.compat.v1 import eager_execution, graph, partial_shapes
 
 v1 = tf.compat.v1
 
@@ -18,7 +18,7 @@ v1 = tf.compat.v1
 def modes() -> Iterator[None]:
     yield
     graph.set_execution_mode(graph.BOTH)
-    shapes.disable_v2_tensorshape()
+    partial_shapes.disable_v2_tensorshape()
     v1.reset_default_graph()
 
 

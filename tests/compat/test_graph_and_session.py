@@ -8,7 +8,7 @@ import pytest
 
 import mirrored.compat.v1 as tf
 from mirrored import errors
-from mirrored.compat.v1.names import ROWS
+from mirrored.compat.v1.call_table import ROWS
 
 pytestmark = pytest.mark.usefixtures("hardware")
 

@@ -12,7 +12,7 @@ import pytest
 import mirrored as mr
 import mirrored.compat.v1 as tf
 from mirrored import devices, errors
-from mirrored.devices.registry import registry
+from mirrored.devices.device_registry import registry
 
 MB = 1 << 20
 LATE = "have no effect: "

@@ -10,7 +10,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices
 from mirrored.devices import LogicalDevice
-from mirrored.devices.registry import registry
+from mirrored.devices.device_registry import registry
 from mirrored.errors import InvalidArgumentError
 
 Simulate = Callable[..., list[LogicalDevice]]

@@ -11,7 +11,7 @@ import mirrored as mr
 from mirrored import _files
 from mirrored.distribute import multi_worker_strategy
 from mirrored.errors import OperatorNotAllowedInGraphError
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 MultiWorkerMirroredStrategy = mr.distribute.MultiWorkerMirroredStrategy
 

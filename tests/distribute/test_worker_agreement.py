@@ -9,7 +9,7 @@ from launching import launch, needs_mpi
 from worker_tasks import DIFFERING
 
 from mirrored.distribute.worker_agreement import own_devices
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 
 @needs_mpi

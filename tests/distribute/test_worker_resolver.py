@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mirrored.distribute.worker_resolver import ClusterSpec, WorkerResolver, check_resolver
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 WORKERS = OneWorker(1, ("a", "b"))
 BOTH = ["a:1", "b:1"]

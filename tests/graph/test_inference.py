@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 import mirrored.compat.v1 as tf
-from mirrored.devices.registry import registry
+from mirrored.devices.device_registry import registry
 from mirrored.layers import Dense, Flatten, Input, Layer, Rescaling
 
 

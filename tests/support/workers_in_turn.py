@@ -15,7 +15,7 @@ from mirrored import _files, layers
 from mirrored._logging import logger
 from mirrored.distribute import multi_worker_strategy, worker_agreement
 from mirrored.workers import connecting
-from mirrored.workers.interface import OneWorker, Workers
+from mirrored.workers.worker import OneWorker, Workers
 
 # What a worker is about to do, and what it says of it, in order.
 Compared = list[tuple[str, Mapping[str, Sequence[str]]]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.devices import timing
+from mirrored.devices import work_timing
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -145,11 +145,11 @@ def test_bytes_are_copied_to_the_devices_as_such(eager: bool, simulate: Any) -> 
     _, model = trained(IMAGES, LABELS, dataset=False, eager=eager)
     for images in (IMAGES, IMAGES.astype(np.float32)):
         fed = Fed()
-        timing.observers.append(fed)
+        work_timing.observers.append(fed)
         try:
             model.predict(images, verbose=0)
         finally:
-            timing.observers.remove(fed)
+            work_timing.observers.remove(fed)
         assert fed.bytes == images.nbytes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mirrored.workers.background import Background
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 
 def test_they_are_made_in_the_order_in_which_they_were_begun() -> None:

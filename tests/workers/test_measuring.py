@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.workers.interface import OneWorker
 from mirrored.workers.measuring import measure
+from mirrored.workers.worker import OneWorker
 
 
 class Wrong(OneWorker):

@@ -10,9 +10,9 @@ import pytest
 from mirrored import _interrupt
 from mirrored.errors import WorkerError, WorkerTimeoutError
 from mirrored.workers import waiting as module
-from mirrored.workers.interface import OneWorker
 from mirrored.workers.notices import ENDED, FAILED, Notice
 from mirrored.workers.waiting import Waiting, processor_ticks, this_process
+from mirrored.workers.worker import OneWorker
 from mirrored.workers.worker_calls import Call
 
 CALL = Call(5, "sum", "float32", 10, "bucket 1 of step 2")

@@ -4,10 +4,10 @@ They draw graphs, which sessions run. Names outside of this package are eager un
 `disable_eager_execution` is called.
 """
 
-import mirrored.compat.v1.calls as _calls  # noqa: F401 (Tensors' operators draw calls.)
-from mirrored.compat.v1.assertions import ASSERTIONS as _ASSERTIONS
+import mirrored.compat.v1.drawn_calls as _calls  # noqa: F401 (Tensors' operators draw calls.)
+from mirrored.compat.v1.call_table import rows_of as _rows_of
+from mirrored.compat.v1.drawn_assertions import ASSERTIONS as _ASSERTIONS
 from mirrored.compat.v1.listing import list_names as _list_names
-from mirrored.compat.v1.names import rows_of as _rows_of
 from mirrored.version import VERSION as _VERSION
 
 __version__ = _VERSION
@@ -15,8 +15,8 @@ __version__ = _VERSION
 _list_names(
     __name__,
     {
-        "mirrored.compat.v1.calls": _rows_of(),
-        "mirrored.compat.v1.assertions": " ".join(("Assert", *_ASSERTIONS)),
+        "mirrored.compat.v1.drawn_calls": _rows_of(),
+        "mirrored.compat.v1.drawn_assertions": " ".join(("Assert", *_ASSERTIONS)),
         "mirrored": "config dtypes errors test",
         "mirrored.compat.v1": """
             app contrib data debugging flags gfile initializers layers linalg logging losses math
@@ -25,7 +25,7 @@ _list_names(
         "mirrored.compat.v1.control_flow": "case cond while_loop",
         "mirrored.compat.v1.device_scopes": "NodeDef colocate_with device",
         "mirrored.compat.v1.device_spec": "DeviceSpec",
-        "mirrored.compat.v1.draws": """
+        "mirrored.compat.v1.graph_draws": """
             clip_by_value random_normal random_uniform truncated_normal
         """,
         "mirrored.compat.v1.eager_execution": """
@@ -33,7 +33,7 @@ _list_names(
             disable_tensor_equality disable_v2_behavior enable_eager_execution enable_v2_behavior
             executing_eagerly
         """,
-        "mirrored.compat.v1.elements": "Operation Tensor",
+        "mirrored.compat.v1.graph_elements": "Operation Tensor",
         "mirrored.compat.v1.functional": "foldl foldr map_fn scan",
         "mirrored.compat.v1.differentiation": "AggregationMethod gradients",
         "mirrored.compat.v1.graph": "Graph get_default_graph reset_default_graph",
@@ -51,13 +51,15 @@ _list_names(
             ones_initializer random_normal_initializer random_uniform_initializer
             truncated_normal_initializer variance_scaling_initializer zeros_initializer
         """,
-        "mirrored.compat.v1.masks": "boolean_mask dynamic_partition unique unique_with_counts",
+        "mirrored.compat.v1.boolean_masks": """
+            boolean_mask dynamic_partition unique unique_with_counts
+        """,
         "mirrored.compat.v1.messages": "ConfigProto GPUOptions RunMetadata RunOptions",
         "mirrored.compat.v1.scopes": """
             AUTO_REUSE VariableScope get_variable get_variable_scope variable_scope
         """,
         "mirrored.compat.v1.session": "InteractiveSession Session get_default_session",
-        "mirrored.compat.v1.shapes": """
+        "mirrored.compat.v1.partial_shapes": """
             Dimension TensorShape disable_v2_tensorshape enable_v2_tensorshape
         """,
         "mirrored.compat.v1.sources": "constant placeholder placeholder_with_default",

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.groups import (
     global_variables,
     group,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from mirrored import _nest, ops
-from mirrored.compat.v1.calls import named_call
-from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.drawn_calls import named_call
 from mirrored.compat.v1.graph import Graph, graph_of
+from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.plans import operation_of, part_between
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted

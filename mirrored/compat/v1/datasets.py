@@ -14,12 +14,12 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.compat.v1.control_flow import Branch, loop_variable
-from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import get_default_graph
+from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.iterators import Iterator as SessionIterator
 from mirrored.compat.v1.iterators import Source, absent, check_one_shot
+from mirrored.compat.v1.partial_shapes import TensorShape, sizes_of
 from mirrored.compat.v1.running import Run, running
-from mirrored.compat.v1.shapes import TensorShape, sizes_of
 from mirrored.compat.v1.sources import converted
 from mirrored.data import Dataset as Engine
 from mirrored.data.dataset_iterators import elements_of

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import ops
-from mirrored.compat.v1.calls import drawn
+from mirrored.compat.v1.drawn_calls import drawn
 
 
 def _drawn(function: Callable[..., Any], arguments: Sequence[Any], kind: str, name: str) -> Any:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import _nest, ops
-from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.plans import operation_of as _operation
 from mirrored.compat.v1.plans import part_between
 from mirrored.compat.v1.running import OpStream, Run, current_run, running

@@ -14,7 +14,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from mirrored._tracebacks import shorten
-from mirrored.compat.v1.calls import drawing_call, eager_name
+from mirrored.compat.v1.call_table import ROWS
+from mirrored.compat.v1.drawn_calls import drawing_call, eager_name
 from mirrored.compat.v1.graph import (
     EAGER,
     GRAPHS,
@@ -24,9 +25,8 @@ from mirrored.compat.v1.graph import (
     graph_of,
     set_execution_mode,
 )
-from mirrored.compat.v1.names import ROWS
+from mirrored.compat.v1.partial_shapes import disable_v2_tensorshape, enable_v2_tensorshape
 from mirrored.compat.v1.running import current_run
-from mirrored.compat.v1.shapes import disable_v2_tensorshape, enable_v2_tensorshape
 from mirrored.compat.v1.sources import constant as _constant
 from mirrored.compat.v1.special import where as _where
 from mirrored.compat.v1.variables import Variable as _Variable

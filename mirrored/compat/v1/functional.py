@@ -8,8 +8,8 @@ from typing import Any
 
 from mirrored import _nest, ops
 from mirrored.compat.v1.control_flow import Branch, flowing, loop_variable
-from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.sources import converted
 from mirrored.ops.spec import as_dtype
 

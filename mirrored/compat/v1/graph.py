@@ -13,7 +13,7 @@ from typing import Any
 from mirrored import _nest
 from mirrored._contexts import Within
 from mirrored.compat.v1.device_scopes import ask_functions, device
-from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.unknown_ranks import results_for
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.ops import Tensor as EagerTensor

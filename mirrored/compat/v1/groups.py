@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest, ops
-from mirrored.compat.v1.elements import Operation, Tensor, TextTensor
 from mirrored.compat.v1.graph import Graph, get_default_graph
+from mirrored.compat.v1.graph_elements import Operation, Tensor, TextTensor
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.variables import GraphKeys, Variable
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted
 from mirrored.ops.hooks import active_recorder, graph_scope, only

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.compat.v1 import draws, sources
-from mirrored.compat.v1.calls import named_call
+from mirrored.compat.v1 import graph_draws, sources
+from mirrored.compat.v1.drawn_calls import named_call
 from mirrored.ops.spec import as_dtype
 
 # The deviation of what is left, within two deviations, of a normal distribution of deviation 1.
@@ -70,7 +70,7 @@ class ones_initializer(_Initializer):
 class _Random(_Initializer):
     """Begins with what an operation draws."""
 
-    draw: Any = staticmethod(draws.random_normal)
+    draw: Any = staticmethod(graph_draws.random_normal)
 
     def __init__(self, first: Any, second: Any, seed: int | None, dtype: Any) -> None:
         self.first, self.second, self.seed, self.dtype = first, second, seed, dtype
@@ -83,7 +83,7 @@ class _Random(_Initializer):
 class random_uniform_initializer(_Random):
     """Begins with numbers from an interval."""
 
-    draw: Any = staticmethod(draws.random_uniform)
+    draw: Any = staticmethod(graph_draws.random_uniform)
 
     def __init__(
         self, minval: Any = 0.0, maxval: Any = 1.0, seed: int | None = None, dtype: Any = "float32"
@@ -103,7 +103,7 @@ class random_normal_initializer(_Random):
 class truncated_normal_initializer(random_normal_initializer):
     """Begins with numbers of a normal distribution that are less than two deviations away."""
 
-    draw = staticmethod(draws.truncated_normal)
+    draw = staticmethod(graph_draws.truncated_normal)
 
 
 def _fans(shape: Any) -> tuple[float, float]:

@@ -6,11 +6,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mirrored import _nest
-from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import Graph, get_default_graph
+from mirrored.compat.v1.graph_elements import Operation, Tensor
+from mirrored.compat.v1.partial_shapes import TensorShape, sizes_of
 from mirrored.compat.v1.plans import Kept, Plan, operation_of
 from mirrored.compat.v1.running import current_run
-from mirrored.compat.v1.shapes import TensorShape, sizes_of
 from mirrored.data.leaf_specs import LeafSpec, public_specs, signature_of
 from mirrored.errors import FailedPreconditionError, OperatorNotAllowedInGraphError, OutOfRangeError
 from mirrored.graph.part import nodes_between

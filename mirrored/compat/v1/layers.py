@@ -3,10 +3,10 @@
 from typing import Any
 
 from mirrored import ops
-from mirrored.compat.v1.calls import drawn, named_call
 from mirrored.compat.v1.control_flow import smart_cond
-from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.drawn_calls import drawn, named_call
 from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.initializers import ones_initializer, zeros_initializer
 from mirrored.compat.v1.listing import list_names
 from mirrored.compat.v1.scopes import get_variable, variable_scope

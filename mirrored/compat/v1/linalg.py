@@ -1,6 +1,6 @@
 """TensorFlow 1's `tf.linalg`."""
 
+from mirrored.compat.v1.call_table import rows_of as _rows_of
 from mirrored.compat.v1.listing import list_names as _list_names
-from mirrored.compat.v1.names import rows_of as _rows_of
 
-_list_names(__name__, {"mirrored.compat.v1.calls": _rows_of("linalg")})
+_list_names(__name__, {"mirrored.compat.v1.drawn_calls": _rows_of("linalg")})

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
-from mirrored.compat.v1.calls import drawn
+from mirrored.compat.v1.drawn_calls import drawn
 from mirrored.compat.v1.graph import get_default_graph, graph_of
 from mirrored.compat.v1.variables import GraphKeys
 

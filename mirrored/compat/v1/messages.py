@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, NoReturn
 
-from mirrored.devices.registry import checked_fraction
+from mirrored.devices.device_registry import checked_fraction
 from mirrored.errors import InvalidArgumentError
 
 # By the type of a field's default what it takes.

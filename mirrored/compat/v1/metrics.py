@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import ops
-from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import Graph, graph_of
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.scopes import variable_scope
 from mirrored.compat.v1.sources import constant, converted
 from mirrored.compat.v1.variables import GraphKeys, Variable

@@ -1,12 +1,12 @@
 """TensorFlow 1's `tf.nn`."""
 
+from mirrored.compat.v1.call_table import rows_of as _rows_of
 from mirrored.compat.v1.listing import list_names as _list_names
-from mirrored.compat.v1.names import rows_of as _rows_of
 
 _list_names(
     __name__,
     {
-        "mirrored.compat.v1.calls": _rows_of("nn"),
+        "mirrored.compat.v1.drawn_calls": _rows_of("nn"),
         "mirrored.compat.v1.special": """
             dropout embedding_lookup in_top_k relu_layer sigmoid_cross_entropy_with_logits
             softmax_cross_entropy_with_logits sparse_softmax_cross_entropy_with_logits xw_plus_b

@@ -1,6 +1,6 @@
 # Written by tests/support/stubs.py from the table in nn.py; do not edit it.
+from mirrored.compat.v1.call_table import rows_of as _rows_of
 from mirrored.compat.v1.listing import list_names as _list_names
-from mirrored.compat.v1.names import rows_of as _rows_of
 import typing as _typing
 batch_normalization: _typing.Any
 bias_add: _typing.Any

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import Graph
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.sources import packed_in
 from mirrored.graph import placeholders
 from mirrored.ops.conversion import convert_to_tensor, to_array

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mirrored import ops
-from mirrored.compat.v1.elements import Operation
-from mirrored.compat.v1.optimizer import Optimizer, Pairs
+from mirrored.compat.v1.base_optimizer import Optimizer, Pairs
+from mirrored.compat.v1.graph_elements import Operation
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.variables import Variable, update
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._logging import logger
-from mirrored.compat.v1.elements import Operation
 from mirrored.compat.v1.graph import Graph
+from mirrored.compat.v1.graph_elements import Operation
 from mirrored.devices import Device, DeviceSpec, logical_devices
 from mirrored.devices.info import get_device_details
 from mirrored.errors import InvalidArgumentError

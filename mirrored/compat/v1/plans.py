@@ -12,10 +12,10 @@ import numpy as np
 
 from mirrored import ops
 from mirrored.backends.stream_backend import is_offloaded
-from mirrored.compat.v1.elements import Operation, Tensor, value_by_now
+from mirrored.compat.v1.graph_elements import Operation, Tensor, value_by_now
+from mirrored.compat.v1.partial_shapes import TensorShape
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.running import OpStream, Run, running
-from mirrored.compat.v1.shapes import TensorShape
 from mirrored.devices import device
 from mirrored.errors import (
     FailedPreconditionError,

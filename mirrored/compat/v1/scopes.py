@@ -6,10 +6,10 @@ from contextvars import ContextVar
 from typing import Any
 
 from mirrored._contexts import Within
-from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import Graph, drawing_into, get_default_graph, graph_of
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.initializers import glorot_uniform_initializer, zeros_initializer
-from mirrored.compat.v1.shapes import TensorShape, sizes_of, text_of
+from mirrored.compat.v1.partial_shapes import TensorShape, sizes_of, text_of
 from mirrored.compat.v1.variables import GraphKeys, Variable
 from mirrored.layers.starting_values import Initializer
 from mirrored.ops.spec import FLOATS, as_dtype

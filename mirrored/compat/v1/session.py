@@ -6,7 +6,6 @@ from typing import Any, NoReturn, Self
 
 from mirrored import _nest
 from mirrored._tracebacks import shorten
-from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import (
     GRAPH_ADVICE,
     Graph,
@@ -14,6 +13,7 @@ from mirrored.compat.v1.graph import (
     get_default_graph,
     leave_graph,
 )
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.messages import RunMetadata, RunOptions, checked_config
 from mirrored.compat.v1.placing import Placement
 from mirrored.compat.v1.plans import Kept, Plan

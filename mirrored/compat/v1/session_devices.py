@@ -15,7 +15,7 @@ from mirrored.devices import (
     set_memory_fraction,
     set_memory_growth,
 )
-from mirrored.devices.registry import registry
+from mirrored.devices.device_registry import registry
 from mirrored.errors import InvalidArgumentError
 
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")

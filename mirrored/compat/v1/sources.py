@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import check_not_eager, get_default_graph, graph_of
-from mirrored.compat.v1.shapes import sizes_of
+from mirrored.compat.v1.graph_elements import Operation, Tensor
+from mirrored.compat.v1.partial_shapes import sizes_of
 from mirrored.graph import placeholders
 from mirrored.ops.conversion import constant_array, convert_to_tensor
 from mirrored.ops.spec import as_dtype

@@ -5,12 +5,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from mirrored import ops
-from mirrored.compat.v1.calls import drawn, drawn_with_constants
-from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.boolean_masks import places_where
+from mirrored.compat.v1.drawn_calls import drawn, drawn_with_constants
 from mirrored.compat.v1.graph import drawing_into, get_default_graph, graph_of
-from mirrored.compat.v1.masks import places_where
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.operands import Given
-from mirrored.compat.v1.shapes import sizes_of
+from mirrored.compat.v1.partial_shapes import sizes_of
 from mirrored.compat.v1.sources import converted
 from mirrored.graph import placeholders
 from mirrored.ops.random_draws import random_poisson as _poisson

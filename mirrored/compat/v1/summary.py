@@ -15,8 +15,8 @@ import numpy as np
 from mirrored import ops
 from mirrored._extras import package
 from mirrored._logging import logger
-from mirrored.compat.v1.elements import Operation, Tensor, TextTensor
 from mirrored.compat.v1.graph import Graph, get_default_graph, graph_of
+from mirrored.compat.v1.graph_elements import Operation, Tensor, TextTensor
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.variables import GraphKeys
 from mirrored.errors import InvalidArgumentError

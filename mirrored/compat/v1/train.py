@@ -57,7 +57,7 @@ list_names(
             exponential_decay inverse_time_decay natural_exp_decay piecewise_constant
             polynomial_decay
         """,
-        "mirrored.compat.v1.optimizer": "Optimizer",
+        "mirrored.compat.v1.base_optimizer": "Optimizer",
         "mirrored.compat.v1.optimizers": """
             AdagradOptimizer AdamOptimizer GradientDescentOptimizer MomentumOptimizer
             RMSPropOptimizer

@@ -41,7 +41,7 @@ from mirrored.compat.v1.coordinator import Coordinator as Coordinator
 from mirrored.compat.v1.averages import ExponentialMovingAverage as ExponentialMovingAverage
 from mirrored.compat.v1.optimizers import GradientDescentOptimizer as GradientDescentOptimizer
 from mirrored.compat.v1.optimizers import MomentumOptimizer as MomentumOptimizer
-from mirrored.compat.v1.optimizer import Optimizer as Optimizer
+from mirrored.compat.v1.base_optimizer import Optimizer as Optimizer
 from mirrored.compat.v1.optimizers import RMSPropOptimizer as RMSPropOptimizer
 from mirrored.compat.v1.saver import Saver as Saver
 from mirrored.compat.v1.saver import checkpoint_exists as checkpoint_exists

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mirrored import _nest
-from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.graph import placeholders, results_of
 
 _FEW, _MOST = range(4), range(4, 6)

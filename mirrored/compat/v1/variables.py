@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored.compat.v1.elements import Operation, Tensor
 from mirrored.compat.v1.graph import Graph, get_default_graph
+from mirrored.compat.v1.graph_elements import Operation, Tensor
+from mirrored.compat.v1.partial_shapes import check_same
 from mirrored.compat.v1.running import current_run, default_session, storage_of
-from mirrored.compat.v1.shapes import check_same
 from mirrored.compat.v1.sources import converted
 from mirrored.devices import device
 from mirrored.graph import placeholders

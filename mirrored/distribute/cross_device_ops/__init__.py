@@ -9,8 +9,8 @@ _late_module(
     __name__,
     {
         "mirrored.distribute.cross_device_ops.choice": "choose_cross_device_ops",
+        "mirrored.distribute.cross_device_ops.collectives": "CrossDeviceOps",
         "mirrored.distribute.cross_device_ops.hierarchical": "HierarchicalCopyAllReduce",
-        "mirrored.distribute.cross_device_ops.interface": "CrossDeviceOps",
         "mirrored.distribute.cross_device_ops.nccl_all_reduce": "NcclAllReduce",
         "mirrored.distribute.cross_device_ops.options": """
             CommunicationImplementation CommunicationOptions

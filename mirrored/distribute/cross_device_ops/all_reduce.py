@@ -11,7 +11,7 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops import buckets
-from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps
+from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 from mirrored.ops.tensor import Tensor

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps
+from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mirrored import _overrides, devices, ops
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
-from mirrored.distribute.cross_device_ops.interface import of_sum
+from mirrored.distribute.cross_device_ops.collectives import of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.ops.tensor import Tensor
 

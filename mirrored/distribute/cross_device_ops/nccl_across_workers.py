@@ -10,8 +10,8 @@ from mirrored import devices, ops
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.across_workers import AcrossWorkers
 from mirrored.distribute.cross_device_ops.buckets import described
+from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.connections import WorkerCards
-from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.nccl_all_reduce import NcclAllReduce
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.ops.hooks import active_recorder, only

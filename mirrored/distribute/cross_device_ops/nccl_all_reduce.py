@@ -14,15 +14,15 @@ from mirrored._logging import logger
 from mirrored.backends import set_deterministic
 from mirrored.backends.communication.connection import Connection
 from mirrored.devices import Device
-from mirrored.devices.timing import Work, observers, short_name, tell
+from mirrored.devices.work_timing import Work, observers, short_name, tell
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
+from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.connections import (
     Rank,
     TestedPeers,
     connection,
     ranks,
 )
-from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import NUMBERS

@@ -9,7 +9,7 @@ from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.buckets import alike, reduced_as_vectors
-from mirrored.distribute.cross_device_ops.interface import (
+from mirrored.distribute.cross_device_ops.collectives import (
     CrossDeviceOps,
     FirstLines,
     joining_device,

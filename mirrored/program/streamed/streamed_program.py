@@ -15,7 +15,7 @@ import numpy as np
 from mirrored.backends import Backend, Storage
 from mirrored.backends.communication.watch import WATCH
 from mirrored.devices import get_log_device_placement, log_placement
-from mirrored.devices.timing import observers
+from mirrored.devices.work_timing import observers
 from mirrored.errors import CollectiveError
 from mirrored.ops.host_tensor import HostRows
 from mirrored.program.buffers import Arenas, Buffers

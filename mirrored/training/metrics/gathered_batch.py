@@ -12,7 +12,7 @@ from mirrored.distribute import get_replica_context
 from mirrored.distribute.context import ReplicaContext, ReplicaStrategy, outside_scopes
 from mirrored.distribute.global_batch import GlobalBatch, assumed_replicas, global_batch
 from mirrored.distribute.on_read_variables import writing_once
-from mirrored.distribute.values import select
+from mirrored.distribute.per_replica import select
 from mirrored.ops import Tensor
 from mirrored.ops.activations import remember
 from mirrored.ops.conversion import adopt

@@ -25,7 +25,7 @@ from mirrored.distribute.cross_device_ops.connections import (
 )
 from mirrored.distribute.experimental import CommunicationOptions
 from mirrored.errors import CollectiveError, InvalidArgumentError
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 
 def test_one_for_each_set_of_ranks(cards: Callable[..., Any]) -> None:

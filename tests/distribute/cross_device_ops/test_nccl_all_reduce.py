@@ -11,8 +11,8 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.backends import selftest
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
-from mirrored.devices import timing
-from mirrored.devices.timing import Work
+from mirrored.devices import work_timing
+from mirrored.devices.work_timing import Work
 from mirrored.distribute import (
     CrossDeviceOps,
     IndexedSlices,
@@ -180,7 +180,7 @@ def test_placement_log_and_traces(
     values, observer = spread([1.0, 2.0]), Observer()
     mr.debugging.set_log_device_placement(True)
     monkeypatch.setattr(nccl_all_reduce, "observers", [observer])
-    monkeypatch.setattr(timing, "observers", [observer])
+    monkeypatch.setattr(work_timing, "observers", [observer])
     NcclAllReduce().batch_all_reduce("sum", [values])
     assert [(work.kind, work.device, work.bytes_in) for work in observer.works] == [
         ("collective", "GPU:0", 4),

@@ -16,7 +16,7 @@ from mirrored.errors import WorkerError
 from mirrored.ops.spec import TensorSpec
 from mirrored.program import executor
 from mirrored.workers.background import Background, PendingSum
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 LAST = "bucket 4 of 4"
 

@@ -7,7 +7,7 @@ import pytest
 
 from mirrored.distribute.cross_device_ops import worker_times
 from mirrored.distribute.cross_device_ops.worker_times import WorkerTimes, slow_ones
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.devices.timing import ALL_REPLICAS, Work, observers
+from mirrored.devices.work_timing import ALL_REPLICAS, Work, observers
 from mirrored.ops.hooks import active_recorder
 from mirrored.program.streamed import StreamedProgram
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.compat.v1.device_scopes import NodeDef
+from mirrored.compat.v1.partial_shapes import TensorShape, check_same, text_of
 from mirrored.compat.v1.running import current_run, default_session
-from mirrored.compat.v1.shapes import TensorShape, check_same, text_of
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.ops.rng_state import drawing_always_from

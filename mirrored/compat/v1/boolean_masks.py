@@ -3,8 +3,8 @@
 from typing import Any
 
 from mirrored import ops
-from mirrored.compat.v1.elements import Tensor
 from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import converted
 from mirrored.ops.searching import Unique, UniqueWithCounts

@@ -15,8 +15,8 @@ from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._reprs import made_with
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.indexed_slices import check_slices, reduce_slices
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
+from mirrored.distribute.cross_device_ops.sparse_sums import check_slices, reduce_slices
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import IndexedSlices
 from mirrored.ops.hooks import only

@@ -15,9 +15,9 @@ from typing import Any
 
 from mirrored import _nest, ops
 from mirrored._tracebacks import shorten
-from mirrored.compat.v1.elements import Tensor
+from mirrored.compat.v1.call_table import ROWS
 from mirrored.compat.v1.graph import graph_of
-from mirrored.compat.v1.names import ROWS
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.operands import Given, with_constants
 from mirrored.compat.v1.running import current_run
 from mirrored.graph import placeholders

@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mirrored.compat.v1.calls import eager_name, named_arguments
-from mirrored.compat.v1.elements import Operation
+from mirrored.compat.v1.drawn_calls import eager_name, named_arguments
 from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph_elements import Operation
 from mirrored.compat.v1.sources import converted
 
 _OF_TWO = (

@@ -16,7 +16,7 @@ from mirrored.distribute import (
     ReduceOp,
     ReductionToOneDevice,
 )
-from mirrored.distribute.cross_device_ops.indexed_slices import reduce_slices
+from mirrored.distribute.cross_device_ops.sparse_sums import reduce_slices
 from mirrored.errors import InvalidArgumentError
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mirrored.compat.v1.differentiation import gradients
-from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.groups import group, trainable_variables
 from mirrored.compat.v1.sources import constant, converted
 from mirrored.compat.v1.variables import Variable, update

@@ -7,7 +7,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.distribute import Mirrored, MirroredStrategy, PerReplica, get_replica_context
-from mirrored.distribute.values import regroup, select
+from mirrored.distribute.per_replica import regroup, select
 from mirrored.errors import InvalidArgumentError
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mirrored import backends, devices
 from mirrored.devices import Device, LogicalDevice, LogicalDeviceConfiguration
-from mirrored.devices.registry import registry
+from mirrored.devices.device_registry import registry
 
 Simulate = Callable[..., list[LogicalDevice]]
 

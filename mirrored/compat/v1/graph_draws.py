@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored.compat.v1.calls import computes, named_call
-from mirrored.compat.v1.elements import Operation, Tensor
+from mirrored.compat.v1.drawn_calls import computes, named_call
 from mirrored.compat.v1.graph import Graph, graph_of
+from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.operands import constant_in
 from mirrored.compat.v1.sources import converted
 from mirrored.graph import placeholders

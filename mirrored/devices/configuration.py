@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.backends import MEGABYTE, precision
-from mirrored.devices.names import PhysicalDevice
-from mirrored.devices.registry import (
+from mirrored.devices.device_registry import (
     MOST_SIMULATED,
     LogicalDeviceConfiguration,
     Simulation,
@@ -18,6 +17,7 @@ from mirrored.devices.registry import (
     checked_fraction,
     registry,
 )
+from mirrored.devices.names import PhysicalDevice
 from mirrored.errors import InvalidArgumentError
 
 _POLICIES = ("silent", "warn", "explicit", "silent_for_int32")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mirrored.workers import connect
-from mirrored.workers.interface import OneWorker
+from mirrored.workers.worker import OneWorker
 
 
 def test_without_a_launcher_there_is_one(caplog: pytest.LogCaptureFixture) -> None:

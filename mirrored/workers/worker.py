@@ -172,7 +172,7 @@ class OneWorker(Workers):
 
     Example:
         >>> import numpy as np
-        >>> from mirrored.workers.interface import OneWorker
+        >>> from mirrored.workers.worker import OneWorker
         >>> alone, total = OneWorker(), np.zeros(2)
         >>> alone.sum_in_order(np.array([1.0, 2.0]), total, "an example")
         >>> total, alone.gather("here", "an example")
