@@ -13,7 +13,7 @@ from mirrored.layers.activation import Softmax
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.dropout import Dropout, from_0_to_1
 from mirrored.layers.einsum_dense import EinsumDense
-from mirrored.layers.layer import Layer, PlainOptions
+from mirrored.layers.layer import Layer, PlainOptions, shared_config
 from mirrored.layers.shapes import Shape
 from mirrored.layers.starting_values import another
 from mirrored.layers.weights import WeightSettings, settings_of
@@ -81,12 +81,12 @@ class AttentionHeads(Layer):
         """Return the arguments that make a layer like it, by name, as plain values."""
         others = ("activity_regularizer", "flash_attention", "output_shape")
         return {
-            **self._shared_config(),
+            **shared_config(self),
             **arguments_of(self, without=others),
             "activity_regularizer": serialized(self._activity_regularizer),
         }
 
-    def _announced(
+    def _announced_results(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -95,7 +95,7 @@ class AttentionHeads(Layer):
     ) -> Any:
         method = self.compute_output_shape  # It checks shapes that only placeholders may not have.
         method(**arguments.of(method, f"{type(self).__name__!r}"))
-        return super()._announced(args, kwargs, training, arguments)
+        return super()._announced_results(args, kwargs, training, arguments)
 
     # Building.
 

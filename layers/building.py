@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context, has_strategy
+from mirrored.layers.layer_state import LayerState
 from mirrored.layers.shapes import Shapes, as_shapes
 from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.rng_state import current_rng_state
@@ -58,9 +59,9 @@ def building(
                 return
             with scope(self, alone=alone):
                 build(self, *shapes, **by_name)
-            self._input_shape = first
+            self._mirrored.input_shape = first
             arguments = signature.bind(self, *shapes, **by_name).arguments
-            self._built_for = dict(list(arguments.items())[1:])
+            self._mirrored.built_for = dict(list(arguments.items())[1:])
             self.built = True
         except Exception as error:
             shorten(error)
@@ -119,7 +120,9 @@ def undone_on_failure(owners: Iterable[Any]) -> Iterator[None]:
         for owner, attributes in before:
             vars(owner).clear()
             for name, (value, content) in attributes.items():
-                if isinstance(value, list):
+                if isinstance(value, LayerState):
+                    vars(value).update(vars(content))
+                elif isinstance(value, list):
                     list.__setitem__(value, slice(None), content)
                 elif isinstance(value, dict):
                     dict.clear(value)
@@ -131,6 +134,10 @@ def undone_on_failure(owners: Iterable[Any]) -> Iterator[None]:
 def _copied(attributes: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the attributes, each with a copy of what is in it if it is a list or a dict."""
     return {
-        name: (value, value.copy() if isinstance(value, list | dict) else None)
+        name: (value, _copy(value) if isinstance(value, list | dict | LayerState) else None)
         for name, value in attributes.items()
     }
+
+
+def _copy(value: Any) -> Any:
+    return value.copied() if isinstance(value, LayerState) else value.copy()

@@ -83,6 +83,50 @@ class CallArguments(NamedTuple):
         return {name: self.shapes[name] for name in names if name in self.shapes}
 
 
+class CallForm(NamedTuple):
+    """The facts about a layer's `call` that its signature says.
+
+    Attributes:
+        signature: The signature, with the layer itself.
+        takes_more: Whether it needs more than itself and the inputs.
+        takes_training: Whether it is given the mode.
+        default_mode: The mode that it has by default; None: none.
+        masks: Its parameters that are masks.
+        asks_for_masks: Whether a user's `call` has some: that of several inputs is given a list,
+            be they all None.
+    """
+
+    signature: inspect.Signature
+    takes_more: bool
+    takes_training: bool
+    default_mode: bool | None
+    masks: frozenset[str]
+    asks_for_masks: bool
+
+    @classmethod
+    def of(cls, call: Callable[..., Any]) -> "CallForm":
+        """Return the form of a layer's `call`.
+
+        Args:
+            call: The method, as a function.
+        """
+        signature = inspect.signature(call)
+        parameters = dict(signature.parameters)
+        masks = frozenset(name for name in parameters if f"_{name}".endswith("_mask"))
+        mode = parameters.pop("training", None)
+        needed = [parameter for parameter in parameters.values() if is_needed(parameter)]
+        default = None if mode is None else mode.default
+        is_own = str(getattr(call, "__module__", None)).startswith("mirrored.")
+        return cls(
+            signature,
+            takes_more=len(needed) > 2,
+            takes_training=mode is not None,
+            default_mode=default if isinstance(default, bool) else None,
+            masks=masks,
+            asks_for_masks=bool(masks) and not is_own,
+        )
+
+
 @functools.lru_cache(maxsize=1024)  # Each call on placeholders asks.
 def _parameters_of(method: Callable[..., Any]) -> list[str]:
     """Return the names of a method's parameters, but for the object and for catch-alls."""

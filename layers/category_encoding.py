@@ -11,9 +11,9 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_positive
 from mirrored.errors import InvalidArgumentError
-from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.layer import Layer, LayerOptions, shared_config
 from mirrored.layers.policy import DTypePolicy
-from mirrored.layers.shapes import Shape
+from mirrored.layers.shapes import Shape, require_rank
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import INDICES, DType
@@ -69,17 +69,17 @@ class CategoryEncoding(Layer):
         refuse_sparse(sparse)
         self.sparse = False
 
-    def _take_policy(self, policy: DTypePolicy) -> None:
-        super()._take_policy(policy)
-        self._input_dtype = self._dtype  # Rounded to fewer bits, numbers would be others.
+    def _take_dtype_policy(self, policy: DTypePolicy) -> None:
+        super()._take_dtype_policy(policy)
+        self._mirrored.input_dtype = self.dtype  # Rounded to fewer bits, numbers would be others.
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
-        return {**self._shared_config(), **arguments_of(self, without=("sparse",))}
+        return {**shared_config(self), **arguments_of(self, without=("sparse",))}
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""
-        self._require_rank(input_shape, 0)
+        require_rank(self.name, input_shape, 0)
 
     def call(self, inputs: Tensor, count_weights: Any = None) -> Tensor:
         """Return the rows.
@@ -268,7 +268,7 @@ class Discretization(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""
-        self._require_rank(input_shape, 0)
+        require_rank(self.name, input_shape, 0)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the bins of ``inputs``, numbers of shape (batch, ...)."""
@@ -304,7 +304,7 @@ class Discretization(Layer):
         return (input_shape[0], *input_shape[2:], depth)
 
     def _announced_dtype(self, first: DType) -> DType:
-        return ops.int32 if self.output_mode == "int" else self._compute_dtype
+        return ops.int32 if self.output_mode == "int" else self.compute_dtype
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, and the boundaries that it learned."""

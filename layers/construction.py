@@ -57,18 +57,18 @@ class ConstructorSignature:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-def config_of(layer: Any, unique: tuple[type, ...]) -> dict[str, Any]:
+def config_of(layer: Any, shared: dict[str, Any], unique: tuple[type, ...]) -> dict[str, Any]:
     """Return the arguments that make a layer like another; `Layer.get_config` says of which.
 
     Args:
         layer: The layer.
+        shared: What the configurations of all layers have.
         unique: The classes of what two layers cannot share.
     """
     from mirrored.serialization.class_names import public_base  # Few programs need it.
 
     cls = type(layer)
     owner = public_base(cls)
-    shared: dict[str, Any] = layer._shared_config()
     if owner is cls or not vars(owner).get("_automatic"):
         definer = next(base for base in owner.__mro__ if "__init__" in vars(base))
         has_own = definer is not layer._declaring  # Arguments, beside those of all layers.
@@ -86,7 +86,7 @@ def _constructor_arguments(layer: Any, unique: tuple[type, ...]) -> dict[str, An
     """Return what the class was called with, by name, and the defaults of what was not."""
     from mirrored.serialization.configs import in_memory  # Few programs need it.
 
-    made_with = vars(layer).get("_made_with")
+    made_with = layer._mirrored.arguments
     signature = inspect.signature(type(layer).__init__)
     kinds = {p.name: p.kind for p in signature.parameters.values()}
     if made_with is None:

@@ -6,7 +6,7 @@ from typing import Any, Self, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.layer import Layer, LayerOptions, PlainOptions, SameShape
+from mirrored.layers.layer import Layer, LayerOptions, PlainOptions, SameShape, shared_config
 from mirrored.layers.masks import carrying
 from mirrored.layers.regularizers import L1L2
 from mirrored.layers.shapes import Shapes, is_shape, map_shapes
@@ -117,7 +117,7 @@ class Lambda(Layer):
         Raises:
             ValueError: The function is a lambda: files of Keras' have its bytecode.
         """
-        config = {**self._shared_config(), "function": serialized(self.function)}
+        config = {**shared_config(self), "function": serialized(self.function)}
         if self._given_shape is not None:
             config["output_shape"] = serialized(self._given_shape)
         if self.mask is not None:

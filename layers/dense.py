@@ -11,7 +11,7 @@ from mirrored._arguments import explained, only
 from mirrored._numbers import as_positive
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
-from mirrored.layers.shapes import Shape
+from mirrored.layers.shapes import Shape, require_rank
 from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
@@ -91,7 +91,7 @@ class Dense(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the input has two axes or more, the last as the kernel's."""
-        self._require_rank(input_shape, 2)
+        require_rank(self.name, input_shape, 2)
         if self.built and input_shape[-1] != self.kernel.shape[0]:
             raise ValueError(
                 f'Input 0 of layer "{self.name}" is incompatible with the layer: expected axis '

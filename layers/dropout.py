@@ -12,7 +12,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_real
 from mirrored.layers.layer import LayerOptions, SameShape
-from mirrored.layers.shapes import Shape
+from mirrored.layers.shapes import Shape, require_rank
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.program import variable_access
 
@@ -326,7 +326,7 @@ class SpatialDropout1D(Drawing):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless each example is a sequence of vectors."""
-        self._require_rank(input_shape, 3, exactly=3)
+        require_rank(self.name, input_shape, 3, exactly=3)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, steps, features), with some features at zero."""

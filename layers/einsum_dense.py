@@ -11,8 +11,8 @@ from mirrored import ops
 from mirrored._arguments import explained, only
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.initializers import Filling, VarianceScaling
-from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape, as_shape
+from mirrored.layers.layer import Layer, LayerOptions, shared_config
+from mirrored.layers.shapes import Shape, as_shape, require_rank
 from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
@@ -97,7 +97,7 @@ class EinsumDense(Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
         return {
-            **self._shared_config(),
+            **shared_config(self),
             **arguments_of(self, without=("output_shape",)),
             "output_shape": serialized(self.partial_output_shape),
             "activity_regularizer": serialized(self.activity_regularizer),
@@ -113,7 +113,7 @@ class EinsumDense(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input, of as many axes as the first had."""
-        self._require_rank(input_shape, 0, exactly=self._rank)
+        require_rank(self.name, input_shape, 0, exactly=self._rank)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the activations.

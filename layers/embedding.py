@@ -9,8 +9,8 @@ from mirrored import ops
 from mirrored._arguments import explained, only, takes_older
 from mirrored._numbers import as_integer
 from mirrored.layers import constraints, initializers, regularizers
-from mirrored.layers.layer import EmbeddingOptions, Layer
-from mirrored.layers.shapes import Shape
+from mirrored.layers.layer import EmbeddingOptions, Layer, shared_config
+from mirrored.layers.shapes import Shape, require_rank
 from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor
 from mirrored.ops.masks import masked
@@ -80,7 +80,7 @@ class Embedding(Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
         config = arguments_of(self, without=("weights",))
-        return {"activity_regularizer": None, **self._shared_config(), **config}
+        return {"activity_regularizer": None, **shared_config(self), **config}
 
     def build(self, input_shape: Shape) -> None:
         """Create the table."""
@@ -89,7 +89,7 @@ class Embedding(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""
-        self._require_rank(input_shape, 0)
+        require_rank(self.name, input_shape, 0)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the vectors.

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape, as_data_format
+from mirrored.layers.shapes import Shape, as_data_format, require_rank
 from mirrored.ops import Tensor
 
 
@@ -31,7 +31,7 @@ class GlobalPooling1D(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless each example is a sequence of vectors."""
-        self._require_rank(input_shape, 3, exactly=3)
+        require_rank(self.name, input_shape, 3, exactly=3)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return one vector an example.

@@ -4,7 +4,6 @@ A layer is a forward function plus its variables; a layer that holds others has 
 """
 
 import contextlib
-import inspect
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -25,8 +24,9 @@ from mirrored.distribute.context import one_of_several
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers import added_losses, construction, regularizers
 from mirrored.layers.building import building, undone_on_failure
-from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
+from mirrored.layers.call_arguments import CallArguments, CallForm, bound, shapes_of
 from mirrored.layers.conversion import as_argument, as_input, as_tensor, is_structure
+from mirrored.layers.layer_state import LayerState
 from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Penalty
 from mirrored.layers.shapes import (
@@ -37,7 +37,7 @@ from mirrored.layers.shapes import (
     as_shapes,
     is_shape,
     map_shapes,
-    shapes_in,
+    require_rank,
     without_batch,
 )
 from mirrored.layers.weights import (
@@ -154,29 +154,19 @@ class Layer(Tracking, _overrides.Subclassable):
         ['scale/factor:0']
     """
 
-    _autocast: bool = True
-    _input_dtype: np.dtype[Any] | None
-    _autocast_dtype: np.dtype[Any] | None
-
     _never_called = _overrides.LAYER
     _for_itself = _overrides.LAYER_ITSELF
     # Whether subclasses that say nothing are made of the arguments that they were called with.
     _automatic: ClassVar[bool] = True
+    _state_of: ClassVar[type[LayerState]] = LayerState
     _built_from_start: ClassVar[bool] = False  # In Keras; where it has no `build` of its own.
-    _made_with: construction.Arguments | None
-    _takes_training: ClassVar[bool] = False
+    _mirrored: LayerState
     _casts_all: bool = False  # Integers too, as models that say the dtype of inputs do.
-    _call_signature: ClassVar[inspect.Signature]
-    _takes_more: ClassVar[bool] = False  # Whether `call` needs more than itself and the inputs.
-    _training_default: ClassVar[bool | None] = None
     _infers: ClassVar[bool] = False  # Placeholders are found by a run all the same.
     _keeps_integers: ClassVar[bool] = False  # What it returns for integers is integers, too.
     _supports_masking: bool = False
     _makes_masks: bool = False  # Also where its inputs have none.
-    # The parameters of `call` that are masks, and whether a user's `call` asks for them: that of
-    # several inputs is given a list, be they all None.
-    _mask_parameters: ClassVar[frozenset[str]] = frozenset()
-    _asks_for_masks: ClassVar[bool] = False
+    _call_form: ClassVar[CallForm]
 
     # With `__new__` here Python would show its parameters as those of classes without `__init__`.
     __signature__ = construction.ConstructorSignature()
@@ -184,31 +174,20 @@ class Layer(Tracking, _overrides.Subclassable):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep what the layer is made with, for others like it."""
         layer = super().__new__(cls)
-        vars(layer)["_made_with"] = construction.Arguments(args, kwargs)
+        vars(layer)["_mirrored"] = cls._state_of(construction.Arguments(args, kwargs))
         replica = one_of_several()
         if replica is not None:
             replica.note_made(layer)
         return layer
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Look at the signature of ``call`` and at masks once; let ``build`` run once a layer."""
+        """Look at the form of ``call`` and at masks once; let ``build`` run once a layer."""
         super().__init_subclass__(**kwargs)
-        cls._call_signature = inspect.signature(cls.call)
-        parameters = dict(cls._call_signature.parameters)
-        parameter = parameters.pop("training", None)
-        cls._takes_more = len([p for p in parameters.values() if is_needed(p)]) > 2
-        cls._takes_training = parameter is not None
-        cls._mask_parameters = frozenset(
-            name for name in cls._call_signature.parameters if f"_{name}".endswith("_mask")
-        )
-        own = str(getattr(cls.call, "__module__", None)).startswith("mirrored.")
-        cls._asks_for_masks = bool(cls._mask_parameters) and not own
+        cls._call_form = CallForm.of(cls.call)
         bases = [base for base in cls.__bases__ if issubclass(base, Layer)]
         if all(cls.compute_mask is not base.compute_mask for base in bases):
             cls._supports_masking = True
             cls._makes_masks = vars(cls).get("_makes_masks", True)
-        default = None if parameter is None else parameter.default
-        cls._training_default = default if isinstance(default, bool) else None
         build = cls.build  # A mixin's too, which this class inherits first.
         if build is not Layer.build and not hasattr(build, "_runs_once"):
             type.__setattr__(cls, "build", building(build, _made_whole))
@@ -227,29 +206,24 @@ class Layer(Tracking, _overrides.Subclassable):
         if input_dim is not None:
             input_shape = (input_dim,)
         example_shape = None if input_shape is None else as_shape(input_shape)
-        self._autocast = bool(autocast)
-        self._name = check_name(
+        state = self._mirrored
+        state.autocast = bool(autocast)
+        state.name = check_name(
             unique_name(snake_case(type(self).__name__)) if name is None else name
         )
-        self._path: str | None = None  # Known when it is built.
-        self._take_policy(as_policy(dtype))
-        self._trainable = bool(trainable)
-        self._added: list[Variable] = []
-        self.built = False
-        self._has_run = False  # Then what it has not built it does not use.
-        self.activity_regularizer: Any = regularizers.get(activity_regularizer)
+        self._take_dtype_policy(as_policy(dtype))
+        state.trainable = bool(trainable)
+        state.example_shape = example_shape
+        state.output_dtype = state.compute_dtype
+        self._added_weights: list[Variable] = []
         self._inbound_nodes: deque[Node] = deque()
-        self._example_shape = example_shape
-        self._input_shape: Shapes = None
-        self._output_shape: Shapes = None
-        self._output_dtype: Any = self._compute_dtype
-        # The shapes that `build` was given, by the names of its arguments.
-        self._built_for: dict[str, Shapes] | None = None
+        self.built = False
+        self.activity_regularizer: Any = regularizers.get(activity_regularizer)
 
     if not TYPE_CHECKING:  # It would tell type checkers that every attribute exists.
 
         def __getattr__(self, attribute: str) -> Any:
-            if "_name" not in vars(self):
+            if "name" not in vars(self._mirrored):
                 raise AttributeError(
                     f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` "
                     "as the first statement in the `__init__()` method: there is no "
@@ -269,7 +243,7 @@ class Layer(Tracking, _overrides.Subclassable):
             else:
                 super().__delattr__(name)
 
-    def _store(self, name: str, value: Any) -> None:
+    def _assign_attribute(self, name: str, value: Any) -> None:
         """Assign an attribute: tensors that a replica of several assigns are its own."""
         if self._replica_attributes or (isinstance(value, _HOLDERS) and one_of_several()):
             from mirrored.distribute.replica_attributes import assign  # Few programs need it.
@@ -283,74 +257,60 @@ class Layer(Tracking, _overrides.Subclassable):
     @property
     def name(self) -> str:
         """The layer's name."""
-        return self._name
+        return self._mirrored.name
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the layer's weights."""
-        return self._dtype
+        return self._mirrored.dtype
 
     @property
     def variable_dtype(self) -> np.dtype[Any]:
         """The same as ``dtype``."""
-        return self._dtype
+        return self._mirrored.dtype
 
     @property
     def compute_dtype(self) -> np.dtype[Any]:
         """The dtype that it computes in: its inputs are cast to it, and beside them its weights."""
-        return self._compute_dtype
+        return self._mirrored.compute_dtype
 
     @property
     def dtype_policy(self) -> DTypePolicy:
         """Both dtypes, by their common name. It can be set; weights that exist keep their dtype."""
-        return self._dtype_policy
+        return self._mirrored.policy
 
     @dtype_policy.setter
     def dtype_policy(self, value: Any) -> None:
-        self._take_policy(as_policy(value))
+        self._take_dtype_policy(as_policy(value))
 
-    def _take_policy(self, policy: DTypePolicy) -> None:
+    def _take_dtype_policy(self, policy: DTypePolicy) -> None:
         """Compute in the dtypes of a policy from now on."""
-        self._dtype_policy = policy
-        self._dtype = ops.as_dtype(policy.variable_dtype)
-        self._compute_dtype = ops.as_dtype(policy.compute_dtype)
-        # None: floats that it is called on keep their dtype.
-        self._input_dtype = self._compute_dtype if self._autocast else None
-        mixed = self._autocast and self._compute_dtype != self._dtype
-        self._autocast_dtype = self._compute_dtype if mixed else None
+        self._mirrored.take_policy(policy)
 
     @property
     def autocast(self) -> bool:
         """Whether floats and weights are cast to the dtype that it computes in."""
-        return self._autocast
+        return self._mirrored.autocast
 
     @autocast.setter
     def autocast(self, value: bool) -> None:
-        self._autocast = bool(value)
-        self._take_policy(self._dtype_policy)
+        self._mirrored.autocast = bool(value)
+        self._take_dtype_policy(self._mirrored.policy)
 
     @property
     def path(self) -> str | None:
         """The names of the models and layers around it, and its own; None before it is built."""
-        return self._path
-
-    def _within_path(self) -> Within:
-        """Return the context in which the paths of what it makes begin with its own."""
-        if self._path is None:
-            self._path = path_of(self._name)
-        return within_path(self._path)
-
-    # Its weights.
+        return self._mirrored.path
 
     @property
     def trainable(self) -> bool:
         """Whether training changes the layer's weights; setting it sets it in all sublayers."""
-        return self._trainable
+        return self._mirrored.trainable
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
         for layer in walk(self):
-            layer._trainable = bool(value)
+            layer._mirrored.trainable = bool(value)
 
     def add_weight(
         self,
@@ -394,23 +354,23 @@ class Layer(Tracking, _overrides.Subclassable):
                 f"`name` must be passed as a keyword argument. Received: add_weight({shape!r}, "
                 f"...). Use: add_weight(shape=..., name={shape!r})."
             )
-        path = f"{self._name}/{name or f'variable_{len(self._added)}'}"
+        path = f"{self.name}/{name or f'variable_{len(self._added_weights)}'}"
         check_overwrite(overwrite_with_gradient)
         variable = new_weight(
             path,
             as_known_shape(() if shape is None else shape, path),
             initializer,
-            self._dtype if dtype is None else ops.as_dtype(dtype),
+            self._mirrored.dtype if dtype is None else ops.as_dtype(dtype),
             trainable=trainable,
             regularizer=regularizer,
             constraint=constraint,
             synchronization=mode_of(VariableSynchronization, synchronization),
             aggregation=mode_of(VariableAggregation, aggregation),
         )
-        self._added.append(variable)
+        self._added_weights.append(variable)
         variable._traits.autocast = bool(autocast)
-        inner = path.removeprefix(self._name + "/")
-        variable._traits.path = f"{self._path or path_of(self._name)}/{inner}"
+        inner = path.removeprefix(self._mirrored.name + "/")
+        variable._traits.path = f"{self._mirrored.path or path_of(self._mirrored.name)}/{inner}"
         return variable
 
     @property
@@ -426,17 +386,17 @@ class Layer(Tracking, _overrides.Subclassable):
         """
         kinds = (Variable, SeedGenerator, Seeds)
         parts: Iterator[tuple[Layer, list[Any]]] = walk_with(self, kinds)
-        return find([with_states(layer._name, own) for layer, own in parts], Variable)
+        return find([with_states(layer._mirrored.name, own) for layer, own in parts], Variable)
 
     @property
     def trainable_weights(self) -> list[Variable]:
         """Those of ``weights`` that training changes."""
-        if not self._trainable:
+        if not self._mirrored.trainable:
             return []
         # Layers inside say it for themselves, as in Keras: setting `trainable` sets theirs too, and
         # one that is thawed afterwards is trained.
         parts = walk_with(self, Variable)
-        owned = find([in_order(own) for layer, own in parts if layer._trainable], Variable)
+        owned = find([in_order(own) for layer, own in parts if layer._mirrored.trainable], Variable)
         return [variable for variable in owned if variable.trainable]
 
     @property
@@ -482,7 +442,7 @@ class Layer(Tracking, _overrides.Subclassable):
         """
         if not self.built:
             raise ValueError(
-                f"You tried to call `count_params` on layer '{self._name}', but the layer isn't "
+                f"You tried to call `count_params` on layer '{self.name}', but the layer isn't "
                 "built. You can build it manually via: `layer.build(input_shape)`."
             )
         return sum(weight.size for weight in self.weights)
@@ -502,7 +462,7 @@ class Layer(Tracking, _overrides.Subclassable):
             ValueError: There are more or fewer than weights, or a shape differs.
             TypeError: A value is not numbers.
         """
-        assign_all(self._name, self.weights, list(weights))
+        assign_all(self._mirrored.name, self.weights, list(weights))
 
     def save_own_variables(self, store: Any) -> None:
         """Put the layer's own variables into a store, under "0", "1" and so on.
@@ -542,18 +502,7 @@ class Layer(Tracking, _overrides.Subclassable):
             >>> mr.layers.RepeatVector(2, name="twice").get_config()["n"]
             2
         """
-        return construction.config_of(self, (Layer, Variable))
-
-    def _shared_config(self) -> dict[str, Any]:
-        """Return what the configurations of all layers have."""
-        config = {
-            "name": self._name,
-            "trainable": self._trainable,
-            "dtype": serialized(self._dtype_policy),
-        }
-        if self.activity_regularizer is not None:
-            config["activity_regularizer"] = serialized(self.activity_regularizer)
-        return config
+        return construction.config_of(self, shared_config(self), (Layer, Variable))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -578,7 +527,7 @@ class Layer(Tracking, _overrides.Subclassable):
             >>> layer.get_build_config()
             {'input_shape': (None, 3)}
         """
-        shapes = self._built_for
+        shapes = self._mirrored.built_for
         if shapes is None:
             return None
         if len(shapes) == 1:
@@ -609,9 +558,9 @@ class Layer(Tracking, _overrides.Subclassable):
                 known; shapes in a list, tuple or dict where that is one of inputs. A subclass may
                 take one for each argument instead, as in ``build(self, query_shape, key_shape)``.
         """
-        self._input_shape = as_shapes(input_shape)
-        self._built_for = {"input_shape": self._input_shape}
-        self._path = self._path or path_of(self._name)
+        self._mirrored.input_shape = as_shapes(input_shape)
+        self._mirrored.built_for = {"input_shape": self._mirrored.input_shape}
+        self._mirrored.path = self._mirrored.path or path_of(self._mirrored.name)
         self.built = True
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -649,9 +598,12 @@ class Layer(Tracking, _overrides.Subclassable):
         if not self.built:
             self.build(shapes)
         inputs = map_shapes(
-            lambda shape: SymbolicTensor(shape, self._input_dtype or self._compute_dtype), shapes
+            lambda shape: SymbolicTensor(
+                shape, self._mirrored.input_dtype or self._mirrored.compute_dtype
+            ),
+            shapes,
         )
-        return _shapes_in(self._results((inputs,), {}, None))
+        return _shapes_in(self._call_results((inputs,), {}, None))
 
     # Masks: layers/masks.py says what they are.
 
@@ -748,39 +700,35 @@ class Layer(Tracking, _overrides.Subclassable):
             RuntimeError: The subclass's ``__init__`` did not call that of ``Layer``.
         """
         try:
-            if "_name" not in vars(self):
+            if "name" not in vars(self._mirrored):
                 raise RuntimeError(
                     f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` "
                     "as the first statement in the `__init__()` method. Go add it!"
                 )
-            if kwargs or len(args) != 1 or not self._takes_one(args[0]):
-                return self._call_on(args, kwargs, training)
-            tensor = as_input(args[0], self._input_dtype, self._name, casts_all=self._casts_all)
+            if kwargs or len(args) != 1 or not _takes_one(self, args[0]):
+                return self.__call_on(args, kwargs, training)
+            tensor = as_input(
+                args[0], self._mirrored.input_dtype, self._mirrored.name, casts_all=self._casts_all
+            )
             if self._makes_masks or tensor._keras_mask is not None:
-                return self._call_on((tensor,), {}, training)
-            self._prepare(tensor.shape)
-            output = self._run((tensor,), {}, training)
-            if self._output_shape is None:
-                self._note_outputs(output)
+                return self.__call_on((tensor,), {}, training)
+            self._prepare_call(tensor.shape)
+            output = self._run_call((tensor,), {}, training)
+            if self._mirrored.output_shape is None:
+                note_outputs(self, output)
             return output
         except Exception as error:
             shorten(error)
             raise
 
-    def _takes_one(self, inputs: Any) -> bool:
-        """Whether an argument is one tensor, which needs no look at the signature of `call`."""
-        if self._takes_more:
-            return False
-        if isinstance(inputs, Tensor):
-            return True
-        return not isinstance(inputs, SymbolicTensor) and not is_structure(inputs)
-
-    def _call_on(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+    def __call_on(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
+    ) -> Any:
         """Run the layer on any arguments, or add it to a functional model."""
-        parameters = self._call_signature.parameters
+        parameters = self._call_form.signature.parameters
         kwargs = {k: value for k, value in kwargs.items() if value is not None or k in parameters}
-        tensors, named = self._as_tensors(args, kwargs)
-        has_masks = self._makes_masks or self._asks_for_masks or "mask" in named
+        tensors, named = as_call_tensors(self, args, kwargs)
+        has_masks = self._makes_masks or self._call_form.asks_for_masks or "mask" in named
         for value in _nest.flatten(tensors):
             has_masks = has_masks or getattr(value, "_keras_mask", None) is not None
             if value is not None and not is_tensor(value):
@@ -791,46 +739,29 @@ class Layer(Tracking, _overrides.Subclassable):
                 )
         for value in _nest.flatten(named) if named and not has_masks else ():
             has_masks = has_masks or getattr(value, "_keras_mask", None) is not None
-        if self._takes_training:
+        if self._call_form.takes_training:
             tensors = _without_mode(self, tensors)
-        arguments = bound(self._call_signature, tensors, named)
-        self._prepare(arguments.first, arguments)
+        arguments = bound(self._call_form.signature, tensors, named)
+        self._prepare_call(arguments.first, arguments)
         if placeholders((tensors, named)):
             if added_losses.held and _training.get() is _OUTSIDE:
                 added_losses.forget(walk(self))
-            return self._connect(args, kwargs, training, arguments, has_masks)
+            return self.__connect(args, kwargs, training, arguments, has_masks)
         if has_masks:
-            output = self._run_masked(tensors, named, training, arguments)
+            output = self.__run_masked(tensors, named, training, arguments)
         else:
-            output = self._run(tensors, named, training)
-        if self._output_shape is None:
-            self._note_outputs(output)
+            output = self._run_call(tensors, named, training)
+        if self._mirrored.output_shape is None:
+            note_outputs(self, output)
         return output
 
-    def _as_tensors(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return arguments with arrays as tensors, and floats in the dtype of the inputs."""
-
-        def leaf(value: Any) -> Any:
-            return as_argument(value, self._input_dtype, self._name, casts_all=self._casts_all)
-
-        first = args[:1]
-        if first and not is_structure(first[0]) and isinstance(first[0], list | tuple):
-            first = (as_input(first[0], self._input_dtype, self._name),)  # Nested lists of numbers.
-        named = {
-            name: _nest.map_structure(as_tensor if name in self._mask_parameters else leaf, value)
-            for name, value in kwargs.items()
-        }
-        return _nest.map_structure(leaf, (*first, *args[1:])), named
-
-    def _build_scope(self) -> AbstractContextManager[Any]:
+    def _weights_scope(self) -> AbstractContextManager[Any]:
         """Return the context in which weights are made; models make theirs in their strategy's."""
         return nullcontext()
 
     # Running.
 
-    def _run_masked(
+    def __run_masked(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -841,9 +772,9 @@ class Layer(Tracking, _overrides.Subclassable):
         from mirrored.layers.masks import masks_of_call, with_masks
 
         masks = masks_of_call(self, arguments, kwargs)
-        return with_masks(self, self._run(args, {**kwargs, **masks.implied}, training), masks)
+        return with_masks(self, self._run_call(args, {**kwargs, **masks.implied}, training), masks)
 
-    def _regularize(self, outputs: Any) -> None:
+    def __regularize(self, outputs: Any) -> None:
         """Add the penalty on outputs, each divided by the number of examples."""
         for output in _nest.flatten(outputs):
             if isinstance(output, Tensor | Variable):
@@ -852,21 +783,23 @@ class Layer(Tracking, _overrides.Subclassable):
                     loss = ops.divide_no_nan(loss, ops.cast(output.shape[0], loss.dtype))
                 self.add_loss(loss)
 
-    def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
+    def _prepare_call(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
         """Check the inputs' shapes; build the layer, and keep the shapes, on its first use."""
         self.check_input_shape(shape)
         if not self.built:
             if arguments is None or type(self).build is Layer.build:
                 self.build(shape)
                 if self._built_from_start and type(self).build is Layer.build:
-                    self._built_for = None  # As in Keras, where it was built before.
+                    self._mirrored.built_for = None  # As in Keras, where it was built before.
             else:
                 self.build(**arguments.of(self.build, f"{type(self).__name__!r}"))
-            self._input_shape = map_shapes(without_batch, shape)
+            self._mirrored.input_shape = map_shapes(without_batch, shape)
 
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+    def _run_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
+    ) -> Any:
         """Run ``call``, its sublayers following the mode it runs in."""
-        outer = _training.get()
+        state, outer = self._mirrored, _training.get()
         if outer is _OUTSIDE:
             outer = None
             if added_losses.held:
@@ -874,23 +807,25 @@ class Layer(Tracking, _overrides.Subclassable):
         if training is None:
             training = outer
         if training is None:
-            training = self._training_default
+            training = self._call_form.default_mode
         token = _training.set(None if training is None else bool(training))
         running = _running.get()
         if running is not None:
             running.append(self)
         try:
-            same = self._autocast_dtype is ops.autocast_dtype()
+            same = self._mirrored.autocast_dtype is ops.autocast_dtype()
             with (
-                _AS_IT_IS if same else ops.autocast(self._autocast_dtype),
-                _AS_IT_IS if self._has_run else self._within_path(),  # What it builds inside.
+                _AS_IT_IS if same else ops.autocast(self._mirrored.autocast_dtype),
+                _AS_IT_IS
+                if self._mirrored.has_run
+                else within_path_of(self),  # What it builds inside.
             ):
-                if self._takes_training:
+                if self._call_form.takes_training:
                     output = self.call(*args, **kwargs, training=bool(training))
                 else:
                     output = self.call(*args, **kwargs)
             if self.activity_regularizer is not None:
-                self._regularize(output)
+                self.__regularize(output)
         except Exception as error:
             shapes = [
                 f"{shapes_of(value)}" for value in (*args, *kwargs.values()) if value is not None
@@ -903,15 +838,14 @@ class Layer(Tracking, _overrides.Subclassable):
                 running.pop()
         if output is None:
             raise ValueError(
-                f'The `call` method of layer "{self._name}" returned None. Return the outputs.'
+                f'The `call` method of layer "{self.name}" returned None. Return the outputs.'
             )
-        if not self._has_run:
-            self._has_run = True
+        state.has_run = True
         return output
 
     # Placeholders.
 
-    def _connect(
+    def __connect(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -923,26 +857,26 @@ class Layer(Tracking, _overrides.Subclassable):
         for tensor in placeholders((args, kwargs)):
             if tensor.draws is not SymbolicTensor.draws:
                 raise TypeError(
-                    f"Layer {self._name!r} is not part of a session's graph. Received: {tensor!r}. "
+                    f"Layer {self.name!r} is not part of a session's graph. Received: {tensor!r}. "
                     "Use `tf.compat.v1.layers`, or `tf.keras.Input` and `fit` without sessions."
                 )
         if has_masks:  # They are for the shapes alone: each run has its own.
             from mirrored.layers.masks import masks_of_call, with_masks
 
             masks = masks_of_call(self, arguments, kwargs)
-            results = self._specified(
+            results = self.__specified(
                 args, kwargs, training, arguments, {**kwargs, **masks.implied}
             )
             results = with_masks(self, results, masks)
         else:
-            results = self._specified(args, kwargs, training, arguments, kwargs)
-        if self._output_shape is None:
-            self._output_shape = _shapes_in(results)
-            self._output_dtype = _nest.map_structure(lambda result: result._dtype, results)
+            results = self.__specified(args, kwargs, training, arguments, kwargs)
+        if self._mirrored.output_shape is None:
+            self._mirrored.output_shape = _shapes_in(results)
+            self._mirrored.output_dtype = _nest.map_structure(lambda result: result._dtype, results)
         mode = {} if training is None else {"training": training}
         return Node(self, args, {**kwargs, **mode}, results).structure
 
-    def _announced(
+    def _announced_results(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -953,15 +887,15 @@ class Layer(Tracking, _overrides.Subclassable):
         says_shapes = type(self).compute_output_shape is not Layer.compute_output_shape
         if self._infers or not says_shapes:
             with undone_on_failure(walk(self)):
-                return self._results(args, kwargs, training)
+                return self._call_results(args, kwargs, training)
         method = self.compute_output_shape
         named = arguments.of(method, f"{type(self).__name__!r}")
         shapes = as_shapes(_one_shape(method(**named)))
-        self._build_inside(args, kwargs)
+        self.__build_inside(args, kwargs)
         dtype = self._announced_dtype(placeholders((args, kwargs))[0]._dtype)
         return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
 
-    def _specified(
+    def __specified(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -971,10 +905,10 @@ class Layer(Tracking, _overrides.Subclassable):
     ) -> Any:
         """Return placeholders for what a call returns, by a subclass' `compute_output_spec` too."""
         if type(self).compute_output_spec is Layer.compute_output_spec:
-            return self._announced(args, with_masks, training, arguments)
+            return self._announced_results(args, with_masks, training, arguments)
         mode = {} if training is None else {"training": training}
         spec = self.compute_output_spec(*args, **kwargs, **mode)
-        self._build_inside(args, kwargs)
+        self.__build_inside(args, kwargs)
         return _nest.map_structure(_placeholder, spec)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
@@ -992,29 +926,31 @@ class Layer(Tracking, _overrides.Subclassable):
             (None, 3)
         """
         training = kwargs.pop("training", None)
-        tensors, named = self._as_tensors(args, kwargs)
-        arguments = bound(self._call_signature, tensors, named)
-        self._prepare(arguments.first, arguments)
-        return self._announced(args, kwargs, training, arguments)
+        tensors, named = as_call_tensors(self, args, kwargs)
+        arguments = bound(self._call_form.signature, tensors, named)
+        self._prepare_call(arguments.first, arguments)
+        return self._announced_results(args, kwargs, training, arguments)
 
     def _announced_dtype(self, first: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype of the outputs, by that of the first input."""
-        return first if self._keeps_integers and first not in FLOATS else self._compute_dtype
+        return first if self._keeps_integers and first not in FLOATS else self.compute_dtype
 
-    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+    def _call_results(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
+    ) -> Any:
         """Return placeholders for what a call returns."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._run(*self._as_tensors(args, kwargs), training)
+            return self._run_call(*as_call_tensors(self, args, kwargs), training)
 
-        with self._build_scope(), added_losses.ignoring_losses():
+        with self._weights_scope(), added_losses.ignoring_losses():
             return graph.results_of(call, args, kwargs, repr(self))
 
-    def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""
-        if not self._has_run and unbuilt(self):
+        if not self._mirrored.has_run and unbuilt(self):
             with undone_on_failure(walk(self)):
-                self._results(args, kwargs, False)
+                self._call_results(args, kwargs, False)
 
     @property
     def input(self) -> Any:
@@ -1028,15 +964,13 @@ class Layer(Tracking, _overrides.Subclassable):
 
     def __getstate__(self) -> dict[str, Any]:
         # The graph around a layer is the model's that it is in.
-        return {**vars(self), "_inbound_nodes": deque()}
+        return {**vars(self), "_inbound_nodes": deque(), "_mirrored": self._mirrored.copied()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        known = "_mirrored" in state
+        vars(self).update(state if known else self._mirrored.taken_from(state))
 
     # Shapes and outputs.
-
-    def _note_outputs(self, output: Any) -> None:
-        """Keep the shapes and dtypes of the first outputs, where these are tensors."""
-        if all(isinstance(part, Tensor) for part in _nest.flatten(output)):
-            self._output_shape = _nest.map_structure(lambda part: without_batch(part.shape), output)
-            self._output_dtype = _nest.map_structure(lambda part: part.dtype, output)
 
     def as_outputs(self, output: Any) -> Any:
         """Return the layer's outputs as tensors, as models need them.
@@ -1052,31 +986,10 @@ class Layer(Tracking, _overrides.Subclassable):
             return _as_output(self, output)
         return _nest.map_structure(lambda part: _as_output(self, part), output)
 
-    def _require_rank(self, shape: Shapes, least: int, *, exactly: int | None = None) -> None:
-        """Raise ValueError unless ``shape`` is that of one input with ``least`` axes or more.
-
-        If ``exactly`` is given, ``least`` is the number in the error about fewer axes.
-        """
-        if not is_shape(shape):
-            raise ValueError(
-                f'Layer "{self._name}" expects 1 input(s), but it received '
-                f"{len(list(shapes_in(shape)))} input tensors. Shapes received: {shape}"
-            )
-        if len(shape) < least:
-            raise ValueError(
-                f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
-                f"min_ndim={least}, found ndim={len(shape)}. Full shape received: {shape}"
-            )
-        if exactly is not None and len(shape) != exactly:
-            raise ValueError(
-                f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
-                f"ndim={exactly}, found ndim={len(shape)}. Full shape received: {shape}"
-            )
-
     @property
     def example_shape(self) -> Shape | None:
         """The shape of one example that it was made for, ``input_shape=``; None where not given."""
-        return self._example_shape
+        return self._mirrored.example_shape
 
     @property
     def input_shape(self) -> Shapes:
@@ -1084,18 +997,18 @@ class Layer(Tracking, _overrides.Subclassable):
 
         The shapes, in a list, tuple or dict, where there are several inputs.
         """
-        return _known_shape(self, "input", self._input_shape)
+        return _known_shape(self, "input", self._mirrored.input_shape)
 
     @property
     def output_shape(self) -> Shapes:
         """The shape of the first output, the batch axis None; the shapes where it is several."""
-        return _known_shape(self, "output", self._output_shape)
+        return _known_shape(self, "output", self._mirrored.output_shape)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} name={self._name}, built={self.built}>"
+        return f"<{type(self).__name__} name={self.name}, built={self.built}>"
 
 
-Layer._call_signature = inspect.signature(Layer.call)
+Layer._call_form = CallForm.of(Layer.call)
 
 
 class SameShape(Layer):
@@ -1105,11 +1018,22 @@ class SameShape(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""
-        self._require_rank(input_shape, 0)
+        require_rank(self.name, input_shape, 0)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return ``input_shape``."""
         return input_shape
+
+
+def within_path_of(layer: Layer) -> Within:
+    """Return the context in which the paths of what a layer makes begin with its own.
+
+    Args:
+        layer: The layer.
+    """
+    if layer._mirrored.path is None:
+        layer._mirrored.path = path_of(layer._mirrored.name)
+    return within_path(layer._mirrored.path)
 
 
 def sublayers(layer: Layer) -> list[Layer]:
@@ -1185,7 +1109,7 @@ def unbuilt(layer: Layer) -> list[Layer]:
     """
     if not layer.built:
         return [layer]
-    if layer._has_run:
+    if layer._mirrored.has_run:
         return []
     return [descendant for inner in sublayers(layer) for descendant in unbuilt(inner)]
 
@@ -1193,17 +1117,82 @@ def unbuilt(layer: Layer) -> list[Layer]:
 @contextmanager
 def _made_whole(layer: Layer, *, alone: bool) -> Iterator[None]:
     """Within this context a layer makes its weights, all of them or none."""
-    scope = nullcontext() if alone else layer._build_scope()
-    with undone_on_failure(walk(layer)), scope, layer._within_path():
+    scope = nullcontext() if alone else layer._weights_scope()
+    with undone_on_failure(walk(layer)), scope, within_path_of(layer):
         yield
+
+
+def as_call_tensors(
+    layer: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments with arrays as tensors, and floats in the dtype of a layer's inputs.
+
+    Args:
+        layer: The layer.
+        args: The arguments of a call by position.
+        kwargs: Those by name.
+    """
+    state = layer._mirrored
+    first = args[:1]
+    if state.casts_inside and len(args) == 1 and is_structure(args[0]) and not placeholders(args):
+        return _nest.map_structure(as_tensor, args), kwargs
+
+    def leaf(value: Any) -> Any:
+        return as_argument(value, state.input_dtype, state.name, casts_all=layer._casts_all)
+
+    if first and not is_structure(first[0]) and isinstance(first[0], list | tuple):
+        first = (as_input(first[0], state.input_dtype, state.name),)  # Nested lists of numbers.
+    named = {
+        name: _nest.map_structure(as_tensor if name in layer._call_form.masks else leaf, value)
+        for name, value in kwargs.items()
+    }
+    return _nest.map_structure(leaf, (*first, *args[1:])), named
+
+
+def note_outputs(layer: Layer, output: Any) -> None:
+    """Keep the shapes and dtypes of a layer's first outputs, where these are tensors.
+
+    Args:
+        layer: The layer.
+        output: The outputs.
+    """
+    if all(isinstance(part, Tensor) for part in _nest.flatten(output)):
+        state = layer._mirrored
+        state.output_shape = _nest.map_structure(lambda part: without_batch(part.shape), output)
+        state.output_dtype = _nest.map_structure(lambda part: part.dtype, output)
+
+
+def shared_config(layer: Layer) -> dict[str, Any]:
+    """Return what the configurations of all layers have.
+
+    Args:
+        layer: The layer.
+    """
+    config = {
+        "name": layer.name,
+        "trainable": layer.trainable,
+        "dtype": serialized(layer.dtype_policy),
+    }
+    if layer.activity_regularizer is not None:
+        config["activity_regularizer"] = serialized(layer.activity_regularizer)
+    return config
+
+
+def _takes_one(layer: Layer, inputs: Any) -> bool:
+    """Whether an argument is one tensor, which needs no look at the signature of `call`."""
+    if layer._call_form.takes_more or layer._mirrored.takes_several:
+        return False
+    if isinstance(inputs, Tensor):
+        return True
+    return not isinstance(inputs, SymbolicTensor) and not is_structure(inputs)
 
 
 def _without_mode(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return arguments without a None where the mode stands, which is passed by its name."""
-    place = list(layer._call_signature.parameters).index("training") - 1
+    place = list(layer._call_form.signature.parameters).index("training") - 1
     if len(args) > place and args[place] is not None:
         raise ValueError(
-            f'Layer "{layer._name}" expects {place} input(s), but it received {len(args)} input '
+            f'Layer "{layer.name}" expects {place} input(s), but it received {len(args)} input '
             "tensors. Pass `training` by its name."
         )
     return args[:place]
@@ -1212,7 +1201,7 @@ def _without_mode(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:
 def _first_node(layer: Layer, which: str) -> Node:
     if not layer._inbound_nodes:
         raise AttributeError(
-            f"The layer {layer._name} has never been called and thus has no defined {which}."
+            f"The layer {layer.name} has never been called and thus has no defined {which}."
         )
     return layer._inbound_nodes[0]
 
@@ -1232,7 +1221,7 @@ def _as_output(layer: Layer, output: Any) -> Tensor:
 def _known_shape(layer: Layer, which: str, shape: Shapes) -> Shapes:
     if shape is None:
         raise AttributeError(
-            f"The layer {layer._name} has never been called and thus has no defined {which} shape."
+            f"The layer {layer.name} has never been called and thus has no defined {which} shape."
         )
     return shape
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from mirrored import _nest
 from mirrored.graph import SymbolicTensor
-from mirrored.layers.call_arguments import CallArguments
+from mirrored.layers.call_arguments import CallArguments, CallForm
 from mirrored.layers.conversion import as_tensor
 from mirrored.ops import Tensor
 from mirrored.ops.masks import masked
@@ -29,7 +29,7 @@ class Masked(Protocol):
 
     supports_masking: bool
     _makes_masks: bool
-    _mask_parameters: ClassVar[frozenset[str]]
+    _call_form: ClassVar[CallForm]
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ def masks_of_call(layer: Masked, arguments: CallArguments, named: dict[str, Any]
     implied = {
         name: masks_of(tensor)
         for name, tensor in pairs
-        if name in layer._mask_parameters and values.get(name) is None
+        if name in layer._call_form.masks and values.get(name) is None
     }
     first = next(iter(values.values()), None)
     explicit = implied.get("mask", named.get("mask"))

@@ -111,7 +111,7 @@ class Merge(Layer):
         if len(dtypes) == 1:
             return list(inputs)
         floats = any(dtype in FLOATS for dtype in dtypes)
-        dtype = self._compute_dtype if floats else np.result_type(*dtypes)
+        dtype = self.compute_dtype if floats else np.result_type(*dtypes)
         return [masked(ops.cast(tensor, dtype), tensor._keras_mask) for tensor in inputs]
 
 

@@ -13,7 +13,7 @@ from mirrored.layers.attention_heads import AttentionHeads, checked_key_shape
 from mirrored.layers.einsum_dense import EinsumDense
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.masks import mask_of
-from mirrored.layers.shapes import Shape, as_shape
+from mirrored.layers.shapes import Shape, as_shape, require_rank
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import serialized
 
@@ -192,7 +192,7 @@ class MultiHeadAttention(AttentionHeads):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the query has three axes or more."""
-        self._require_rank(input_shape, 3)
+        require_rank(self.name, input_shape, 3)
 
     def _query_mask(self, query: Tensor, mask: Any) -> Any:
         del mask
@@ -367,7 +367,7 @@ class GroupedQueryAttention(AttentionHeads):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the query has three axes."""
-        self._require_rank(input_shape, 0, exactly=3)
+        require_rank(self.name, input_shape, 0, exactly=3)
 
     def _shared(self, heads: Tensor) -> Tensor:
         """Return heads of keys or values as often as heads of queries share them."""

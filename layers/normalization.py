@@ -15,7 +15,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.distribute import get_strategy, in_cross_replica_context
 from mirrored.errors import InvalidArgumentError
-from mirrored.layers.layer import LayerOptions, SameShape
+from mirrored.layers.layer import LayerOptions, SameShape, shared_config
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -81,7 +81,7 @@ class Normalization(SameShape):
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
         return {
-            **self._shared_config(),
+            **shared_config(self),
             "axis": self.axis,
             "invert": self.invert,
             "mean": np.array(self.input_mean).tolist(),

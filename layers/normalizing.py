@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._numbers import as_integer, as_real
 from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape
+from mirrored.layers.shapes import Shape, require_rank
 from mirrored.layers.weights import WeightSettings, add_configured, settings_of
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
@@ -23,7 +23,7 @@ class Normalizing(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the axes are among those of one input, behind the batch's."""
-        self._require_rank(input_shape, 2)
+        require_rank(self.name, input_shape, 2)
         for axis in _as_list(self.axis):
             if not -len(input_shape) <= axis < len(input_shape):
                 raise ValueError(

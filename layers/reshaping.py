@@ -11,7 +11,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape, as_data_format
+from mirrored.layers.shapes import Shape, as_data_format, require_rank
 from mirrored.ops import Tensor
 
 
@@ -48,7 +48,7 @@ class Reshape(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless an example has as many elements as the shape."""
-        self._require_rank(input_shape, 1)
+        require_rank(self.name, input_shape, 1)
         self.compute_output_shape(input_shape)
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ class Permute(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the input has these axes and the batch's."""
-        self._require_rank(input_shape, 1, exactly=len(self.dims) + 1)
+        require_rank(self.name, input_shape, 1, exactly=len(self.dims) + 1)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with its axes in the new order."""
@@ -142,7 +142,7 @@ class RepeatVector(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless each example is a vector."""
-        self._require_rank(input_shape, 2, exactly=2)
+        require_rank(self.name, input_shape, 2, exactly=2)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of shape (batch, features), as (batch, n, features)."""
@@ -181,7 +181,7 @@ class Flatten(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is a batch axis."""
-        self._require_rank(input_shape, 1)
+        require_rank(self.name, input_shape, 1)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), as (batch, product of the other sizes)."""

@@ -153,6 +153,30 @@ def fitted_rank(shape: tuple[_Size, ...], expected: Shape) -> tuple[_Size, ...]:
     return shape
 
 
+def require_rank(owner: str, shape: Shapes, least: int, *, exactly: int | None = None) -> None:
+    """Raise ValueError unless a shape is that of one input with enough axes.
+
+    Args:
+        owner: The layer's name.
+        shape: The shape of its input, or the shapes of several.
+        least: The least number of axes; the number in the error about fewer axes.
+        exactly: The number of axes; None: `least` or more.
+    """
+    if not is_shape(shape):
+        raise ValueError(
+            f'Layer "{owner}" expects 1 input(s), but it received {len(list(shapes_in(shape)))} '
+            f"input tensors. Shapes received: {shape}"
+        )
+    wanted = "" if len(shape) >= least else f"min_ndim={least}"
+    if not wanted and exactly is not None and len(shape) != exactly:
+        wanted = f"ndim={exactly}"
+    if wanted:
+        raise ValueError(
+            f'Input 0 of layer "{owner}" is incompatible with the layer: expected {wanted}, found '
+            f"ndim={len(shape)}. Full shape received: {shape}"
+        )
+
+
 def check_matches(owner: str, expected: Shape, received: Shape, which: str = "0") -> None:
     """Raise ValueError unless ``received`` is ``expected`` wherever both are known.
 

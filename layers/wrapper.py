@@ -9,8 +9,8 @@ from mirrored._numbers import as_integer
 from mirrored.autodiff.custom_gradients import custom_gradient
 from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.layers import initializers
-from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape, Shapes, is_shape
+from mirrored.layers.layer import Layer, LayerOptions, shared_config
+from mirrored.layers.shapes import Shape, Shapes, is_shape, require_rank
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.variables import Variable, VariableAggregation, variable_creator_scope
@@ -53,7 +53,7 @@ class Wrapper(Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
-        return {**self._shared_config(), "layer": serialized(self.layer)}
+        return {**shared_config(self), "layer": serialized(self.layer)}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -138,7 +138,7 @@ class SpectralNormalization(Wrapper):
 
     def check_input_shape(self, input_shape: Shapes) -> None:
         """Raise ValueError unless there is one input, which the layer inside takes."""
-        self._require_rank(input_shape, 1)
+        require_rank(self.name, input_shape, 1)
         if is_shape(input_shape):
             self.layer.check_input_shape(input_shape)
 
@@ -235,9 +235,9 @@ class TimeDistributed(Wrapper):
         """
         if mask is not None:
             _check_mask(mask, inputs)
-        options = {"training": training} if self.layer._takes_training else {}
+        options = {"training": training} if self.layer._call_form.takes_training else {}
         masks = None
-        if mask is not None and "mask" in self.layer._mask_parameters:
+        if mask is not None and "mask" in self.layer._call_form.masks:
             masks = _turned(mask)
         outputs = []
         for number, step in enumerate(_steps(inputs)):
@@ -245,13 +245,15 @@ class TimeDistributed(Wrapper):
             outputs.append(self.layer.call(step, **arguments))
         return _turned(ops.stack(outputs))
 
-    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+    def _call_results(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
+    ) -> Any:
         """Return placeholders of the outputs, of a call on one step: there may be millions."""
         inputs = placeholders((args, kwargs))[0]
         if isinstance(kwargs.get("mask"), Tensor | SymbolicTensor):
             _check_mask(kwargs["mask"], inputs)
         args, kwargs = _nest.map_structure(_first_step, (args, kwargs))
-        results = super()._results(args, kwargs, training)
+        results = super()._call_results(args, kwargs, training)
         batch, _, *rest = results.shape
         return SymbolicTensor((batch, inputs.shape[1], *rest), results._dtype)
 

@@ -65,8 +65,6 @@ def explained(target: _Target) -> _Target:
         function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if not inspect.isfunction(function) or not _is_called_by_users(name, function):
             continue
-        # Users know the methods of a class that is in several files as those of the whole.
-        function.__qualname__ = f"{getattr(target, '_part_of', target.__qualname__)}.{name}"
         wrapped = _explaining(function)
         setattr(target, name, wrapped if function is member else type(member)(wrapped))
     return target

@@ -119,7 +119,7 @@ class Subclassable:
     _tracker: Any = None  # What notes the order of attributes, where a subclass has one.
     # The attributes that have one value per replica, and what assigns these.
     _replica_attributes: Any = None
-    _store: Any = None
+    _assign_attribute: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Raise TypeError where the class overrides what nothing calls."""
@@ -138,7 +138,7 @@ class Subclassable:
             tracker = self._tracker
             if tracker is not None and type(value) not in _LEAVES:
                 value = tracker.track(value)
-            store = self._store
+            store = self._assign_attribute
             if store is None or (type(value) in _LEAVES and not self._replica_attributes):
                 store = super().__setattr__
             try:
@@ -151,7 +151,7 @@ class Subclassable:
                     f"`{name}` of {type(self).__name__} is computed and cannot be set. Received: "
                     "an assignment to that of an instance. Give it another name."
                 ) from None
-            if tracker is not None and tracker.notify is not None and name != "_has_run":
+            if tracker is not None and tracker.notify is not None:
                 tracker.notify()
 
 
@@ -192,7 +192,7 @@ def check_overrides(cls: type[Subclassable]) -> None:
 @functools.lru_cache(maxsize=1024)  # It is asked with each assignment to an attribute.
 def _is_taken(name: str, base: type[Subclassable]) -> bool:
     """Return whether a name is that of a method or property that a base class alone defines."""
-    private = name.startswith("_") and not name.startswith("__")
+    private = name.startswith("_") and "__" not in name  # That of Python is mangled, or its own.
     if name not in base._for_itself and (not private or name in base._never_called):
         return False
     own = getattr(base, name, None)

@@ -1,5 +1,6 @@
 """Nothing that a subclass overrides goes uncalled: it is called as in Keras, or refused by name."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,8 @@ def test_a_reduce_of_ones_own_goes_with_an_all_reduce_of_ones_own(base: Any) -> 
 @pytest.mark.parametrize(
     ("base", "name"),
     [
-        (mr.layers.Layer, "_run"),
-        (mr.Sequential, "_prepare"),
+        (mr.layers.Layer, "_run_call"),
+        (mr.Sequential, "_prepare_call"),
         (mr.optim.SGD, "_weight_decay_for"),
         (mr.metrics.Mean, "set_totals"),
         (mr.distribute.CrossDeviceOps, "_check"),
@@ -133,26 +134,116 @@ def test_a_name_that_is_taken_is_refused(base: type[Any], name: str, value: Any)
     assert type("Mine", (base,), {"_helper": lambda self: None, "_training": True})
 
 
-@pytest.mark.parametrize("kind", [mr.optim.Optimizer, mr.optim.Adam, mr.optim.LossScaleOptimizer])
-def test_an_optimizer_takes_few_names(kind: Any) -> None:
-    """What is none of Keras' is in its parts, `slots` and `rule`."""
-    base = kind._declaring
+# The private names that subclasses cannot have: those of methods that some of our layers define,
+# and that no user would choose.
+OF_LAYERS = (
+    "_announced_dtype _announced_results _assign_attribute _call_results _prepare_call _run_call "
+    "_state_of _take_dtype_policy _weights_scope"
+)
+OF_OPTIMIZERS = "_get_variable_index _slot_groups _sum_and_apply _weight_decay_for"
+PRIVATE: dict[str, tuple[Any, str]] = {
+    "Layer": (mr.layers.Layer, OF_LAYERS),
+    "Model": (mr.Model, f"{OF_LAYERS} _begin_tensors _named_as"),
+    "Optimizer": (mr.optim.Optimizer, OF_OPTIMIZERS),
+    "Adam": (mr.optim.Adam, OF_OPTIMIZERS),
+    "LossScaleOptimizer": (mr.optim.LossScaleOptimizer, f"{OF_OPTIMIZERS} _inner_of _wrap"),
+    "Dataset": (mr.data.Dataset, ""),
+    "Metric": (mr.metrics.Metric, ""),
+}
+PUBLIC = {
+    "Layer": _overrides.LAYER_ITSELF,
+    "Model": _overrides.MODEL_ITSELF,
+    **dict.fromkeys(("Optimizer", "Adam", "LossScaleOptimizer"), _overrides.OPTIMIZER_ITSELF),
+}
+
+
+@pytest.mark.parametrize("kind", PRIVATE)
+def test_few_names_are_taken(kind: str) -> None:
+    """What is none of Keras' is in parts, such as an optimizer's `slots` and a layer's state."""
+    base, private = PRIVATE[kind][0]._declaring, PRIVATE[kind][1]
     taken = {name for name in dir(base) if _overrides._is_taken(name, base)}
-    private = {
-        "_declaring",
-        "_get_variable_index",
-        "_slot_groups",
-        "_sum_and_apply",
-        "_weight_decay_for",
-    }
-    of_others = {"_inner_of", "_wrap"} if kind is mr.optim.LossScaleOptimizer else set()
-    assert taken == private | of_others | {"prepare", "rule", "slots", "within"}
+    assert taken == {"_declaring", *private.split(), *PUBLIC.get(kind, ())}
+
+
+COMMON = (
+    "_add _added _begin _build _built _call _chain _compilation _compile _compiled _config _data "
+    "_dtype _end _form _get_config _graph _history _init _input_dtype _input_shape _layers _loss "
+    "_losses _make _metrics _name _names _optimizer _output_shape _part _path _predict _prepare "
+    "_results _run _save _shape _shared_config _state _step _store _strategy _train _trainable "
+    "_training _traces _update _walk _weights _zeros"
+)
+
+
+def _forbidden(*_: Any) -> None:
+    raise AssertionError("It was called in place of the library's own.")
+
+
+def _with_names(base: type[Any], how: str) -> type[Any]:
+    """Return a subclass with the common names: methods, class attributes or an instance's own."""
+    if how == "methods":
+        return type("Mine", (base,), dict.fromkeys(COMMON.split(), _forbidden))
+    if how == "class attributes":
+        return type("Mine", (base,), dict.fromkeys(COMMON.split(), 7))
+
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        base.__init__(self, *args, **options)
+        for name in COMMON.split():
+            setattr(self, name, "mine")
+
+    return type("Mine", (base,), {"__init__": init} if how == "attributes" else {})
+
+
+class _Scale(mr.layers.Layer):
+    def build(self, input_shape: Any) -> None:
+        self.factor = self.add_weight((input_shape[-1],), "ones", name="factor")
+
+    def call(self, inputs: Any) -> Any:
+        self.add_loss(mr.reduce_mean(inputs * self.factor) * 0.1)
+        return inputs * self.factor
+
+
+class _Net(mr.Model):
+    def __init__(self, scale: Any) -> None:
+        super().__init__()
+        self.scale = scale
+        self.dense = mr.layers.Dense(1, kernel_initializer="ones")
+
+    def call(self, inputs: Any) -> Any:
+        return self.dense(self.scale(inputs))
+
+
+@pytest.mark.parametrize("kind", ["subclass", "functional", "sequential"])
+def test_common_private_names_are_users(kind: str) -> None:
+    """As in Keras a subclass may have them, and trains, copies and predicts as one without."""
+    x = np.random.default_rng(1).normal(size=(8, 2)).astype(np.float32)
+    y = x[:, :1] - x[:, 1:]
+
+    def trained(how: str) -> list[list[Any]]:
+        scale = _with_names(_Scale, how)()
+        dense = mr.layers.Dense(1, kernel_initializer="ones")
+        if kind == "subclass":
+            model = _with_names(_Net, how)(scale)
+        elif kind == "functional":
+            begin = mr.layers.Input((2,))
+            model = _with_names(mr.Model, how)(begin, dense(scale(begin)))
+        else:
+            model = _with_names(mr.Sequential, how)([scale, dense])
+        model.compile(mr.optim.SGD(0.1), "mse", metrics=["mae"])
+        model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
+        copied = copy.deepcopy(model)
+        assert copied.predict(x, verbose=0).tolist() == model.predict(x, verbose=0).tolist()
+        logs = [model.train_on_batch(x, y), model.evaluate(x, y, verbose=0)]
+        return [*logs, *(weight.tolist() for weight in model.get_weights())]
+
+    expected = trained("plain")
+    for how in ("methods", "class attributes", "attributes"):
+        assert trained(how) == expected
 
 
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (mr.Model, "_run"),
+        (mr.Model, "_run_call"),
         (mr.Model, "fitted_shape"),
         (mr.losses.MeanSquaredError, "per_example"),
         (mr.optim.Adam, "prepare"),

@@ -97,7 +97,7 @@ def prepare(plan: RunPlan, epochs: Epochs, validation: Epochs | None = None, *, 
     if key in plan.decided:  # As in an earlier run: the model is built for it.
         _check_all(plan, use, plan.decided[key], epochs, validation)
         return
-    compilation = plan.model._compilation
+    compilation = plan.model._mirrored.compilation
     known = None if compilation is None else compilation.outputs
     try:
         with undone_on_failure([layer for layer, _ in plan.layers]):
@@ -131,12 +131,12 @@ def _prepare(
     if plan.is_custom(_KINDS[use]) and not (model.has_call and _takes(model, epochs.example)):
         return None  # Custom steps call other models, or this one with parts of what there is.
     form = _usable(plan, use, epochs)
-    if model.built and model._output_shape is not None:
+    if model.built and model._mirrored.output_shape is not None:
         model.check_input_shape(form.fitted)
     else:
         model.build_for(form.fitted, form.dtypes)
         plan.look_up()
-    compilation = model._compilation
+    compilation = model._mirrored.compilation
     if compilation is not None and compilation.outputs is None:
         with model.distribute_strategy.scope():
             compilation.resolve(model.output_shapes, model.output_names or None)
@@ -195,7 +195,7 @@ def _check_batched(model: Model, example: Arrays) -> None:
     shape = example.x.shape
     if any(
         shape == begin.shape[1:] and model.fitted_shape(shape)[1:] != begin.shape[1:]
-        for begin in model._begins
+        for begin in model._begin_tensors
     ):
         raise ValueError(unbatched(model.name, [shape]))
 
@@ -224,7 +224,9 @@ def _checked(plan: RunPlan, use: str, is_stream: bool, form: _InputForm, arrays:
     targets = outputs.flat("y", y)
     output_weights = outputs.flat("sample_weight", weights)
     shapes = [output.shape for output in outputs.outputs]
-    if model._begin is None:  # The further axes of a subclass' inputs may vary between batches.
+    if (
+        model._mirrored.begin is None
+    ):  # The further axes of a subclass' inputs may vary between batches.
         shapes = _output_shapes(model, inputs, shapes)
     for i, output in enumerate(outputs.outputs):
         if output.loss is not None and targets[i] is not None:
@@ -250,7 +252,7 @@ def _reshaped(structure: Any, shapes: Iterator[Shape]) -> Any:
 def _output_shapes(model: Model, inputs: Any, usual: list[Shape]) -> list[Shape]:
     """Return the output shapes for these inputs; the usual ones for those it was built for."""
     shapes = _shapes(inputs)
-    if shapes == model._input_shape:
+    if shapes == model._mirrored.input_shape:
         return usual
     compilation = model.required_compilation()
     key = repr(shapes)
@@ -277,9 +279,9 @@ def _input(model: Model, x: Any) -> Any:
     Raises:
         ValueError: It has one, and they are several.
     """
-    if isinstance(x, np.ndarray) or model._takes_structures:
+    if isinstance(x, np.ndarray) or model._mirrored.takes_structures:
         return x
-    return _lone(x, [begin.node.callee.name for begin in model._begins])
+    return _lone(x, [begin.node.callee.name for begin in model._begin_tensors])
 
 
 def _takes(model: Model, arrays: Arrays) -> bool:

@@ -330,5 +330,5 @@ def _steps_of(plan: RunPlan) -> Iterator[Steps]:
     if plan.model.run_eagerly or functions_run_eagerly():
         yield EagerSteps(plan)
     else:
-        with plan.model._traces.memory():
+        with plan.model._mirrored.traces.memory():
             yield RecordedSteps(plan)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from mirrored import _nest
 from mirrored._arguments import explained
 from mirrored.distribute.global_batch import GlobalBatch
+from mirrored.layers.layer import as_call_tensors
 from mirrored.layers.shapes import without_batch
 from mirrored.training.model import Model
 from mirrored.training.shard_analysis.shard_recorder import NotAnalysed
@@ -62,7 +63,7 @@ def mixing_operations(model: Model, x: Any) -> list[MixingOperation]:
             f"`mixing_operations` takes a model that is built. Received: {model!r:.200}. Call it "
             "on a batch first, or call `model.build(input_shape)`."
         )
-    (inputs,), _ = model._as_tensors((x,), {})
+    (inputs,), _ = as_call_tensors(model, (x,), {})
     model.check_input_shape(_nest.map_structure(lambda tensor: without_batch(tensor.shape), inputs))
     operations: dict[Operation, None] = {}
     for training in (True, False):

@@ -9,6 +9,7 @@ import json
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -24,13 +25,19 @@ from mirrored.autodiff import GradientTape
 from mirrored.data.arguments import DataArguments
 from mirrored.distribute import Strategy, get_strategy, has_strategy, in_cross_replica_context
 from mirrored.errors import InvalidArgumentError
-from mirrored.graph import SymbolicTensor, drawn_anywhere, placeholders
+from mirrored.graph import SymbolicTensor, drawn_anywhere
 from mirrored.layers import Layer
 from mirrored.layers.added_losses import ignoring_losses
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.call_arguments import CallArguments
-from mirrored.layers.conversion import as_tensor, is_structure
-from mirrored.layers.layer import layer_mode, sublayers, walk, walk_with
+from mirrored.layers.layer import (
+    as_call_tensors,
+    layer_mode,
+    note_outputs,
+    sublayers,
+    walk,
+    walk_with,
+)
 from mirrored.layers.policy import DTypePolicy, dtype_policy
 from mirrored.layers.shapes import Shape, Shapes, as_shapes, map_shapes, without_batch
 from mirrored.ops import Tensor
@@ -56,6 +63,7 @@ from mirrored.training.given_inputs import begun_at_inputs, fed_as, refuse_more,
 from mirrored.training.losses.values import as_mean_of_shard, cast, in_one_dtype, loss_dtype
 from mirrored.training.matched_outputs import check_names
 from mirrored.training.metrics import Mean, Metric
+from mirrored.training.model_state import ModelState
 from mirrored.training.utilities import unpack_x_y_sample_weight
 from mirrored.variables import Variable
 from mirrored.variables.device_variable import Undone
@@ -103,6 +111,8 @@ class Model(Layer):
     # What a functional model of this very class is called, numbered; None: as its class.
     _functional_name: ClassVar[str | None] = "functional"
     _automatic = True
+    _state_of = ModelState
+    _mirrored: ModelState
 
     def __init__(
         self,
@@ -127,30 +137,22 @@ class Model(Layer):
             if name is None and vars(type(self)).get("_functional_name"):
                 name = unique_name(vars(type(self))["_functional_name"])
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        # Training happens there, whichever scope it is called in.
-        self._strategy = get_strategy()
-        # While it is built: what it was called with, and the dtypes that its inputs come in.
-        self._called_with: CallArguments | None = None
-        self._zeros_as: Any = None
-        self._compilation: Compilation | None = None
+        state = self._mirrored
+        state.strategy = get_strategy()
+        state.traces = TraceCache(f"A step of the model {state.name!r}")
+        state.begin = inputs
         self._uncompiled_optimizer: Any = None
-        self._uncompiled_eagerly = False
-        # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
-        self._traces = TraceCache(f"A step of the model {self.name!r}")
-        self._step_functions: dict[str, Any] = {}  # Of `make_train_function` and its like.
         self.history: History | None = None
         self.stop_training = self.stop_evaluating = self.stop_predicting = False
-        self._graph: FunctionalGraph | None = None
-        # Where a functional model, or a Sequential one that is built, begins and ends.
-        self._begin: Any = inputs
-        self._end: Any = None
-        self._chain: list[Layer] = []
+        self._layer_chain: list[Layer] = []
         if functional:
-            self._graph = FunctionalGraph(inputs, outputs)
-            self._chain = self._graph.layers
-            self._input_dtype = first  # Its layers cast what they are given.
+            state.graph = FunctionalGraph(inputs, outputs)
+            state.takes_several = len(state.graph.layout.tensors) > 1
+            state.casts_inside = state.takes_structures = not state.graph.layout.is_single
+            self._layer_chain = state.graph.layers
+            state.input_dtype = first  # Its layers cast what they are given.
             self._casts_all = True
-            self._finish_at(outputs)
+            finish_at(self, outputs)
             self.built = True
 
     def __getstate__(self) -> dict[str, Any]:
@@ -161,69 +163,67 @@ class Model(Layer):
                 f"states. Received: the model {self.name!r}. Take `get_weights()` or "
                 "`save_weights(...)` in a callback, and the model itself afterwards."
             )
-        state = super().__getstate__()
-        if self._end is None:
-            return state
-        begin, end = _nest.flatten(self._begin), _nest.flatten(self._end)
-        drawing = graph.Drawing(begin if self._begin is not None else [], end)
-        return {**state, "_graph": None, "_begin": (drawing, self._form()), "_end": 0}
+        attributes, state = super().__getstate__(), self._mirrored
+        if state.end is None:
+            return attributes
+        begin, end = _nest.flatten(state.begin), _nest.flatten(state.end)
+        drawing = graph.Drawing(begin if state.begin is not None else [], end)
+        drawn = state.copied(graph=None, begin=(drawing, self.__form()), end=0)
+        return {**attributes, "_mirrored": drawn}
 
-    def _form(self) -> tuple[Any, Any, bool]:
+    def __form(self) -> tuple[Any, Any, bool]:
         """Return the structures of the inputs and outputs, and whether it runs as a graph."""
-        forms = [_nest.map_structure(lambda _: 0, side) for side in (self._begin, self._end)]
-        return None if self._begin is None else forms[0], forms[1], self._graph is not None
+        state = self._mirrored
+        forms = [_nest.map_structure(lambda _: 0, side) for side in (state.begin, state.end)]
+        return None if state.begin is None else forms[0], forms[1], state.graph is not None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        super().__setstate__(state)
         if self.history is not None and self.history.model is None:  # It travelled without.
             self.history.model = self
-        if self._end is None:
+        own = self._mirrored
+        if own.end is None:
             return
-        drawing, (inputs, outputs, runs) = self._begin
+        drawing, (inputs, outputs, runs) = own.begin
         begin, end = drawing.drawn()
-        self._begin = None if inputs is None else _nest.pack_like(inputs, begin)
-        self._end = _nest.pack_like(outputs, end)
+        own.begin = None if inputs is None else _nest.pack_like(inputs, begin)
+        own.end = _nest.pack_like(outputs, end)
         if runs:
-            self._graph = FunctionalGraph(self._begin, self._end)
+            own.graph = FunctionalGraph(own.begin, own.end)
 
     # ------------------------------------------------------------------ its layers, and its ends
 
     @property
     def distribute_strategy(self) -> Strategy:
         """The strategy in whose scope the model was made."""
-        return self._strategy
-
-    @property
-    def _takes_structures(self) -> bool:
-        """Whether inputs may be lists, tuples and dicts; else data in a list of one are the one."""
-        return self._graph is None or not self._graph.layout.is_single
+        return self._mirrored.strategy
 
     @property
     def has_call(self) -> bool:
         """Whether it computes something when it is called."""
-        return type(self).call is not Model.call or bool(self._chain)
+        return type(self).call is not Model.call or bool(self._layer_chain)
 
     @property
     def inputs(self) -> list[SymbolicTensor]:
         """Where a functional model, or a Sequential one that is built, begins; others have none."""
-        return self._defined("inputs", self._begins)
+        return self.__defined("inputs", self._begin_tensors)
 
     @property
     def outputs(self) -> list[SymbolicTensor]:
         """Where such a model ends."""
-        return self._defined("outputs", self._ends)
+        return self.__defined("outputs", self.__ends)
 
     @property
-    def _begins(self) -> list[SymbolicTensor]:
+    def _begin_tensors(self) -> list[SymbolicTensor]:
         """What `inputs` are; of other models none."""
-        return [] if self._begin is None else _nest.flatten(self._begin)
+        return [] if self._mirrored.begin is None else _nest.flatten(self._mirrored.begin)
 
     @property
-    def _ends(self) -> list[SymbolicTensor]:
+    def __ends(self) -> list[SymbolicTensor]:
         """What `outputs` are; of other models none."""
-        return [] if self._end is None else _nest.flatten(self._end)
+        return [] if self._mirrored.end is None else _nest.flatten(self._mirrored.end)
 
-    def _defined(self, which: str, tensors: list[SymbolicTensor]) -> list[SymbolicTensor]:
+    def __defined(self, which: str, tensors: list[SymbolicTensor]) -> list[SymbolicTensor]:
         if not tensors:
             raise AttributeError(
                 f"{type(self).__name__} model '{self.name}' has no defined {which} yet. A "
@@ -234,22 +234,26 @@ class Model(Layer):
     @property
     def input(self) -> Any:
         """The inputs of such a model, in the structure in which they were given."""
-        return super().input if self._begin is None else self._begin
+        return super().input if self._mirrored.begin is None else self._mirrored.begin
 
     @property
     def output(self) -> Any:
         """Its outputs, in the structure in which they were given."""
-        return super().output if self._end is None else self._end
+        return super().output if self._mirrored.end is None else self._mirrored.end
 
     @property
     def input_shape(self) -> Shapes:
         """The shape of the input; a list of shapes where a functional model has several."""
-        return super().input_shape if self._graph is None else shapes_listed(self._begins)
+        return (
+            super().input_shape
+            if self._mirrored.graph is None
+            else shapes_listed(self._begin_tensors)
+        )
 
     @property
     def output_shape(self) -> Shapes:
         """The shape of the output; a list of shapes where a functional model has several."""
-        return super().output_shape if self._graph is None else shapes_listed(self._ends)
+        return super().output_shape if self._mirrored.graph is None else shapes_listed(self.__ends)
 
     @property
     def output_shapes(self) -> Shapes:
@@ -259,27 +263,27 @@ class Model(Layer):
     @property
     def output_dtypes(self) -> Any:
         """The dtypes of the outputs, in the structure in which a call returns them."""
-        return self._output_dtype
+        return self._mirrored.output_dtype
 
     @property
     def output_dtype(self) -> Any:
         """The dtype of the first output, and so of the targets that are compared with it."""
-        return _nest.flatten(self._output_dtype)[0]
+        return _nest.flatten(self._mirrored.output_dtype)[0]
 
     @property
     def output_names(self) -> list[str]:
         """The names of the layers and operations that make a functional model's outputs."""
-        return [tensor.node.callee.name for tensor in self._ends]
+        return [tensor.node.callee.name for tensor in self.__ends]
 
     @property
     def operations(self) -> list[Any]:
         """All that a functional model calls: layers, and operations on placeholders."""
-        return [] if self._graph is None else list(self._graph.part.order.callees)
+        return [] if self._mirrored.graph is None else list(self._mirrored.graph.part.order.callees)
 
     @property
     def layers(self) -> list[Layer]:
         """The layers, each once, as they are needed in a functional model or were assigned."""
-        if self._graph is None:
+        if self._mirrored.graph is None:
             return sublayers(self)
         return [operation for operation in self.operations if isinstance(operation, Layer)]
 
@@ -317,13 +321,6 @@ class Model(Layer):
         names = [layer.name for layer in layers]
         raise ValueError(f"No such layer: {name}. Existing layers are: {names}.")
 
-    def _finish_at(self, end: Any) -> None:
-        """Make `end` the outputs."""
-        self._end = end
-        returned = without_list_of_one(end)
-        self._output_shape = _nest.map_structure(lambda tensor: tuple(tensor._shape), returned)
-        self._output_dtype = _nest.map_structure(lambda tensor: tensor._dtype, returned)
-
     # ------------------------------------------------------------------ building
 
     @any_parameters
@@ -354,7 +351,7 @@ class Model(Layer):
         super().build(input_shape)
         # A subclass's own `build` may call this one before it has made its layers.
         if type(self).build is Model.build:
-            self._run_on_zeros(input_shape)
+            run_on_zeros(self, input_shape)
 
     def build_for(self, input_shape: Shapes, input_dtype: Any = None) -> None:
         """Make the weights that are not there yet, on every replica; the caller undoes a failure.
@@ -368,12 +365,12 @@ class Model(Layer):
             ValueError: The shapes do not fit the model.
         """
         self.check_input_shape(input_shape)
-        with self._given_dtypes(input_dtype):
+        with self.__given_dtypes(input_dtype):
             if not self.built:
                 self.build(input_shape)
-            if self._output_shape is None:  # A subclass has a `build` of its own.
-                with self._build_scope():
-                    self._run_on_zeros(input_shape)
+            if self._mirrored.output_shape is None:  # A subclass has a `build` of its own.
+                with self._weights_scope():
+                    run_on_zeros(self, input_shape)
 
     def output_shapes_for(self, input_shape: Shapes, input_dtype: Any = None) -> Shapes:
         """Return the output shapes of the model, which is built, for inputs of these shapes.
@@ -386,70 +383,41 @@ class Model(Layer):
             ValueError: The model does not take such inputs.
         """
         self.check_input_shape(input_shape)
-        with self._given_dtypes(input_dtype), self._build_scope():
-            outputs = self._output_on_zeros(input_shape)
+        with self.__given_dtypes(input_dtype), self._weights_scope():
+            outputs = _output_on_zeros(self, input_shape)
         return _nest.map_structure(lambda output: without_batch(output.shape), outputs)
 
     @contextmanager
-    def _given_dtypes(self, dtypes: Any) -> Iterator[None]:
+    def __given_dtypes(self, dtypes: Any) -> Iterator[None]:
         """Within this context zeros have these dtypes."""
-        self._zeros_as, before = dtypes, self._zeros_as
+        self._mirrored.zeros_as, before = dtypes, self._mirrored.zeros_as
         try:
             yield
         finally:
-            self._zeros_as = before
+            self._mirrored.zeros_as = before
 
     @contextmanager
-    def _build_scope(self) -> Iterator[None]:
+    def _weights_scope(self) -> Iterator[None]:
         if has_strategy() and not in_cross_replica_context():
             yield  # A variable that is made in a replica is an error, which tells what to do.
             return
-        with self._strategy.scope(), self._strategy.replica_device_scope(0), drawn_anywhere():
+        with (
+            self._mirrored.strategy.scope(),
+            self._mirrored.strategy.replica_device_scope(0),
+            drawn_anywhere(),
+        ):
             yield
 
-    def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
+    def _prepare_call(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
         """Check the inputs' shapes; build the model on its first use, for all its arguments."""
         if self.built or arguments is None:
-            super()._prepare(shape, arguments)
+            super()._prepare_call(shape, arguments)
             return
-        self._called_with, before = arguments, self._called_with
+        self._mirrored.called_with, before = arguments, self._mirrored.called_with
         try:
-            super()._prepare(shape, arguments)
+            super()._prepare_call(shape, arguments)
         finally:
-            self._called_with = before
-
-    def _run_on_zeros(self, input_shape: Shapes) -> None:
-        """Let layers without weights make them, and see what comes out."""
-        self._note_outputs(self._output_on_zeros(input_shape))
-
-    def _output_on_zeros(self, input_shape: Shapes) -> Any:
-        """Return the outputs for one example of zeros."""
-        arguments = self._called_with
-        # No tape that is open has anything to learn from it, and no state moves on.
-        with only(), ignoring_losses(), Undone().in_force():
-            if arguments is not None:
-                args, kwargs = arguments.mapped(self._zeros_like)
-                return self.as_outputs(self._run(args, kwargs, training=False))
-            dtypes = self._zeros_as
-            if dtypes is None:
-                dtypes = map_shapes(lambda _: self._input_dtype, input_shape)
-            zeros = map_shapes(self._zeros, input_shape, dtypes)
-            args, kwargs = self._as_tensors((zeros,), {})
-            return self.as_outputs(self._run(args, kwargs, training=False))
-
-    def _zeros_like(self, leaf: Any) -> Any:
-        if not is_tensor(leaf):
-            return leaf
-        return self._zeros((None, *leaf.shape[1:]) if leaf.shape else (), leaf.dtype)
-
-    def _zeros(self, shape: Shape, dtype: Any) -> Tensor:
-        known = [size for size in shape[1:] if size is not None]
-        if len(known) != len(shape[1:]):
-            raise ValueError(
-                f"Model {self.name!r} cannot be built for inputs of shape {shape}: only the "
-                "first size, the batch, may be None."
-            )
-        return ops.zeros((1, *known) if shape else (), dtype)
+            self._mirrored.called_with = before
 
     def check_input_shape(self, input_shape: Shapes) -> None:
         """Raise ValueError unless the inputs have the shapes that the model was made for.
@@ -458,8 +426,8 @@ class Model(Layer):
             input_shape: The shape of the input, or the shapes of several as a call takes them;
                 None where a size is not known.
         """
-        if self._graph is not None:
-            self._graph.check_shapes(self.name, input_shape)
+        if self._mirrored.graph is not None:
+            self._mirrored.graph.check_shapes(self.name, input_shape)
 
     def fitted_shape(self, input_shape: Shapes) -> Shapes:
         """Return the shapes that inputs get: a last axis of size 1 is added or left out.
@@ -474,9 +442,9 @@ class Model(Layer):
         Raises:
             ValueError: An input is missing, or they are in another structure.
         """
-        if self._graph is None:
+        if self._mirrored.graph is None:
             return input_shape
-        return self._graph.layout.fitted(self.name, input_shape)
+        return self._mirrored.graph.layout.fitted(self.name, input_shape)
 
     def fed_dtypes(self, dtypes: Any) -> Any:
         """Return the dtypes in which data are brought to the devices; None: in their own.
@@ -488,19 +456,22 @@ class Model(Layer):
             ValueError: An input is missing, or they are in another structure.
         """
         if self._casts_all:
-            if isinstance(dtypes, np.dtype) or self._graph is None:
-                return _nest.map_structure(lambda own: fed_as(own, self._input_dtype), dtypes)
-            return self._graph.layout.fed(self.name, dtypes)
+            if isinstance(dtypes, np.dtype) or self._mirrored.graph is None:
+                return _nest.map_structure(
+                    lambda own: fed_as(own, self._mirrored.input_dtype), dtypes
+                )
+            return self._mirrored.graph.layout.fed(self.name, dtypes)
         # As in Keras, a model with a `call` of its own is given integers as they are.
         return _nest.map_structure(
-            lambda own: self._dtype if own is not None and own.kind == "f" else None, dtypes
+            lambda own: self._mirrored.dtype if own is not None and own.kind == "f" else None,
+            dtypes,
         )
 
     # ------------------------------------------------------------------ calling
 
     def add_loss(self, loss: Any) -> None:
         """Add to the loss that training minimises, as `Layer.add_loss` says; in a `call`."""
-        if self._graph is not None:
+        if self._mirrored.graph is not None:
             raise NotImplementedError(
                 "A functional model has no `call` of its own in which a loss could be added. "
                 f"Received: `add_loss` of the model {self.name!r}. Call the `add_loss` of a layer "
@@ -519,15 +490,17 @@ class Model(Layer):
             mask: The masks of the inputs, in their structure; None: those that they carry.
             **kwargs: Unused.
         """
-        if self._graph is None:
+        if self._mirrored.graph is None:
             return super().call(inputs, *args, **kwargs)
         refuse_more(self, args, kwargs)
-        outputs = self._graph.run(self.name, inputs, mask, training=layer_mode())
+        outputs = self._mirrored.graph.run(self.name, inputs, mask, training=layer_mode())
         return outputs if isinstance(outputs, Tensor) else self.as_outputs(outputs)
 
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+    def _run_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
+    ) -> Any:
         """Run ``call``; a variable among its outputs is its value."""
-        output = super()._run(args, kwargs, training)
+        output = super()._run_call(args, kwargs, training)
         if isinstance(output, Tensor):
             return output
         return _nest.map_structure(
@@ -542,13 +515,13 @@ class Model(Layer):
             input_shape: The shape of the input, or the shapes of several as a call takes them;
                 None where a size is not known.
         """
-        if self._graph is None:
+        if self._mirrored.graph is None:
             return super().compute_output_shape(input_shape)
-        packed = self._graph.placeholders(self.name, as_shapes(input_shape))
-        results = self._results((packed,), {}, None)
+        packed = self._mirrored.graph.placeholders(self.name, as_shapes(input_shape))
+        results = self._call_results((packed,), {}, None)
         return _nest.map_structure(lambda tensor: tuple(tensor._shape), results)
 
-    def _announced(
+    def _announced_results(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -557,30 +530,16 @@ class Model(Layer):
     ) -> Any:
         """Return placeholders for what a call returns."""
         if type(self).compute_output_shape is not Model.compute_output_shape:
-            return super()._announced(args, kwargs, training, arguments)
+            return super()._announced_results(args, kwargs, training, arguments)
         with undone_on_failure(walk(self)):
-            return self._results(args, kwargs, training)
+            return self._call_results(args, kwargs, training)
 
-    def _take_policy(self, policy: DTypePolicy) -> None:
-        before = vars(self).get("_input_dtype")
-        super()._take_policy(policy)
+    def _take_dtype_policy(self, policy: DTypePolicy) -> None:
+        state = self._mirrored
+        before = vars(state).get("input_dtype")
+        super()._take_dtype_policy(policy)
         if before is not None:
-            self._input_dtype = before  # Its layers cast what they are given.
-
-    def _takes_one(self, inputs: Any) -> bool:
-        """Whether an argument is one tensor, for a model that takes one."""
-        single = self._graph is None or len(self._graph.layout.tensors) == 1
-        return single and super()._takes_one(inputs)
-
-    def _as_tensors(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return arguments with arrays as tensors: in the dtypes of a functional model's inputs."""
-        if self._graph is None or len(args) != 1 or placeholders(args):
-            return super()._as_tensors(args, kwargs)
-        if self._graph.layout.is_single or not is_structure(args[0]):
-            return super()._as_tensors(args, kwargs)
-        return _nest.map_structure(as_tensor, args), kwargs
+            state.input_dtype = before  # Its layers cast what they are given.
 
     # ------------------------------------------------------------------ what `compile` says
 
@@ -634,8 +593,8 @@ class Model(Layer):
         strategy = get_strategy() if has_strategy() else self.distribute_strategy
         check_variables(self, strategy)
         arguments = (loss, loss_weights, metrics, weighted_metrics)
-        if self._compilation is not None:
-            arguments = self._compilation.kept_by(arguments)
+        if self._mirrored.compilation is not None:
+            arguments = self._mirrored.compilation.kept_by(arguments)
         all_metrics = _nest.flatten(arguments[2:])
         check_scopes(strategy, optimizer, all_metrics)
         check_alterations([*walk(self), optimizer, *_nest.flatten(arguments[0]), *all_metrics])
@@ -649,31 +608,31 @@ class Model(Layer):
         compilation.run_eagerly = bool(run_eagerly)
         compilation.steps_per_execution = steps_per_execution
         compilation.jit_compile = jit_compile
-        self._compilation = compilation
-        self._forget_steps()
+        self._mirrored.compilation = compilation
+        self.__forget_steps()
 
     @property
     def optimizer(self) -> Optimizer | Any:
         """The optimizer of `compile`. Another one may be set, also by a model that does without."""
-        if self._compilation is None:
+        if self._mirrored.compilation is None:
             return self._uncompiled_optimizer
-        return self._compilation.optimizer
+        return self._mirrored.compilation.optimizer
 
     @optimizer.setter
     def optimizer(self, value: Any) -> None:
-        if self._compilation is None:
+        if self._mirrored.compilation is None:
             self._uncompiled_optimizer = value
             return
         strategy = self.distribute_strategy
         check_scopes(strategy, value, [])
         with strategy.scope():
-            self._compilation.optimizer = get_optimizer(value)
-        self._forget_steps()
+            self._mirrored.compilation.optimizer = get_optimizer(value)
+        self.__forget_steps()
 
     @property
     def loss(self) -> Any:
         """The loss, as it was given to `compile`."""
-        return None if self._compilation is None else self._compilation.given[0]
+        return None if self._mirrored.compilation is None else self._mirrored.compilation.given[0]
 
     @property
     def metrics(self) -> list[Metric]:
@@ -684,9 +643,9 @@ class Model(Layer):
         model and of its layers.
         """
         own = [metric for _, held in walk_with(self, Metric) for metric in held]
-        if self._compilation is None:
+        if self._mirrored.compilation is None:
             return own
-        return [*self._compilation.updated_metrics(), *own]
+        return [*self._mirrored.compilation.updated_metrics(), *own]
 
     @property
     def metrics_names(self) -> list[str]:
@@ -696,26 +655,30 @@ class Model(Layer):
     @property
     def compiled(self) -> bool:
         """Whether `compile` was called."""
-        return self._compilation is not None
+        return self._mirrored.compilation is not None
 
     @property
     def run_eagerly(self) -> bool:
         """Whether Python runs for every op of every step. It may be set; `compile` sets it anew."""
-        if self._compilation is None:
-            return self._uncompiled_eagerly
-        return self._compilation.run_eagerly
+        if self._mirrored.compilation is None:
+            return self._mirrored.uncompiled_eagerly
+        return self._mirrored.compilation.run_eagerly
 
     @run_eagerly.setter
     def run_eagerly(self, value: bool) -> None:
-        if self._compilation is None:
-            self._uncompiled_eagerly = bool(value)
+        if self._mirrored.compilation is None:
+            self._mirrored.uncompiled_eagerly = bool(value)
         else:
-            self._compilation.run_eagerly = bool(value)
+            self._mirrored.compilation.run_eagerly = bool(value)
 
     @property
     def steps_per_execution(self) -> int | str:
         """How many steps run between two calls of batch hooks; it may be set once compiled."""
-        return "auto" if self._compilation is None else self._compilation.steps_per_execution
+        return (
+            "auto"
+            if self._mirrored.compilation is None
+            else self._mirrored.compilation.steps_per_execution
+        )
 
     @steps_per_execution.setter
     def steps_per_execution(self, value: int | str) -> None:
@@ -729,14 +692,14 @@ class Model(Layer):
         Raises:
             InvalidArgumentError: It was not called.
         """
-        if self._compilation is None:
+        if self._mirrored.compilation is None:
             raise InvalidArgumentError("You must call `compile()` before using the model.")
-        return self._compilation
+        return self._mirrored.compilation
 
-    def _forget_steps(self) -> None:
+    def __forget_steps(self) -> None:
         """Let steps be recorded again: what they were recorded with has changed."""
-        self._traces.clear()
-        self._step_functions.clear()
+        self._mirrored.traces.clear()
+        self._mirrored.step_functions.clear()
 
     # ------------------------------------------------------------------ steps that can be defined
 
@@ -780,10 +743,10 @@ class Model(Layer):
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         with GradientTape() as tape:
             y_pred = self(x, training=True)
-            loss = self._loss_of(x, y, y_pred, sample_weight, training=True)
+            loss = self.__loss_of(x, y, y_pred, sample_weight, training=True)
             optimizer = self.required_compilation().optimizer
             scaled = loss if optimizer is None else optimizer.scale_loss(loss)
-        self._track(loss, x)
+        self.__track(loss, x)
         weights = self.trainable_variables
         if weights:
             gradients = tape.gradient(scaled, weights)
@@ -801,7 +764,7 @@ class Model(Layer):
         """
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
-        self._track(self._loss_of(x, y, y_pred, sample_weight, training=False), x)
+        self.__track(self.__loss_of(x, y, y_pred, sample_weight, training=False), x)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def predict_step(self, data: Any) -> Any:
@@ -840,7 +803,7 @@ class Model(Layer):
         compilation = self.required_compilation()
         losses: list[Tensor] = []
         if compilation.has_loss:
-            self._resolve(y_pred)
+            self.__resolve(y_pred)
             outputs = compilation.required_outputs()
             for output, target, prediction, weights in outputs.parts(y, y_pred, sample_weight):
                 if output.loss is None:
@@ -871,7 +834,7 @@ class Model(Layer):
         del x
         compilation = self.required_compilation()
         if compilation.has_metrics:
-            self._resolve(y_pred)
+            self.__resolve(y_pred)
             compilation.compiled_metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
 
@@ -888,7 +851,7 @@ class Model(Layer):
         for metric in self.metrics:
             metric.reset_state()
 
-    def _loss_of(
+    def __loss_of(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any, *, training: bool
     ) -> Tensor:
         """Return `compute_loss`, which a subclass may have defined without `training`."""
@@ -897,14 +860,14 @@ class Model(Layer):
             return method(x, y, y_pred, sample_weight, training=training)
         return method(x, y, y_pred, sample_weight)
 
-    def _track(self, loss: Tensor, x: Any) -> None:
+    def __track(self, loss: Tensor, x: Any) -> None:
         """Add a shard's loss to the mean over examples that logs show."""
         first = next(leaf for leaf in _nest.flatten(x) if leaf is not None)
         loss = as_mean_of_shard(loss, "tracked")
         tracker = self.required_compilation().loss_tracker
         tracker.update_state(loss, sample_weight=_examples(first))
 
-    def _resolve(self, y_pred: Any) -> None:
+    def __resolve(self, y_pred: Any) -> None:
         """Know the outputs, where this is the first time that they are seen."""
         compilation = self.required_compilation()
         if compilation.outputs is None:
@@ -1204,7 +1167,7 @@ class Model(Layer):
             >>> sorted(step(iter(batches)))
             ['loss']
         """
-        return self._made_function("train", force)
+        return self.__made_function("train", force)
 
     def make_test_function(self, force: bool = False) -> Any:
         """Return the function of an iterator that evaluates its next batch, `test_function`.
@@ -1212,7 +1175,7 @@ class Model(Layer):
         Args:
             force: As for `make_train_function`.
         """
-        return self._made_function("test", force)
+        return self.__made_function("test", force)
 
     def make_predict_function(self, force: bool = False) -> Any:
         """Return the function of a list of batches that predicts each, `predict_function`.
@@ -1220,20 +1183,20 @@ class Model(Layer):
         Args:
             force: As for `make_train_function`.
         """
-        return self._made_function("predict", force)
+        return self.__made_function("predict", force)
 
-    def _made_function(self, kind: str, force: bool) -> Any:
+    def __made_function(self, kind: str, force: bool) -> Any:
         from mirrored.training.runs import StepFunction  # As above.
 
         if force:
-            self._set_function(kind, None)
-        return self._step_functions.setdefault(kind, StepFunction(self, kind))
+            self.__set_function(kind, None)
+        return self._mirrored.step_functions.setdefault(kind, StepFunction(self, kind))
 
-    def _set_function(self, kind: str, function: Any) -> None:
+    def __set_function(self, kind: str, function: Any) -> None:
         if function is None:
-            self._step_functions.pop(kind, None)
-            self._traces.clear()
-        elif function is not self._step_functions.get(kind):
+            self._mirrored.step_functions.pop(kind, None)
+            self._mirrored.traces.clear()
+        elif function is not self._mirrored.step_functions.get(kind):
             raise TypeError(
                 f"`{kind}_function` is what `make_{kind}_function` makes, or None, which has steps "
                 f"recorded anew: `fit`, `evaluate` and `predict` do not call another one. "
@@ -1243,36 +1206,36 @@ class Model(Layer):
     @property
     def train_function(self) -> Any:
         """What `make_train_function` made; None before. Where it is set to None, it forgets it."""
-        return self._step_functions.get("train")
+        return self._mirrored.step_functions.get("train")
 
     @train_function.setter
     def train_function(self, function: Any) -> None:
-        self._set_function("train", function)
+        self.__set_function("train", function)
 
     @property
     def test_function(self) -> Any:
         """What `make_test_function` made; None before."""
-        return self._step_functions.get("test")
+        return self._mirrored.step_functions.get("test")
 
     @test_function.setter
     def test_function(self, function: Any) -> None:
-        self._set_function("test", function)
+        self.__set_function("test", function)
 
     @property
     def predict_function(self) -> Any:
         """What `make_predict_function` made; None before."""
-        return self._step_functions.get("predict")
+        return self._mirrored.step_functions.get("predict")
 
     @predict_function.setter
     def predict_function(self, function: Any) -> None:
-        self._set_function("predict", function)
+        self.__set_function("predict", function)
 
     # ------------------------------------------------------------------ configurations
 
     @property
     def _named_as(self) -> Mapping[str, Any] | None:
         """What configurations call the class of a functional model, as Keras does; else None."""
-        if self._graph is None or not _is_functional(type(self)):
+        if self._mirrored.graph is None or not _is_functional(type(self)):
             return None
         name = "Functional"
         return {
@@ -1298,7 +1261,7 @@ class Model(Layer):
             >>> model.get_config()["output_layers"]
             ['y', 0, 0]
         """
-        if self._graph is None or not _takes_inputs(type(self)):
+        if self._mirrored.graph is None or not _takes_inputs(type(self)):
             return super().get_config()
         from mirrored.training.graph_configurations import configuration_of  # Few need it.
 
@@ -1326,7 +1289,7 @@ class Model(Layer):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the shapes that the model was built for; None where it is not built."""
-        return super().get_build_config() if self._graph is None else {"input_shape": None}
+        return super().get_build_config() if self._mirrored.graph is None else {"input_shape": None}
 
     def build_from_config(self, config: Mapping[str, Any]) -> None:
         """Build the model for shapes that `get_build_config` returned.
@@ -1358,7 +1321,7 @@ class Model(Layer):
         """
         from mirrored.serialization.configs import in_memory  # Few programs need it.
 
-        compilation = self._compilation
+        compilation = self._mirrored.compilation
         if compilation is None:
             return {}
         steps, jit = compilation.steps_per_execution, compilation.jit_compile
@@ -1591,6 +1554,61 @@ def _takes_inputs(cls: type) -> bool:
         "outputs",
         "name",
     ]
+
+
+def finish_at(model: Model, end: Any) -> None:
+    """Let a model end at placeholders, which are its outputs.
+
+    Args:
+        model: The model.
+        end: The placeholders, in nested lists, tuples and dicts.
+    """
+    state, returned = model._mirrored, without_list_of_one(end)
+    state.end = end
+    state.output_shape = _nest.map_structure(lambda tensor: tuple(tensor._shape), returned)
+    state.output_dtype = _nest.map_structure(lambda tensor: tensor._dtype, returned)
+
+
+def run_on_zeros(model: Model, input_shape: Shapes) -> None:
+    """Let layers without weights make them, and keep what comes out.
+
+    Args:
+        model: The model.
+        input_shape: The shape of a batch, or the shapes of several as a call takes them.
+    """
+    note_outputs(model, _output_on_zeros(model, input_shape))
+
+
+def _output_on_zeros(model: Model, input_shape: Shapes) -> Any:
+    """Return the outputs for one example of zeros."""
+    state = model._mirrored
+    # No tape that is open has anything to learn from it, and no state moves on.
+    with only(), ignoring_losses(), Undone().in_force():
+        if state.called_with is not None:
+            args, kwargs = state.called_with.mapped(partial(_zeros_like, model.name))
+            return model.as_outputs(model._run_call(args, kwargs, training=False))
+        dtypes = state.zeros_as
+        if dtypes is None:
+            dtypes = map_shapes(lambda _: state.input_dtype, input_shape)
+        zeros = map_shapes(partial(_zeros, model.name), input_shape, dtypes)
+        args, kwargs = as_call_tensors(model, (zeros,), {})
+        return model.as_outputs(model._run_call(args, kwargs, training=False))
+
+
+def _zeros_like(owner: str, leaf: Any) -> Any:
+    if not is_tensor(leaf):
+        return leaf
+    return _zeros(owner, (None, *leaf.shape[1:]) if leaf.shape else (), leaf.dtype)
+
+
+def _zeros(owner: str, shape: Shape, dtype: Any) -> Tensor:
+    known = [size for size in shape[1:] if size is not None]
+    if len(known) != len(shape[1:]):
+        raise ValueError(
+            f"Model {owner!r} cannot be built for inputs of shape {shape}: only the first size, "
+            "the batch, may be None."
+        )
+    return ops.zeros((1, *known) if shape else (), dtype)
 
 
 def _examples(batch: Tensor) -> float:

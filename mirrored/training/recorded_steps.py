@@ -35,7 +35,7 @@ class RecordedSteps(StepDriver):
 
     def __init__(self, plan: RunPlan) -> None:
         super().__init__(plan)
-        self._traces = plan.model._traces
+        self._traces = plan.model._mirrored.traces
         plan.keep()
         self._stepped = False
         self._weighed = False

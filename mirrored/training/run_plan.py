@@ -76,14 +76,19 @@ class RunPlan:
         """
         model = self.model
         held: list[Any] = []
-        settings: list[Any] = [model.built, model._input_shape, model._dtype, model._input_dtype]
+        settings: list[Any] = [
+            model.built,
+            model._mirrored.input_shape,
+            model._mirrored.dtype,
+            model._mirrored.input_dtype,
+        ]
         for layer, variables in self.layers:
             held.append(layer)
-            settings.append(layer._trainable)
+            settings.append(layer._mirrored.trainable)
             for variable in variables:
                 held.append(variable)
                 settings.append(variable.trainable)
-        traced = [id(model._compilation), *map(id, held), *settings[4:]]
+        traced = [id(model._mirrored.compilation), *map(id, held), *settings[4:]]
         for optimizer in self.optimizers:
             for rule in optimizer.within:
                 traced.append(type(rule))
@@ -92,7 +97,7 @@ class RunPlan:
                         traced += item
         self.identity, self.held = tuple(traced), held
         self._state = self.identity, settings
-        earlier = model._traces.decisions
+        earlier = model._mirrored.traces.decisions
         self.decided = {} if earlier is None or earlier[0] != self._state else earlier[2]
 
     def keep(self) -> None:
@@ -100,7 +105,7 @@ class RunPlan:
 
         The objects whose ids are in the identity are kept with it, or others could have these ids.
         """
-        self.model._traces.decisions = self._state, self.held, self.decided
+        self.model._mirrored.traces.decisions = self._state, self.held, self.decided
 
     def fed_dtypes(self, kind: str, arrays: Arrays) -> list[np.dtype[Any] | None]:
         """Return the dtypes in which columns are brought to devices; None: in their own.
@@ -123,7 +128,9 @@ class RunPlan:
             if number is not None:
                 dtypes[number] = dtype
         compared = loss_dtype(_nest.flatten(model.output_dtypes)[0])
-        outputs = None if model._compilation is None else model._compilation.outputs
+        outputs = (
+            None if model._mirrored.compilation is None else model._mirrored.compilation.outputs
+        )
         if outputs is not None and layout.parts[1] is not None:
             targets = _nest.flatten(layout.parts[1])
             for output, number in zip(outputs.outputs, targets, strict=True):

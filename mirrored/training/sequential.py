@@ -10,6 +10,7 @@ from mirrored._arguments import explained
 from mirrored._overrides import any_parameters
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer, Layer
+from mirrored.layers.layer import shared_config, within_path_of
 from mirrored.layers.shapes import (
     Shapes,
     as_shape,
@@ -21,7 +22,7 @@ from mirrored.layers.shapes import (
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.training.given_inputs import refuse_more, reshaped
-from mirrored.training.model import Model
+from mirrored.training.model import Model, finish_at, run_on_zeros
 
 
 @explained
@@ -45,15 +46,14 @@ class Sequential(Model):
         (None, 2)
     """
 
-    _takes_structures = False
-
     def __init__(
         self, layers: Iterable[Any] | None = None, trainable: bool = True, name: str | None = None
     ) -> None:
         super().__init__(name=name, trainable=trainable)
-        self._input_dtype = self._dtype  # Its layers cast what they are given.
+        state = self._mirrored
+        state.input_dtype = state.dtype  # Its layers cast what they are given.
+        state.takes_structures = False
         self._casts_all = True
-        self._names: set[str] = set()  # Of the layers; so adding many takes no longer for each.
         for layer in [] if layers is None else layers:
             self.add(layer)
 
@@ -70,19 +70,19 @@ class Sequential(Model):
         if isinstance(layer, SymbolicTensor) and isinstance(layer.node.callee, InputLayer):
             layer = layer.node.callee
         if isinstance(layer, InputLayer):
-            self._begin_at(layer)
+            self.__begin_at(layer)
             return
         if not isinstance(layer, Layer):
             raise ValueError(
                 "Only instances of `mirrored.layers.Layer` can be added to a Sequential model. "
                 f"Received: {layer!r} (of type {type(layer)})"
             )
-        self._check_name_is_new(layer)
-        first = not self._chain and self._begin is None
+        self.__check_name_is_new(layer)
+        first = not self._layer_chain and self._mirrored.begin is None
         begin = _input_of(layer) if first else None
-        before = self._end if begin is None else begin.output
+        before = self._mirrored.end if begin is None else begin.output
         if before is not None:
-            with self._within_path():
+            with within_path_of(self):
                 end = layer(before)
             if not isinstance(end, SymbolicTensor):
                 raise ValueError(
@@ -91,15 +91,17 @@ class Sequential(Model):
                     f"{layer.name!r}, which returns {end}"
                 )
             if begin is not None:
-                self._begin_at(begin)
-            self._finish_at(end)
+                self.__begin_at(begin)
+            finish_at(self, end)
             self.built = True
-        self._chain.append(layer)
-        self._names.add(layer.name)
+        self._layer_chain.append(layer)
+        self._mirrored.names.add(layer.name)
 
-    def _check_name_is_new(self, layer: Layer) -> None:
-        begin = None if self._begin is None else self._begin.node.callee.name
-        taken = layer.name in self._names and all(other is not layer for other in self._chain)
+    def __check_name_is_new(self, layer: Layer) -> None:
+        begin = None if self._mirrored.begin is None else self._mirrored.begin.node.callee.name
+        taken = layer.name in self._mirrored.names and all(
+            other is not layer for other in self._layer_chain
+        )
         if layer.name == begin or taken:
             raise ValueError(
                 "All layers added to a Sequential model should have unique names. Name "
@@ -113,16 +115,16 @@ class Sequential(Model):
         Raises:
             ValueError: There is none.
         """
-        if not self._chain:
+        if not self._layer_chain:
             raise ValueError(f"Sequential model '{self.name}' has no layer to remove.")
-        last = self._chain.pop()
-        if all(layer is not last for layer in self._chain):
-            self._names.discard(last.name)
-        if self._end is not None:
-            self._finish_at(self._end.node.inputs[0])
-        if not self._chain:
+        last = self._layer_chain.pop()
+        if all(layer is not last for layer in self._layer_chain):
+            self._mirrored.names.discard(last.name)
+        if self._mirrored.end is not None:
+            finish_at(self, self._mirrored.end.node.inputs[0])
+        if not self._layer_chain:
             self.built = False
-            self._end = self._begin
+            self._mirrored.end = self._mirrored.begin
         return last
 
     def build(self, input_shape: Shapes) -> None:
@@ -134,20 +136,20 @@ class Sequential(Model):
         Raises:
             ValueError: There are no layers, or they do not fit the shape.
         """
-        if not self._chain:
+        if not self._layer_chain:
             raise ValueError(
                 f"Sequential model {self.name} cannot be built because it has no layers. Call "
                 "`model.add(layer)`."
             )
         if not is_shape(input_shape):  # Its first layer takes several tensors.
-            self._run_on_zeros(input_shape)
+            run_on_zeros(self, input_shape)
             return
         # Shapes pass through the layers as in a model that begins with an `Input`.
-        begin = InputLayer(as_shape(input_shape)[1:], dtype=self._chain[0].compute_dtype)
+        begin = InputLayer(as_shape(input_shape)[1:], dtype=self._layer_chain[0].compute_dtype)
         end = begin.output
-        for layer in self._chain:
+        for layer in self._layer_chain:
             end = layer(end)
-        self._finish_at(end)
+        finish_at(self, end)
 
     def get_config(self) -> dict[str, Any]:
         """Return what makes a model like it: the configurations of its layers.
@@ -155,9 +157,9 @@ class Sequential(Model):
         Raises:
             NotImplementedError: A layer does not say what it is made of.
         """
-        config = {**self._shared_config(), "layers": [serialized(layer) for layer in self._listed]}
-        if self._begins:
-            config["build_input_shape"] = tuple(self._begins[0]._shape)
+        config = {**shared_config(self), "layers": [serialized(layer) for layer in self.__listed]}
+        if self._begin_tensors:
+            config["build_input_shape"] = tuple(self._begin_tensors[0]._shape)
         return config
 
     @classmethod
@@ -185,16 +187,18 @@ class Sequential(Model):
         shape = config.get("build_input_shape")
         if not model.built and isinstance(shape, list | tuple) and shape:
             model.build(shape)
-        model._trainable = bool(config.get("trainable", True))
+        model._mirrored.trainable = bool(config.get("trainable", True))
         return model
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the shape that the model was built for; None where it is not built."""
-        return {"input_shape": tuple(self._begins[0]._shape)} if self._begins else None
+        return (
+            {"input_shape": tuple(self._begin_tensors[0]._shape)} if self._begin_tensors else None
+        )
 
     @property
-    def _begins(self) -> list[SymbolicTensor]:
-        begin = self._end if self._begin is None else self._begin
+    def _begin_tensors(self) -> list[SymbolicTensor]:
+        begin = self._mirrored.end if self._mirrored.begin is None else self._mirrored.begin
         while begin is not None and begin.node.inputs:
             begin = begin.node.inputs[0]  # Back to where it was built from.
         return [] if begin is None else [begin]
@@ -202,7 +206,7 @@ class Sequential(Model):
     @property
     def input(self) -> Any:
         """Where it begins, once it is built."""
-        return self._begins[0] if self._begins else super().input
+        return self._begin_tensors[0] if self._begin_tensors else super().input
 
     @any_parameters
     def call(self, inputs: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
@@ -215,7 +219,7 @@ class Sequential(Model):
                 carry.
             **kwargs: Unused.
         """
-        if not self._chain:
+        if not self._layer_chain:
             return super().call(inputs, *args, **kwargs)
         refuse_more(self, args, kwargs)
         outputs = inputs
@@ -226,7 +230,7 @@ class Sequential(Model):
         if isinstance(outputs, Tensor):
             shape = self.fitted_shape(outputs.shape)
             outputs = outputs if shape == outputs.shape else reshaped(outputs, shape)
-        for layer in self._chain:
+        for layer in self._layer_chain:
             outputs = layer(outputs)
             if not isinstance(outputs, Tensor):
                 outputs = layer.as_outputs(outputs)
@@ -239,7 +243,7 @@ class Sequential(Model):
             input_shape: The shape of the input; None where a size is not known.
         """
         shape = self.fitted_shape(as_shapes(input_shape))
-        for layer in self._chain:
+        for layer in self._layer_chain:
             shape = layer.compute_output_shape(shape)
         return shape
 
@@ -249,8 +253,8 @@ class Sequential(Model):
         Args:
             input_shape: The shape of the input; None where a size is not known.
         """
-        if self._begin is not None:
-            check_matches(self.name, self._begin._shape, self.fitted_shape(input_shape))
+        if self._mirrored.begin is not None:
+            check_matches(self.name, self._mirrored.begin._shape, self.fitted_shape(input_shape))
 
     def fitted_shape(self, input_shape: Shapes) -> Shapes:
         """Return the shape that an input gets: a last axis of size 1 is added or left out.
@@ -259,7 +263,11 @@ class Sequential(Model):
             input_shape: The shape of the input; None where a size is not known.
         """
         # That of the first ones where there is no `Input`.
-        expected = self._input_shape if self._begin is None else self._begin._shape
+        expected = (
+            self._mirrored.input_shape
+            if self._mirrored.begin is None
+            else self._mirrored.begin._shape
+        )
         if expected is None or not (self.built and is_shape(input_shape) and is_shape(expected)):
             return input_shape
         return fitted_rank(input_shape, expected)
@@ -267,31 +275,31 @@ class Sequential(Model):
     @property
     def layers(self) -> list[Layer]:
         """The layers in order, without the input's, as in Keras."""
-        return list(self._chain)
+        return list(self._layer_chain)
 
     @property
-    def _listed(self) -> list[Layer]:
+    def __listed(self) -> list[Layer]:
         """The layers in order, with the input's where there is one."""
-        begin = [tensor.node.callee for tensor in self._begins]
-        return [*(layer for layer in begin if isinstance(layer, InputLayer)), *self._chain]
+        begin = [tensor.node.callee for tensor in self._begin_tensors]
+        return [*(layer for layer in begin if isinstance(layer, InputLayer)), *self._layer_chain]
 
-    def _begin_at(self, layer: InputLayer) -> None:
-        if self._chain or self._begin is not None:
+    def __begin_at(self, layer: InputLayer) -> None:
+        if self._layer_chain or self._mirrored.begin is not None:
             raise ValueError(
                 f"Sequential model '{self.name}' has layers or an input already: an input comes "
                 f"first. Received: {layer!r}"
             )
-        self._begin = layer.output
-        self._dtype = self._input_dtype = layer.dtype
-        self._input_shape = layer.batch_shape
-        self._finish_at(layer.output)
+        self._mirrored.begin = layer.output
+        self._mirrored.dtype = self._mirrored.input_dtype = layer.dtype
+        self._mirrored.input_shape = layer.batch_shape
+        finish_at(self, layer.output)
 
 
 def _input_of(layer: Layer) -> InputLayer | None:
     """Return the input of a first layer that knows its shape: its `input_shape`, or a model's."""
     if layer.example_shape is not None:
         return InputLayer(layer.example_shape, dtype=layer.dtype)
-    begins = layer._begins if isinstance(layer, Model) and layer.built else []
+    begins = layer._begin_tensors if isinstance(layer, Model) and layer.built else []
     if len(begins) != 1:
         return None
     return InputLayer(batch_shape=begins[0]._shape, dtype=begins[0]._dtype)

@@ -126,7 +126,7 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
             (name, getattr(owner, name, None)) for name in ("inner_optimizer", "optimizers")
         )
         return
-    if isinstance(owner, Model) and owner._chain:
+    if isinstance(owner, Model) and owner._layer_chain:
         yield "layers", owner.layers
     kind: Any = type(owner)  # As a class it has a hash, which type checkers do not see.
     common = _common(kind)
@@ -153,7 +153,7 @@ def _common(kind: type) -> frozenset[str]:
 
 def _kind(owner: Owner) -> str:
     # A functional model of no class of the user's has that name, too.
-    graph = isinstance(owner, Model) and owner._graph is not None
+    graph = isinstance(owner, Model) and owner._mirrored.graph is not None
     graph = graph and vars(type(owner)).get("_functional_name") is not None
     return file_case("Functional" if graph else type(owner).__name__)
 

@@ -122,7 +122,7 @@ def test_back_in_the_same_model(
     model = make(2, "adam", seed=1)
     checkpoint = mr.train.Checkpoint(model=model)
     fit(model)
-    recordings = len(model._traces)
+    recordings = len(model._mirrored.traces)
     with model.distribute_strategy.scope() if in_scope else contextlib.nullcontext():
         path = checkpoint.save(tmp_path / "ckpt")
     history, ended = fit(model, 2), state(model)
@@ -130,7 +130,7 @@ def test_back_in_the_same_model(
         checkpoint.restore(path).assert_consumed()
     assert fit(model, 2) == history
     assert bits(state(model)) == bits(ended)
-    assert len(model._traces) == recordings
+    assert len(model._mirrored.traces) == recordings
 
 
 def test_from_before_the_first_step(
