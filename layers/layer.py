@@ -17,8 +17,7 @@ from mirrored import _nest, _overrides, graph, ops
 from mirrored._absent import absent_members, missing_attribute
 from mirrored._arguments import explained
 from mirrored._contexts import Within
-from mirrored._name_scope import path_of, within_path
-from mirrored._naming import check_name, snake_case, unique_name
+from mirrored._naming import check_name, path_of, snake_case, unique_name, within_path
 from mirrored._tracebacks import shorten, shortened
 from mirrored.distribute.context import one_of_several
 from mirrored.graph import Node, SymbolicTensor, placeholders

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mirrored import ops
-from mirrored._name_scope import name_scope
+from mirrored._naming import name_scope
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.ops import SeedGenerator, Tensor

@@ -94,7 +94,7 @@ from mirrored.control_flow.mapping import foldr as foldr
 from mirrored.program import function as function
 from mirrored.ops import gather as gather
 from mirrored.ops import gather_nd as gather_nd
-from mirrored._name_scope import get_current_name_scope as get_current_name_scope
+from mirrored._naming import get_current_name_scope as get_current_name_scope
 from mirrored.control_flow.recording_state import get_static_value as get_static_value
 from mirrored.autodiff.custom_gradients import grad_pass_through as grad_pass_through
 from mirrored.autodiff.tape import gradients as gradients
@@ -135,7 +135,7 @@ from mirrored.ops import meshgrid as meshgrid
 from mirrored import metrics as metrics
 from mirrored.ops import minimum as minimum
 from mirrored.ops import multiply as multiply
-from mirrored._name_scope import name_scope as name_scope
+from mirrored._naming import name_scope as name_scope
 from mirrored.ops import negative as negative
 from mirrored import nest as nest
 from mirrored import nn as nn

@@ -1,4 +1,4 @@
-"""Gives every layer that was not named a name of its own: dense, dense_1, dense_2.
+"""Names of layers and variables: dense, dense_1, dense_2, and the scopes that names begin with.
 
 The counters are the process's, so that two models never share an automatic name.
 """
@@ -6,6 +6,10 @@ The counters are the process's, so that two models never share an automatic name
 import itertools
 import re
 from collections.abc import Iterator
+from contextvars import ContextVar, Token
+
+from mirrored._arguments import explained
+from mirrored._contexts import Within
 
 _counters: dict[str, Iterator[int]] = {}
 
@@ -66,3 +70,128 @@ def reset_names() -> None:
         'dense'
     """
     _counters.clear()
+
+
+# ------------------------------------------------------------------------------------------- scopes
+
+_current: ContextVar[str] = ContextVar("mirrored_name_scope", default="")
+# The scopes that are open, the innermost last; one may be open several times, and in many threads.
+_open: ContextVar[tuple[Token[str], ...]] = ContextVar("mirrored_open_name_scopes", default=())
+
+
+def scoped(name: str) -> str:
+    """Return a variable's name with that of the scope in which it is made."""
+    return _current.get() + name
+
+
+def get_current_name_scope() -> str:
+    """Return the name of the scope that is open, or an empty one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> with mr.name_scope("encoder"), mr.name_scope("first"):
+        ...     mr.get_current_name_scope()
+        'encoder/first'
+    """
+    return _current.get().rstrip("/")
+
+
+@explained
+class name_scope:
+    """A context in which the names of variables begin with its own, and with those around it.
+
+    Args:
+        name: What is added; one that ends with a slash stands for itself, whatever is around it,
+            and an empty one leaves all scopes.
+
+    Raises:
+        ValueError: The name is no string.
+
+    Example:
+        >>> import mirrored as mr
+        >>> with mr.name_scope("encoder") as scope:
+        ...     weight = mr.Variable(1.0, name="w")
+        >>> scope, weight.name
+        ('encoder/', 'encoder/w:0')
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise ValueError(f"name for name_scope must be a string. Received: {name!r}.")
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """What it was made with."""
+        return self._name
+
+    def __enter__(self) -> str:
+        """Return the whole name, with a slash behind it."""
+        name = self._name
+        whole = name if not name or name.endswith("/") else f"{_current.get()}{name}/"
+        _open.set((*_open.get(), _current.set(whole)))
+        return whole
+
+    def __exit__(self, *_: object) -> None:
+        *outer, token = _open.get()
+        _open.set(tuple(outer))
+        _current.reset(token)
+
+
+# Keras' names of what is open: of the models and layers around, which name their variables' paths.
+_path: ContextVar[str] = ContextVar("mirrored_path", default="")
+
+
+def path_of(name: str) -> str:
+    """Return the path of what is made now, in Keras' scopes: their names, and its own.
+
+    Args:
+        name: Its name.
+    """
+    outer = _path.get()
+    return f"{outer}/{name}" if outer else name
+
+
+def within_path(path: str) -> Within:
+    """Return a context in which paths begin with another one.
+
+    Args:
+        path: The path.
+    """
+    return Within(_path, path)
+
+
+@explained
+class keras_name_scope(name_scope):
+    """A context in which the paths of variables begin with its name, and with those around it.
+
+    Args:
+        name: What is added, without slashes.
+        **options: Accepted for compatibility.
+
+    Raises:
+        ValueError: The name is no string, or has a slash.
+
+    Example:
+        >>> import mirrored as mr
+        >>> layer = mr.layers.Dense(2, name="head")
+        >>> with mr.keras.name_scope("decoder"):
+        ...     layer.build((None, 3))
+        >>> layer.kernel.path
+        'decoder/head/kernel'
+    """
+
+    def __init__(self, name: str, **options: object) -> None:
+        del options
+        super().__init__(check_name(name))
+        self._paths: list[Within] = []
+
+    def __enter__(self) -> str:
+        """Return the whole name, with a slash behind it."""
+        self._paths.append(within_path(path_of(self._name)))
+        self._paths[-1].__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self._paths.pop().__exit__(*error)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
-from mirrored._name_scope import name_scope
+from mirrored._naming import name_scope
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor

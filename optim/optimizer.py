@@ -13,8 +13,7 @@ from mirrored import _overrides, devices, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained, takes_older
 from mirrored._logging import logger, warn_caller
-from mirrored._name_scope import name_scope
-from mirrored._naming import snake_case, unique_name
+from mirrored._naming import name_scope, snake_case, unique_name
 from mirrored._numbers import check_count
 from mirrored._reprs import made_with
 from mirrored._tracebacks import shortened

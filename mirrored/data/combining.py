@@ -3,8 +3,8 @@
 What chooses the next dataset is a transform itself: one of a user's, or one that draws.
 """
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,16 @@ def zipped(transforms: Any) -> Transform:
     return Slices(arrays, size)
 
 
+@contextmanager
+def _opened(transform: Transform, iteration: Iteration) -> Iterator[list[Elements]]:
+    """Open all sources of a transform; they are closed at the end of the context."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(closing(source.open(iteration.source(i))))
+            for i, source in enumerate(transform.sources)
+        ]
+
+
 class Zipped(Transform):
     """Elements of several transforms side by side; the shortest one ends it."""
 
@@ -85,14 +95,10 @@ class Zipped(Transform):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of structures of elements."""
-        opened = [transform.open(iteration.source(i)) for i, transform in enumerate(self.sources)]
-        try:
+        with _opened(self, iteration) as opened:
             for parts in zip(*opened, strict=False):
                 failed = next((part for part in parts if type(part) is Failure), None)
                 yield failed or _nest.pack_like(self._structure, list(parts))
-        finally:
-            for elements in opened:
-                elements.close()
 
     def first(self) -> Element:
         """Return elements of the transforms, side by side."""
@@ -151,12 +157,9 @@ class Directed(Transform):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of the elements that are chosen."""
-        choices, *opened = [
-            source.open(iteration.source(i)) for i, source in enumerate(self.sources)
-        ]
-        places: list[Elements | None] = [*opened]
         check = FormCheck()
-        try:
+        with _opened(self, iteration) as (choices, *opened):
+            places: list[Elements | None] = [*opened]
             for choice in choices:
                 if type(choice) is Failure:
                     yield choice
@@ -179,9 +182,6 @@ class Directed(Transform):
                     places[place] = None
                     if self._stops or not any(places):
                         return
-        finally:
-            for elements in (choices, *opened):
-                elements.close()
 
     def first(self) -> Element:
         """Return an element of the first of the transforms."""
@@ -215,8 +215,7 @@ class Picked(Transform):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of int64 scalars."""
-        drawn, weights = [source.open(iteration.source(i)) for i, source in enumerate(self.sources)]
-        with closing(drawn), closing(weights):
+        with _opened(self, iteration) as (drawn, weights):
             for number, row in zip(drawn, weights, strict=False):
                 if type(row) is Failure:
                     yield row

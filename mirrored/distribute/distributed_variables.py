@@ -38,7 +38,6 @@ from mirrored.variables import (
     Prepared,
     Variable,
     VariableAggregation,
-    VariableSynchronization,
 )
 from mirrored.variables.device_variable import VariableState, stand_ins
 from mirrored.variables.scatters import Change
@@ -60,7 +59,9 @@ class DistributedVariable(Variable):
     def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
         self._strategy = strategy
         self._copies = tuple(copies)
-        self._traits = copies[0]._traits
+        first = self._copies[0]
+        self._name, self._trainable, self._traits = first._name, first._trainable, first._traits
+        self._synchronization, self._aggregation = first._synchronization, first._aggregation
 
     @property
     def copies(self) -> tuple[DeviceVariable, ...]:
@@ -95,26 +96,6 @@ class DistributedVariable(Variable):
     @property
     def _id(self) -> int:
         return self.local()._id
-
-    @property
-    def name(self) -> str:
-        """The name of the first copy."""
-        return self.copies[0].name
-
-    @property
-    def trainable(self) -> bool:
-        """Whether tapes watch it and optimizers get it."""
-        return self.copies[0].trainable
-
-    @property
-    def aggregation(self) -> VariableAggregation:
-        """How values that replicas assign become one."""
-        return self.copies[0].aggregation
-
-    @property
-    def synchronization(self) -> VariableSynchronization:
-        """When the copies are brought together."""
-        return self.copies[0].synchronization
 
     @property
     def dtype(self) -> DType:

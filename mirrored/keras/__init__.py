@@ -12,7 +12,7 @@ _public_module(
     "tf.keras",
     __name__,
     {
-        "mirrored._name_scope": "name_scope=keras_name_scope",
+        "mirrored._naming": "name_scope=keras_name_scope",
         "mirrored.devices": "device",
         "mirrored.graph": "KerasTensor=SymbolicTensor",
         "mirrored.keras": """

@@ -28,7 +28,7 @@ from mirrored.keras import losses as losses
 from mirrored.keras import metrics as metrics
 from mirrored.keras import mixed_precision as mixed_precision
 from mirrored.keras import models as models
-from mirrored._name_scope import keras_name_scope as _keras_name_scope
+from mirrored._naming import keras_name_scope as _keras_name_scope
 name_scope = _keras_name_scope
 from mirrored.keras import ops as ops
 from mirrored.keras import optimizers as optimizers

@@ -372,7 +372,6 @@ def random_uniform(
         >>> mr.random.uniform((2, 3), -1.0, 1.0).shape
         (2, 3)
     """
-    del name
     wanted, sizes = as_dtype(dtype), as_shape(shape)
     if wanted in INDICES:
         low, high = _integer_range(minval, maxval, wanted)

@@ -59,7 +59,6 @@ def random_truncated_normal(
         >>> mr.random.truncated_normal((2, 3)).shape
         (2, 3)
     """
-    del name
     return next_of_stream(seed).normal(shape, mean, stddev, dtype, truncated=True)
 
 
@@ -95,7 +94,6 @@ def random_gamma(
         >>> mr.random.gamma((3,), alpha=[0.5, 2.0]).shape
         (3, 2)
     """
-    del name
     wanted, sizes = as_dtype(dtype), vector_shape(shape)
     alphas = convert_to_tensor(alpha, wanted)
     betas = convert_to_tensor(1 if beta is None else beta, wanted)
@@ -131,7 +129,6 @@ def random_poisson(
         >>> mr.random.poisson((3,), lam=[0.5, 2.0]).shape
         (3, 2)
     """
-    del name
     rates, sizes = adopt(lam, None), vector_shape(shape)
     return next_of_stream(seed).poisson((*sizes, *rates.shape), rates, as_dtype(dtype))
 
@@ -165,7 +162,6 @@ def random_categorical(
         >>> mr.random.categorical([[0.0, -1e9]], 3).numpy()
         array([[0, 0, 0]])
     """
-    del name
     return next_of_stream(seed).categorical(adopt(logits, None), num_samples, dtype)
 
 
@@ -183,5 +179,4 @@ def random_shuffle(value: Any, seed: int | None = None, name: str | None = None)
         >>> sorted(mr.random.shuffle([1, 2, 3]).numpy().tolist())
         [1, 2, 3]
     """
-    del name
     return next_of_stream(seed).shuffled(adopt(value, None))

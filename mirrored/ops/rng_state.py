@@ -115,17 +115,17 @@ class _RunDraws:
 
     Attributes:
         run: What all replicas of one step share and no other step does.
-        made: The draws so far.
+        draws: The draws so far.
         taken: How many of them each replica had, by seed and replica.
     """
 
     run: object | None = None
-    made: dict[int | None, list[tuple[Key, int]]] = field(default_factory=dict)
+    draws: dict[int | None, list[tuple[Key, int]]] = field(default_factory=dict)
     taken: dict[tuple[int | None, int], int] = field(default_factory=dict)
 
     def copy(self) -> "_RunDraws":
         """Return what later draws do not change."""
-        copies = {seed: [*draws] for seed, draws in self.made.items()}
+        copies = {seed: [*draws] for seed, draws in self.draws.items()}
         return _RunDraws(self.run, copies, dict(self.taken))
 
 
@@ -165,7 +165,7 @@ class RngState:
             return self.next(seed)
         if run is not self._of_run.run:
             self._of_run = _RunDraws(run)
-        draws = self._of_run.made.setdefault(seed, [])
+        draws = self._of_run.draws.setdefault(seed, [])
         number = self._of_run.taken.get((seed, replica), 0)
         self._of_run.taken[seed, replica] = number + 1
         if number == len(draws):

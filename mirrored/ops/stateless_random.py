@@ -329,7 +329,6 @@ def stateless_uniform(
         >>> mr.random.stateless_uniform([2], seed=[1, 2]).numpy()
         array([0.8440604 , 0.19204533], dtype=float32)
     """
-    del name
     wanted = as_dtype(dtype)
     if wanted not in FULL_INTEGERS | FLOATS:
         raise ValueError(
@@ -383,7 +382,6 @@ def stateless_normal(
         >>> mr.random.stateless_normal([2], seed=[1, 2]).shape
         (2,)
     """
-    del name
     return Draw.of_seed(seed, alg).normal(shape, mean, stddev, dtype)
 
 
@@ -407,7 +405,6 @@ def stateless_truncated_normal(
         >>> bool(mr.reduce_max(mr.abs(drawn)) < 2.0)
         True
     """
-    del name
     return Draw.of_seed(seed, alg).normal(shape, mean, stddev, dtype, truncated=True)
 
 
@@ -440,7 +437,6 @@ def stateless_gamma(
         >>> mr.random.stateless_gamma([3, 2], seed=[1, 2], alpha=[0.5, 2.0]).shape
         (3, 2)
     """
-    del name
     return Draw.of_seed(seed).gamma(shape, alpha, beta, dtype)
 
 
@@ -465,7 +461,6 @@ def stateless_poisson(
         >>> mr.random.stateless_poisson([3], seed=[1, 2], lam=4.0).shape
         (3,)
     """
-    del name
     return Draw.of_seed(seed).poisson(shape, adopt(lam, None), as_dtype(dtype))
 
 
@@ -496,7 +491,6 @@ def stateless_categorical(
         >>> mr.random.stateless_categorical([[0.0, -1e9]], 3, seed=[1, 2]).numpy()
         array([[0, 0, 0]])
     """
-    del name
     return Draw.of_seed(seed).categorical(logits, num_samples, dtype)
 
 
@@ -518,7 +512,6 @@ def stateless_shuffle(value: Any, seed: Any, alg: Any = AUTO, name: str | None =
         >>> mr.random.experimental.stateless_shuffle(mr.range(5), seed=[1, 2]).numpy()
         array([0, 2, 1, 4, 3], dtype=int32)
     """
-    del name
     return Draw.of_seed(seed, alg).shuffled(value)
 
 

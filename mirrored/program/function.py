@@ -25,7 +25,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
-from mirrored._name_scope import name_scope
+from mirrored._naming import name_scope
 from mirrored._tracebacks import shorten, shortened
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import constant

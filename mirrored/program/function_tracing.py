@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mirrored._name_scope import name_scope
+from mirrored._naming import name_scope
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.tensor import Tensor

@@ -17,7 +17,7 @@ from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._extras import package
 from mirrored._files import PathName, as_path
-from mirrored._name_scope import scoped
+from mirrored._naming import scoped
 from mirrored._numbers import as_integer
 from mirrored.distribute import get_replica_context
 from mirrored.ops import Tensor

@@ -171,17 +171,7 @@ stand_ins: Callable[[], StandIns | None] = _stand_ins.get
 class DeviceVariable(Variable, plain=True):
     """A variable with one value on one device. Arguments as for `Variable`."""
 
-    __slots__ = (
-        "_aggregation",
-        "_device",
-        "_id",
-        "_name",
-        "_offset",
-        "_stays_in",
-        "_synchronization",
-        "_tensor",
-        "_trainable",
-    )
+    __slots__ = ("_device", "_id", "_offset", "_stays_in", "_tensor")
 
     def __init__(
         self,
@@ -207,26 +197,6 @@ class DeviceVariable(Variable, plain=True):
         self._id = new_id()
         devices.log_placement("VarHandleOp", self._device)
         devices.log_placement("AssignVariableOp", self._device)
-
-    @property
-    def name(self) -> str:
-        """The name, with TensorFlow's ``:0`` behind it."""
-        return f"{self._name}:0"
-
-    @property
-    def trainable(self) -> bool:
-        """Whether tapes watch it and optimizers get it."""
-        return self._trainable
-
-    @property
-    def aggregation(self) -> VariableAggregation:
-        """How values that replicas assign become one."""
-        return self._aggregation
-
-    @property
-    def synchronization(self) -> VariableSynchronization:
-        """What it was made with; there is nothing to synchronize one value with."""
-        return self._synchronization
 
     @property
     def dtype(self) -> DType:

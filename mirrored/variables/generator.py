@@ -229,7 +229,6 @@ class Generator:
         name: str | None = None,
     ) -> Tensor:
         """Return normal numbers; arguments as for `random.normal`."""
-        del name
         return self._next(shape).normal(shape, mean, stddev, dtype)
 
     def truncated_normal(
@@ -241,7 +240,6 @@ class Generator:
         name: str | None = None,
     ) -> Tensor:
         """Return normal numbers of up to two standard deviations from the mean."""
-        del name
         return self._next(shape).normal(shape, mean, stddev, dtype, truncated=True)
 
     def uniform(
@@ -253,7 +251,6 @@ class Generator:
         name: str | None = None,
     ) -> Tensor:
         """Return numbers drawn evenly; arguments as for `random.stateless_uniform`."""
-        del name
         wanted = as_dtype(dtype)
         if wanted.kind in "iu" and (minval is None) != (maxval is None):
             raise ValueError(
@@ -266,7 +263,6 @@ class Generator:
 
     def uniform_full_int(self, shape: Any, dtype: Any = uint64, name: str | None = None) -> Tensor:
         """Return integers of all that a dtype holds."""
-        del name
         return self._next(shape).full_int(shape, as_dtype(dtype))
 
     def make_seeds(self, count: int = 1) -> Tensor:
@@ -434,36 +430,18 @@ class StreamVariable(Variable):
         name: The variable's name.
     """
 
-    __slots__ = ("_id", "_name", "_stream")
+    __slots__ = ("_id", "_stream")
 
     def __init__(self, stream: ops.SeedGenerator, name: str) -> None:
         self._stream, self._name, self._traits = stream, name, Traits()
+        self._trainable, self._synchronization = False, VariableSynchronization.AUTO
+        self._aggregation = VariableAggregation.ONLY_FIRST_REPLICA  # All replicas have it alike.
         self._id = new_id()
-
-    @property
-    def name(self) -> str:
-        """The name, with TensorFlow's ``:0`` behind it."""
-        return f"{self._name}:0"
-
-    @property
-    def trainable(self) -> bool:
-        """False."""
-        return False
 
     @property
     def device(self) -> str:
         """The full name of the host."""
         return self.read_value().device
-
-    @property
-    def aggregation(self) -> VariableAggregation:
-        """What all replicas have alike is the first one's."""
-        return VariableAggregation.ONLY_FIRST_REPLICA
-
-    @property
-    def synchronization(self) -> VariableSynchronization:
-        """Copies, of which there are none, would be alike."""
-        return VariableSynchronization.AUTO
 
     @property
     def dtype(self) -> DType:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from mirrored import _nest
 from mirrored._arguments import explained
-from mirrored._name_scope import name_scope
+from mirrored._naming import name_scope
 from mirrored.variables.tracking import Watched
 from mirrored.variables.variable import Variable
 

@@ -17,7 +17,7 @@ from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._interrupt import InterruptGuard
-from mirrored._name_scope import scoped
+from mirrored._naming import scoped
 from mirrored._tracebacks import shorten
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.spec import check_shape
@@ -316,8 +316,19 @@ class Variable(Scatters, metaclass=_VariableType):
         array([2., 3.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_traits")
+    __slots__ = (
+        "__weakref__",
+        "_aggregation",
+        "_name",
+        "_synchronization",
+        "_trainable",
+        "_traits",
+    )
 
+    _name: str
+    _trainable: bool
+    _synchronization: VariableSynchronization
+    _aggregation: VariableAggregation
     _traits: Traits
     _plain: ClassVar[Callable[..., "Variable"]]  # The subclass of variables that no creator makes.
 
@@ -343,12 +354,12 @@ class Variable(Scatters, metaclass=_VariableType):
     @property
     def name(self) -> str:
         """The name, with TensorFlow's ``:0`` behind it."""
-        raise NotImplementedError
+        return f"{self._name}:0"
 
     @property
     def trainable(self) -> bool:
         """Whether tapes watch it and optimizers get it."""
-        raise NotImplementedError
+        return self._trainable
 
     @property
     def device(self) -> str:
@@ -358,12 +369,12 @@ class Variable(Scatters, metaclass=_VariableType):
     @property
     def aggregation(self) -> VariableAggregation:
         """How values that replicas assign become one."""
-        raise NotImplementedError
+        return self._aggregation
 
     @property
     def synchronization(self) -> VariableSynchronization:
         """When the copies on several replicas are brought together."""
-        raise NotImplementedError
+        return self._synchronization
 
     @property
     def initializer(self) -> None:

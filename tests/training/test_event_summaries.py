@@ -10,7 +10,7 @@ import pytest
 from event_files import written
 
 import mirrored as mr
-from mirrored._name_scope import name_scope
+from mirrored._naming import name_scope
 
 S = mr.summary
 

@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored._name_scope import name_scope
+from mirrored._naming import name_scope
 from mirrored.autodiff import GradientTape
 from mirrored.variables import (
     Variable,

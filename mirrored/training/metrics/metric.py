@@ -12,8 +12,7 @@ from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._logging import logger
-from mirrored._name_scope import name_scope
-from mirrored._naming import snake_case
+from mirrored._naming import name_scope, snake_case
 from mirrored._tracebacks import shorten
 from mirrored.distribute import (
     DistributedVariable,
