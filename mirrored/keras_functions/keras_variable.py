@@ -12,46 +12,8 @@ from mirrored.variables import VariableAggregation, VariableSynchronization
 from mirrored.variables.variable import mode_of
 
 
-class _KerasVariable(type):
-    """Makes variables of Keras' arguments; every variable is an instance."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return _create_variable(*args, **kwargs)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, AnyVariable)
-
-
-class Variable(metaclass=_KerasVariable):
-    """Returns a variable, of Keras' arguments; those of layers are instances of it too.
-
-    Args:
-        initializer: An array or tensor, the name of an initializer, or a function of a shape and a
-            dtype.
-        shape: The shape, for an initializer.
-        dtype: The dtype; None: that of the array, or floatx.
-        trainable: Whether tapes watch it and optimizers get it.
-        autocast: Whether a layer in mixed precision computes with it in the narrow dtype.
-        aggregation: How values that replicas assign become one: None, "none", "sum", "mean" or
-            "only_first_replica".
-        synchronization: When copies are brought together: None, "none", "auto", "on_write" or
-            "on_read".
-        name: Its name; None: "variable", numbered.
-        layout: None: every replica has all of it.
-
-    Raises:
-        ValueError: The name has a slash, an initializer has no shape, a layout is given, or there
-            is no such mode.
-
-    Example:
-        >>> import mirrored as mr
-        >>> v = mr.keras.Variable("zeros", shape=(2,), name="v")
-        >>> v.path, v.value.numpy().tolist(), isinstance(v, mr.keras.Variable)
-        ('v', [0.0, 0.0], True)
-    """
-
-
 def _variable(
+    cls: Any,
     initializer: Any,
     shape: Any = None,
     dtype: Any = None,
@@ -91,4 +53,41 @@ def _variable(
 
 
 _variable.__qualname__ = "Variable"  # What errors about its arguments call it.
-_create_variable = explained_only(_variable)
+
+
+class _KerasVariable(type):
+    """Makes variables of Keras' arguments; every variable is an instance."""
+
+    __call__ = explained_only(_variable)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, AnyVariable)
+
+
+class Variable(metaclass=_KerasVariable):
+    """Returns a variable, of Keras' arguments; those of layers are instances of it too.
+
+    Args:
+        initializer: An array or tensor, the name of an initializer, or a function of a shape and a
+            dtype.
+        shape: The shape, for an initializer.
+        dtype: The dtype; None: that of the array, or floatx.
+        trainable: Whether tapes watch it and optimizers get it.
+        autocast: Whether a layer in mixed precision computes with it in the narrow dtype.
+        aggregation: How values that replicas assign become one: None, "none", "sum", "mean" or
+            "only_first_replica".
+        synchronization: When copies are brought together: None, "none", "auto", "on_write" or
+            "on_read".
+        name: Its name; None: "variable", numbered.
+        layout: None: every replica has all of it.
+
+    Raises:
+        ValueError: The name has a slash, an initializer has no shape, a layout is given, or there
+            is no such mode.
+
+    Example:
+        >>> import mirrored as mr
+        >>> v = mr.keras.Variable("zeros", shape=(2,), name="v")
+        >>> v.path, v.value.numpy().tolist(), isinstance(v, mr.keras.Variable)
+        ('v', [0.0, 0.0], True)
+    """
