@@ -101,21 +101,9 @@ def _print_packages() -> None:
 # ---------------------------------------------------------------------------- lines and words
 
 
-@functools.cache
 def count_lines(path: Path) -> tuple[int, int]:
     """Return how many lines of a file have code, and how many are of docstrings."""
-    text = path.read_text()
-    documented: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
-            first = node.body[0]
-            documented |= set(range(first.lineno, (first.end_lineno or 0) + 1))
-    lines: set[int] = set()
-    silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in silent and token.type != tokenize.ENDMARKER:
-            lines |= set(range(token.start[0], token.end[0] + 1))
-    return len(lines - documented), len(documented)
+    return _read(path)[:2]
 
 
 def private_words(path: Path) -> list[str]:
@@ -123,15 +111,44 @@ def private_words(path: Path) -> list[str]:
 
     An identifier counts wherever it is bound: as a variable, an argument, a function or a class.
     """
-    bound = [path.stem]
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.append(node.id)
+    return [name for name in (path.stem, *_read(path)[2]) if name.strip("_") in PRIVATE_WORDS]
+
+
+@functools.cache
+def _read(path: Path) -> tuple[int, int, list[str]]:
+    """Return the lines of code, the lines of docstrings and the identifiers that a file binds."""
+    text = path.read_text()
+    documented: set[int] = set()
+    bound = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                bound.append(node.id)
         elif isinstance(node, ast.arg):
             bound.append(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.append(node.name)
-    return [name for name in bound if name.strip("_") in PRIVATE_WORDS]
+        elif isinstance(node, _DOCUMENTED):
+            if not isinstance(node, ast.Module):
+                bound.append(node.name)
+            if ast.get_docstring(node, clean=False) is not None:
+                first = node.body[0]
+                documented |= set(range(first.lineno, (first.end_lineno or 0) + 1))
+    return len(_code_lines(text, documented)), len(documented), bound
+
+
+def _code_lines(text: str, documented: set[int]) -> set[int]:
+    rest = {
+        number: line.strip()
+        for number, line in enumerate(text.split("\n"), 1)
+        if number not in documented
+    }
+    if not any('"""' in line or "'''" in line for line in rest.values()):
+        return {number for number, line in rest.items() if line and line[0] != "#"}
+    lines: set[int] = set()  # A blank line of a string is code: tokens tell, and take long.
+    silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in silent and token.type != tokenize.ENDMARKER:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return lines - documented
 
 
 # ---------------------------------------------------------------------------- calls
@@ -143,12 +160,10 @@ class Fit(NamedTuple):
     Attributes:
         calls: How often each function of the library was called, by its file and name.
         upward: How often a package called one above it, up to the first product of matrices.
-        before_step: The number of calls before a program's first step begins.
     """
 
     calls: Counter[tuple[str, str]]
     upward: int
-    before_step: int
 
 
 def fits(gpus: int) -> list[Fit]:
@@ -181,7 +196,7 @@ def _calls(work: Callable[[], Any]) -> Fit:
     package = f"{Path(mirrored.__file__).parent}/"
     heights = {name: height for height, name in enumerate(packages())}
     product = getattr(OPS["MatMul"].kernel, "__code__", None)
-    upward, before_step, before_product = 0, 0, True
+    upward, before_product = 0, True
 
     def height(code: CodeType) -> int | None:
         if not code.co_filename.startswith(package):
@@ -190,12 +205,10 @@ def _calls(work: Callable[[], Any]) -> Fit:
         return heights.get(top)
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal upward, before_step, before_product
+        nonlocal upward, before_product
         if event != "call" or not frame.f_code.co_filename.startswith(package):
             return
         code = frame.f_code
-        if not before_step and code.co_filename.endswith("/program/replay.py"):
-            before_step = calls.total()
         calls[str(Path(code.co_filename)), code.co_qualname] += 1
         before_product = before_product and code is not product
         if before_product and frame.f_back is not None:
@@ -209,7 +222,7 @@ def _calls(work: Callable[[], Any]) -> Fit:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return Fit(calls, upward, before_step)
+    return Fit(calls, upward)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 from listing import listed
 
 import mirrored as mr
@@ -95,8 +96,9 @@ FIRST: Programs = {
 }
 
 
-@pytest.mark.parametrize(("program", "expected"), FIRST.values(), ids=FIRST)
-@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.behaviour("custom-gradient")
+@cases(("program", "expected"), FIRST.values(), ids=FIRST)
+@cases("recorded", [False, True])
 def test_gradients(program: Callable[..., Any], expected: Any, recorded: bool) -> None:
     v = mr.Variable(4.0)
 

@@ -143,6 +143,7 @@ def test_watching_what_is_no_tensor(bad: Any) -> None:
         tape.watch(bad)
 
 
+@pytest.mark.behaviour("watch-integers")
 def test_watching_integers(caplog: pytest.LogCaptureFixture) -> None:
     """The log says that they have no gradient, as TensorFlow's does; what else is watched, is."""
     x, n = ops.constant(3.0), ops.constant(3)

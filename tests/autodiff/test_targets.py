@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -62,8 +63,9 @@ def listed(found: Any) -> Any:
     return None if found is None else found.numpy().tolist()
 
 
-@pytest.mark.parametrize("persistent", [False, True])
-@pytest.mark.parametrize(("target", "source", "expected"), TABLE.values(), ids=TABLE)
+@pytest.mark.behaviour("gradient-of-itself")
+@cases("persistent", [False, True])
+@cases(("target", "source", "expected"), TABLE.values(), ids=TABLE)
 def test_a_target_that_is_a_source(
     target: Pick, source: Pick, expected: Any, persistent: bool
 ) -> None:

@@ -25,6 +25,7 @@ def test_without_simulation_and_cards_there_is_only_the_cpu() -> None:
     assert [found.device_type for found in backends.probe()] == ["CPU"]
 
 
+@pytest.mark.behaviour("device-details")
 def test_real_gpus_come_after_the_cpu(cards: list[nvml.Card]) -> None:
     cards += CARDS
     cpu, first, second = backends.probe()

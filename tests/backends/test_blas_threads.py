@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import mirrored as mr
@@ -70,7 +71,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.parametrize(("shapes", "expected"), PRODUCTS)
+@cases(("shapes", "expected"), PRODUCTS)
 def test_how_many_threads_a_product_uses(shapes: Any, expected: int) -> None:
     used: list[set[int]] = []
 

@@ -19,10 +19,12 @@ def _as_before() -> Iterator[None]:
     precision.allow_tensor_float_32(True)
 
 
+@pytest.mark.behaviour("tensor-float-32")
 def test_it_is_on_by_default_as_in_tensorflow() -> None:
     assert enabled() is True
 
 
+@pytest.mark.behaviour("tensor-float-32")
 @pytest.mark.parametrize(("value", "expected"), [(False, False), (0, False), (1, True)])
 def test_what_was_set_reads_back(value: Any, expected: bool) -> None:
     enable(not expected)
@@ -31,6 +33,7 @@ def test_what_was_set_reads_back(value: Any, expected: bool) -> None:
     assert precision.tensor_float_32_allowed() is expected
 
 
+@pytest.mark.behaviour("tensor-float-32")
 @pytest.mark.parametrize("value", ["x", None, 2, 0.5])
 def test_what_is_no_flag_changes_nothing(value: Any) -> None:
     enable(False)

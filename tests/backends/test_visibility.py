@@ -3,11 +3,13 @@
 import logging
 
 import pytest
+from case_table import cases
 
 from mirrored.backends.visibility import visible_ordinals
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("cuda-visible-devices")
+@cases(
     ("setting", "expected"),
     [
         (None, [0, 1, 2, 3]),
@@ -34,6 +36,7 @@ def test_entries(setting: str | None, expected: list[int]) -> None:
     assert visible_ordinals(setting, count=4) == expected
 
 
+@pytest.mark.behaviour("cuda-visible-devices")
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
@@ -47,6 +50,7 @@ def test_unique_ids(setting: str, expected: list[int]) -> None:
     assert visible_ordinals(setting, 2, ids=["GPU-bead1", "GPU-beef2"]) == expected
 
 
+@pytest.mark.behaviour("cuda-visible-devices")
 @pytest.mark.parametrize(
     ("setting", "expected", "warned"),
     [

@@ -53,6 +53,7 @@ def clean_state(shared: Any, clean_names: None) -> None:
     """Let devices and models stay from row to row."""
 
 
+@pytest.mark.behaviour("unknown-activation", "units")
 @pytest.mark.parametrize(("make", "message"), CONSTRUCTED.values(), ids=CONSTRUCTED)
 def test_construction(
     make: Callable[[], Any],
@@ -75,6 +76,7 @@ NAMES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.behaviour("unknown-loss", "unknown-optimizer")
 @pytest.mark.parametrize(("change", "message"), NAMES.values(), ids=NAMES)
 def test_names_at_compile(
     change: dict[str, Any],
@@ -92,6 +94,7 @@ def test_names_at_compile(
     assert "there are: " in str(error)
 
 
+@pytest.mark.behaviour("not-compiled")
 @pytest.mark.parametrize("method", ["fit", "evaluate"])
 def test_before_compile(
     method: str, strategy: mr.MirroredStrategy, data: tuple[np.ndarray, np.ndarray]
@@ -176,6 +179,7 @@ SCOPES: dict[str, tuple[Scoped, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.behaviour("compile-scopes")
 @pytest.mark.parametrize(("act", "messages"), SCOPES.values(), ids=SCOPES)
 def test_scopes(
     act: Scoped,

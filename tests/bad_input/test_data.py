@@ -121,6 +121,7 @@ def clean_state(shared: Any, clean_names: None) -> None:
     """Let devices and models stay from row to row."""
 
 
+@pytest.mark.behaviour("empty-data", "batch-size-zero", "cardinality", "label-values")
 @pytest.mark.parametrize(
     ("change", "message"),
     [*DATA.values(), *NUMBERS_OUT_OF_RANGE.values()],
@@ -258,6 +259,7 @@ STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.behaviour("unbatched-dataset", "label-values")
 @pytest.mark.parametrize(("data", "change", "message"), STREAMS.values(), ids=STREAMS)
 def test_fit_on_streams(
     data: Callable[[], Any],
@@ -335,6 +337,7 @@ RUNS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.behaviour("unbatched-dataset")
 @pytest.mark.parametrize(
     ("method", "case"),
     [*(("evaluate", case) for case in RUNS), *(("predict", case) for case in [*RUNS][1:])],
@@ -355,6 +358,7 @@ def test_evaluate_and_predict_on_streams(
     )
 
 
+@pytest.mark.behaviour("empty-data", "batch-size-zero")
 @pytest.mark.parametrize("method", ["evaluate", "predict"])
 @pytest.mark.parametrize(
     ("change", "message"),

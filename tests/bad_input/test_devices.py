@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -29,7 +30,7 @@ DEVICES: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("names", "error", "message"), DEVICES.values(), ids=DEVICES)
+@cases(("names", "error", "message"), DEVICES.values(), ids=DEVICES)
 def test_devices(
     names: Any, error: type[Exception], message: str, simulate: Callable[..., Any]
 ) -> None:

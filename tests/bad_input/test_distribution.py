@@ -323,6 +323,7 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
 }
 
 
+@pytest.mark.behaviour("unbatched-dataset", "no-hang", "different-structures")
 @pytest.mark.parametrize(("act", "error", "texts"), CASES.values(), ids=CASES)
 def test_mistakes(bench: Bench, act: Act, error: type[Exception], texts: list[str]) -> None:
     with pytest.raises(error) as caught:
@@ -346,6 +347,7 @@ def test_mistakes_in_recorded_functions(bench: Bench, name: str) -> None:
             assert text in str(caught.value)
 
 
+@pytest.mark.behaviour("no-hang")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("recorded", [False, True], ids=["eager", "recorded"])
 def test_what_one_replica_raises(bench: Bench, when: str, recorded: bool) -> None:

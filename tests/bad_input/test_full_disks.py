@@ -45,6 +45,7 @@ def room_again() -> Iterator[Callable[[], None]]:
     empty()
 
 
+@pytest.mark.behaviour("full-disks")
 @pytest.mark.parametrize("room", [0, 9])
 def test_a_log(
     room: int,
@@ -69,6 +70,7 @@ def test_a_log(
     assert [line[:2] for line in path.read_text().splitlines()] == ["ep", "0,", "1,", "2,", "3,"]
 
 
+@pytest.mark.behaviour("full-disks")
 def test_summaries(
     strategy: mr.MirroredStrategy,
     make_model: Callable[..., mr.Model],
@@ -87,6 +89,7 @@ def test_summaries(
     assert tags == {"epoch_loss", "epoch_accuracy", "epoch_learning_rate"}
 
 
+@pytest.mark.behaviour("full-disks")
 @pytest.mark.parametrize("name", ["best.safetensors", "best.weights.h5", "best.keras"])
 def test_a_checkpoint(
     name: str,

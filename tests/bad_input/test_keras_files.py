@@ -111,6 +111,7 @@ def _refused(model: mr.Model, path: Path, message: str) -> None:
     assert [each.tobytes() for each in model.get_weights()] == before
 
 
+@pytest.mark.behaviour("keras-weights")
 @pytest.mark.parametrize(("spoil", "message"), ROWS.values(), ids=ROWS)
 def test_what_is_not_read(spoil: Spoil, message: str, model: mr.Model, tmp_path: Path) -> None:
     path = tmp_path / "x.weights.h5"
@@ -238,6 +239,7 @@ def test_bytes_that_are_others(
         assert [each.tobytes() for each in model.get_weights()] == before
 
 
+@pytest.mark.behaviour("keras-weights")
 def test_a_flipped_bit(model: mr.Model, tmp_path: Path) -> None:
     """The file is refused, or read as it was: checksums are of values, places and types."""
     path = tmp_path / "x.weights.h5"

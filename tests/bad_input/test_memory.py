@@ -86,6 +86,7 @@ def fill(gpu: str, free: int) -> mr.Tensor:
         return mr.zeros(((TOTAL - get_memory_info(gpu)["current"] - free) // 4,))
 
 
+@pytest.mark.behaviour("out-of-memory-of-a-step")
 @pytest.mark.parametrize(
     ("eager", "examples"), [(True, 12), (False, 240)], ids=["eager", "recorded"]
 )

@@ -153,6 +153,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_files, "_MOST_TEXT", 9999)
 
 
+@pytest.mark.behaviour("keras-models")
 @pytest.mark.parametrize(("spoil", "message"), ROWS.values(), ids=ROWS)
 def test_what_is_not_read(spoil: Any, message: str, parts: Parts, tmp_path: Path) -> None:
     path = tmp_path / "m.keras"
@@ -161,6 +162,7 @@ def test_what_is_not_read(spoil: Any, message: str, parts: Parts, tmp_path: Path
         mr.keras.models.load_model(path)
 
 
+@pytest.mark.behaviour("keras-models")
 @pytest.mark.parametrize(("spoil", "error", "message"), CONFIGS.values(), ids=CONFIGS)
 def test_configurations(
     spoil: Any, error: type[Exception], message: str, parts: Parts, tmp_path: Path

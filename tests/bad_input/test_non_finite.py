@@ -54,6 +54,7 @@ NOT_FINITE: dict[str, tuple[dict[str, Any], str, list[int], int]] = {
 }
 
 
+@pytest.mark.behaviour("non-finite-loss")
 @pytest.mark.parametrize(("change", "step", "where", "steps"), NOT_FINITE.values(), ids=NOT_FINITE)
 def test_a_loss_that_is_not_finite(
     change: dict[str, Any],
@@ -119,6 +120,7 @@ def test_a_penalty_that_is_not_finite(
     assert state(other) == before
 
 
+@pytest.mark.behaviour("non-finite-loss")
 def test_training_that_diverges(
     strategy: mr.MirroredStrategy, train: Callable[..., mr.callbacks.History]
 ) -> None:

@@ -77,6 +77,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.behaviour("sources-that-break")
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 def test_what_raises_in_training(
     make: Callable[[], Any],

@@ -11,6 +11,7 @@ import pytest
 import mirrored as mr
 
 
+@pytest.mark.behaviour("logical-devices")
 @pytest.mark.parametrize(
     "act",
     [
@@ -31,6 +32,7 @@ def test_what_freezes_the_configuration(act: Callable[[], Any]) -> None:
     assert len(mr.config.list_logical_devices("GPU")) == 1
 
 
+@pytest.mark.behaviour("listing-takes-no-memory")
 def test_listing_devices_takes_no_memory() -> None:
     mr.config.experimental.set_simulated_gpus(2, memory_limit=1)
     for device in mr.config.list_physical_devices():

@@ -33,6 +33,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
 }
 
 
+@pytest.mark.behaviour("operation-names")
 @pytest.mark.parametrize(("act", "names"), OPERATIONS.values(), ids=OPERATIONS)
 def test_names_of_operations(
     simulate: Simulate,
@@ -49,6 +50,7 @@ def test_names_of_operations(
     assert caplog.messages == [f"Executing op {name} in device {FULL}GPU:0" for name in names]
 
 
+@pytest.mark.behaviour("cpu-only")
 @pytest.mark.parametrize("soft", [True, False])
 def test_casts_and_integers_are_on_gpus(simulate: Simulate, soft: bool) -> None:
     """TensorFlow's guide calls the cast CPU-only, and old versions kept int32 variables there."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import distribute
@@ -94,7 +95,18 @@ SIGNATURES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "expected"), SIGNATURES.values(), ids=SIGNATURES)
+@pytest.mark.behaviour(
+    "device-tuples",
+    "logical-configuration",
+    "constant-dtype",
+    "default-devices",
+    "run",
+    "average-loss",
+    "collectives",
+    "communication-options",
+    "fit-arguments",
+)
+@cases(("function", "expected"), SIGNATURES.values(), ids=SIGNATURES)
 def test_arguments_and_defaults(function: Callable[..., Any], expected: dict[str, Any]) -> None:
     found = {
         each.name: each.default
@@ -104,6 +116,7 @@ def test_arguments_and_defaults(function: Callable[..., Any], expected: dict[str
     assert list(found.items()) == list(expected.items())
 
 
+@pytest.mark.behaviour("strategy-options", "nccl-failure", "deterministic-option")
 def test_our_own_options_are_given_by_name() -> None:
     found = {
         each.name: each.default

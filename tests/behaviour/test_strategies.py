@@ -17,6 +17,7 @@ Simulate = Callable[..., Any]
 FULL = "/job:localhost/replica:0/task:0/device:"
 
 
+@pytest.mark.behaviour("duplicate-devices")
 def test_the_error_of_duplicates_lists_the_devices(simulate: Simulate) -> None:
     simulate(1)
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared below
@@ -26,6 +27,7 @@ def test_the_error_of_duplicates_lists_the_devices(simulate: Simulate) -> None:
     )
 
 
+@pytest.mark.behaviour("scope")
 def test_the_error_of_another_strategys_scope_names_both(simulate: Simulate) -> None:
     simulate(2)
     one, other = mr.MirroredStrategy(), mr.MirroredStrategy(["GPU:1"])
@@ -36,6 +38,7 @@ def test_the_error_of_another_strategys_scope_names_both(simulate: Simulate) -> 
     )
 
 
+@pytest.mark.behaviour("synchronization")
 def test_auto_becomes_on_write(simulate: Simulate) -> None:
     simulate(2)
     with mr.MirroredStrategy().scope():
@@ -43,6 +46,7 @@ def test_auto_becomes_on_write(simulate: Simulate) -> None:
     assert v.synchronization is mr.VariableSynchronization.ON_WRITE
 
 
+@pytest.mark.behaviour("loss-reduction")
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_the_default_reduction_of_a_loss_in_a_loop_of_ones_own(
     simulate: Simulate, replicas: int
@@ -64,6 +68,7 @@ def test_the_default_reduction_of_a_loss_in_a_loop_of_ones_own(
         assert [each.numpy().tolist() for each in results] == [expected] * replicas
 
 
+@pytest.mark.behaviour("one-copy-saved")
 def test_one_copy_is_saved_and_all_are_restored(simulate: Simulate, tmp_path: Path) -> None:
     simulate(3)
     strategy = mr.MirroredStrategy()
@@ -78,6 +83,7 @@ def test_one_copy_is_saved_and_all_are_restored(simulate: Simulate, tmp_path: Pa
     assert [copy.numpy().tolist() for copy in copies] == [[1.0, 2.0]] * 3
 
 
+@pytest.mark.behaviour("batch-size")
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_a_batch_of_all_replicas_together_has_32_examples(
     simulate: Simulate, replicas: int
@@ -92,6 +98,7 @@ def test_a_batch_of_all_replicas_together_has_32_examples(
         assert int(model.optimizer.iterations) - before == steps
 
 
+@pytest.mark.behaviour("per-replica-repr", "mirrored-variable-repr")
 def test_distributed_values_print_what_they_hold(simulate: Simulate) -> None:
     simulate(2)
     strategy = mr.MirroredStrategy()

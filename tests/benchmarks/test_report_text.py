@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from case_table import cases
 
 from benchmarks import plot, report_text
 from benchmarks.results import AllReduce, Outcome, Report, Series
@@ -101,7 +102,7 @@ def test_report_is_plain_data(report: Report) -> None:
     assert Report.from_json(stored) == report
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
     [(None, "-"), (0, "0"), (1234.5, "1234"), (12.345, "12.3"), (1.0, "1.00"), (0.01, "0.0100")],
 )

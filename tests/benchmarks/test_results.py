@@ -1,6 +1,7 @@
 """The ratios that are drawn from a run, and the targets they are held to."""
 
 import pytest
+from case_table import cases
 
 from benchmarks.results import (
     ARRAYS_SEVERAL,
@@ -45,7 +46,7 @@ FULL = make_report(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "value"),
     [
         (TO_PRODUCTS, 2.0),
@@ -66,7 +67,7 @@ def test_ratios_of_workers(target: Target, value: float) -> None:
     assert value_of(target, FULL, "digits") == pytest.approx(value)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@cases("target", TARGETS)
 def test_missing_contenders_have_no_ratio(target: Target) -> None:
     assert value_of(target, make_report(mirrored_1=50.0), "digits") is None
     assert value_of(target, make_report(), "digits") is None

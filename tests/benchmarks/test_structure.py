@@ -35,14 +35,15 @@ def test_code_looks_at_no_frames_and_no_byte_code() -> None:
     reads = re.compile(
         r"_getframe|currentframe|walk_stack|f_back|co_code|^import (dis|opcode)$", re.M
     )
-    sources = structure.sources(structure._LIBRARY)
-    assert [path.name for path in sources if reads.search(path.read_text())] == []
+    readers = [
+        path for path in structure.sources(structure._LIBRARY) if reads.search(path.read_text())
+    ]
+    assert readers == []
 
 
 def test_a_second_fit_is_a_fraction_of_the_first() -> None:
-    first, second = fits(4)
+    first, second = fits(2)
     assert 0 < second.calls.total() < first.calls.total() / 3
-    assert 100 < second.before_step <= 400
     assert any(name == "fit" for _, name in second.calls)
     assert first.upward > 0
     assert second.upward > 0
@@ -78,6 +79,8 @@ def test_more_than_a_limit_of_the_library_ends_with_an_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.argv", ["structure"])
+    monkeypatch.setattr(structure, "_TESTS", ())  # Counting the tests takes long.
+    monkeypatch.setattr(structure, "_LIBRARY", ("optim",))
     monkeypatch.setattr(structure, "figures_of", lambda _: {figure: lines})
     monkeypatch.setattr(structure, "limits_of", lambda _: {figure: 10})
     if status is None:
@@ -85,7 +88,9 @@ def test_more_than_a_limit_of_the_library_ends_with_an_error(
     else:
         with pytest.raises(SystemExit, match=status):
             structure.main()
-    assert f"{lines - 10:+}" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"{lines - 10:+}" in printed
+    assert re.search(r"^optim +\d+ +\d+ +\d+$", printed, re.MULTILINE)
 
 
 def test_every_figure_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

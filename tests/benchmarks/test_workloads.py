@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from benchmarks import workloads
 from benchmarks.workloads import TIMED, UNEVEN, WORKLOADS, Product, Workload
@@ -46,7 +47,7 @@ def test_products_chain(workload: Workload) -> None:
     assert shapes["input gradient"] == [(workload.batch, before) for before, _ in layers[:0:-1]]
 
 
-@pytest.mark.parametrize("workload", TIMED.values(), ids=TIMED)
+@cases("workload", TIMED.values(), ids=TIMED)
 def test_timed_batches_divide(workload: Workload) -> None:
     assert workload.examples == workload.batch * workload.steps
     assert workload.batch % 8 == 0

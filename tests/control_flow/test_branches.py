@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from listing import listed
 
 import mirrored as mr
@@ -119,10 +120,9 @@ def after(x: Any) -> Any:
     return logarithm(y) * x
 
 
-@pytest.mark.parametrize(
-    "function", [logarithm, reciprocal, nested, several, by_number, by_case, after]
-)
-@pytest.mark.parametrize("value", [-2.0, 0.0, 0.25, 2.0])
+@pytest.mark.behaviour("recorded-branches")
+@cases("function", [logarithm, reciprocal, nested, several, by_number, by_case, after])
+@cases("value", [-2.0, 0.0, 0.25, 2.0])
 def test_a_recorded_choice_is_that_of_python(function: X, value: float) -> None:
     """Values, gradients and gradients of gradients: what the other function gives is not seen."""
 
@@ -221,7 +221,8 @@ REFUSED: dict[str, tuple[X, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "error", "text"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.behaviour("recorded-branches")
+@cases(("function", "error", "text"), REFUSED.values(), ids=REFUSED)
 def test_what_a_recorded_function_refuses(function: X, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         mr.function(function)(mr.constant(1.0))
@@ -248,6 +249,7 @@ def counting(v: Any, w: Any) -> Any:
     return step
 
 
+@pytest.mark.behaviour("recorded-branches")
 @pytest.mark.parametrize("value", [3.0, -0.5, -2.0])
 def test_variables_are_written_by_the_function_that_is_taken(value: float) -> None:
     found = []
@@ -354,8 +356,8 @@ LOOPS: dict[str, tuple[Loop, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("loop", "expected"), LOOPS.values(), ids=LOOPS)
-@pytest.mark.parametrize("recorded", [False, True])
+@cases(("loop", "expected"), LOOPS.values(), ids=LOOPS)
+@cases("recorded", [False, True])
 def test_loops(loop: Loop, expected: Any, recorded: bool) -> None:
     made = loop if "Variable" in loop.__code__.co_names or not recorded else mr.function(loop)
     assert listed(made(mr.constant(2.0))) == expected

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 from listing import listed
 
 import mirrored as mr
@@ -108,7 +109,7 @@ TABLE: dict[str, tuple[Function, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "expected"), TABLE.values(), ids=TABLE)
+@cases(("function", "expected"), TABLE.values(), ids=TABLE)
 def test_values(function: Function, expected: Any) -> None:
     x = mr.constant([1.0, 2.0, 3.0])
     if isinstance(expected, tuple):
@@ -119,8 +120,8 @@ def test_values(function: Function, expected: Any) -> None:
         assert listed(mr.function(function)(x)) == expected
 
 
-@pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize(
+@cases("recorded", [False, True])
+@cases(
     ("function", "expected"),
     [
         (lambda x: mr.map_fn(lambda e: e * e, x), [2.0, 4.0, 6.0]),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
@@ -90,7 +91,7 @@ MADE: dict[str, tuple[list[str], Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("scopes", "make", "expected"), MADE.values(), ids=MADE)
+@cases(("scopes", "make", "expected"), MADE.values(), ids=MADE)
 def test_names(scopes: list[str], make: Callable[[], Any], expected: str) -> None:
     with contextlib.ExitStack() as stack:
         for scope in scopes:

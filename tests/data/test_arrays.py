@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import _nest
@@ -60,7 +61,7 @@ def test_accepted_forms(given: Any) -> None:
     np.testing.assert_array_equal(adapt(given, Y).x, X)
 
 
-@pytest.mark.parametrize(
+@cases(
     "dtype", ["bool", "uint8", "int8", "int32", "int64", "uint64", "float16", "float32", "float64"]
 )
 def test_numeric_dtypes_are_kept(dtype: str) -> None:
@@ -82,6 +83,7 @@ def test_weights(given: Any, expected: Any) -> None:
     assert arrays.sample_weight.tolist() == expected
 
 
+@pytest.mark.behaviour("class-weight")
 @pytest.mark.parametrize(
     ("targets", "expected"),
     [
@@ -113,7 +115,8 @@ NESTED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("given", NESTED.values(), ids=NESTED)
+@pytest.mark.behaviour("data-structures")
+@cases("given", NESTED.values(), ids=NESTED)
 def test_structures_stay_as_they_are_given(given: Any) -> None:
     def checked(leaf: Any) -> bool | None:
         return None if leaf is None else leaf.dtype.kind == "f" and leaf.tolist() == X.tolist()
@@ -207,7 +210,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.behaviour("cardinality")
+@cases(("change", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         adapt(**{"x": X, "y": Y, **change})
@@ -229,9 +233,7 @@ REFUSED_CLASS_WEIGHTS: dict[str, tuple[dict[str, Any], Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("change", "weights", "message"), REFUSED_CLASS_WEIGHTS.values(), ids=REFUSED_CLASS_WEIGHTS
-)
+@cases(("change", "weights", "message"), REFUSED_CLASS_WEIGHTS.values(), ids=REFUSED_CLASS_WEIGHTS)
 def test_refused_class_weights(change: dict[str, Any], weights: Any, message: str) -> None:
     arrays = adapt(**{"x": X, "y": Y, **change})
     with pytest.raises(ValueError, match=message):
@@ -245,6 +247,7 @@ def test_batch_size(value: Any, expected: int) -> None:
     assert type(size) is int
 
 
+@pytest.mark.behaviour("batch-size-zero")
 @pytest.mark.parametrize("value", [32.0, np.float32(4), np.True_, None, np.int64(0)])
 def test_batch_size_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"a positive integer. Received: batch_size=") as e:
@@ -323,12 +326,12 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
+@cases("make", STREAMS.values(), ids=STREAMS)
 def test_streams(make: Any) -> None:
     assert is_stream(make())
 
 
-@pytest.mark.parametrize("make", WHOLE.values(), ids=WHOLE)
+@cases("make", WHOLE.values(), ids=WHOLE)
 def test_what_is_examples_itself(make: Any) -> None:
     assert not is_stream(make())
 
@@ -370,8 +373,8 @@ def test_weights_of_a_batch() -> None:
     assert adapt_batch((X, Y), "fit", {2: 2.0}).sample_weight.tolist() == [1.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize("element", [X, X.tolist(), (X,), (X, Y), [X, Y], (X, None)])
-@pytest.mark.parametrize("use", ["predict", "fit"])
+@cases("element", [X, X.tolist(), (X,), (X, Y), [X, Y], (X, None)])
+@cases("use", ["predict", "fit"])
 def test_batches_of_inputs(element: Any, use: str) -> None:
     batch = adapt_batch(element if use == "predict" else (X,), use)
     np.testing.assert_array_equal(batch.x, X)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.data.arrays import Arrays, Rows, adapt, joined
 from mirrored.data.batches import Span
@@ -19,11 +20,11 @@ def rows_of(count: int, shuffled: bool) -> Rows:
     return np.random.default_rng(count).permutation(count) if shuffled else slice(0, count)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("count", "batch_size", "sizes"),
     [(1, 1, [1]), (7, 3, [3, 3, 1]), (6, 3, [3, 3]), (4, 100, [4]), (3, 1, [1, 1, 1])],
 )
-@pytest.mark.parametrize("shuffled", [False, True])
+@cases("shuffled", [False, True])
 def test_cover(count: int, batch_size: int, sizes: list[int], shuffled: bool) -> None:
     arrays, rows = examples(count), rows_of(count, shuffled)
     span = Span(arrays, rows, batch_size)
@@ -91,9 +92,9 @@ def test_parts_of_a_span_are_batches_of_one_kind() -> None:
     assert [batch.columns[0].shape for batch in span.after(4)] == [(1, 4)] * 8
 
 
-@pytest.mark.parametrize("shard", [slice(0, 2), slice(1, 2), slice(2, 2)])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("shuffled", [False, True])
+@cases("shard", [slice(0, 2), slice(1, 2), slice(2, 2)])
+@cases("dtype", [np.float64, np.float32])
+@cases("shuffled", [False, True])
 def test_feeders_write_rows_of_batches(shard: slice, dtype: Any, shuffled: bool) -> None:
     """Whether the batches are rows of the same arrays or there one by one."""
     whole = Span(examples(7), rows_of(7, shuffled), 2).after(1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -213,7 +214,7 @@ def test_the_elements_of_concatenated_datasets() -> None:
     assert both.element_spec == mr.TensorSpec([1, None], mr.uint8)
 
 
-@pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(act: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         act()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import _nest
@@ -56,7 +57,7 @@ SPECS: dict[str, tuple[Callable[[], mr.data.Dataset], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "expected"), SPECS.values(), ids=SPECS)
+@cases(("make", "expected"), SPECS.values(), ids=SPECS)
 def test_element_spec(make: Callable[[], mr.data.Dataset], expected: Any) -> None:
     assert make().element_spec == expected
 
@@ -83,7 +84,7 @@ AFTER: dict[str, Callable[[mr.data.Dataset], mr.data.Dataset]] = {
 }
 
 
-@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@cases("after", AFTER.values(), ids=AFTER)
 def test_asking_for_the_structure_shuffles_nothing(
     after: Callable[[mr.data.Dataset], mr.data.Dataset],
 ) -> None:
@@ -222,6 +223,7 @@ def taken(iterator: Any, count: int) -> list[Any]:
     return [_nest.map_structure(lambda leaf: leaf.numpy().tolist(), each) for _, each in pairs]
 
 
+@pytest.mark.behaviour("iterator-position")
 @pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
 def test_an_iterator_goes_on(make: Make, tmp_path: Path) -> None:
     dataset = make()
@@ -284,6 +286,7 @@ def from_python() -> mr.data.Dataset:
     return Dataset.from_generator(lambda: iter(range(9)))
 
 
+@pytest.mark.behaviour("iterator-position")
 @pytest.mark.parametrize(
     "make",
     [

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -47,7 +48,7 @@ KEPT: dict[str, tuple[Callable[[], mr.data.Dataset], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "expected"), KEPT.values(), ids=KEPT)
+@cases(("make", "expected"), KEPT.values(), ids=KEPT)
 def test_options_are_kept(make: Callable[[], mr.data.Dataset], expected: Any) -> None:
     found = make().options()
     assert found.deterministic is found.experimental_deterministic is expected
@@ -82,7 +83,7 @@ def test_options_change_no_element(listed: Listed) -> None:
     assert late._transform.batched_slices is shuffled._transform.batched_slices
 
 
-@pytest.mark.parametrize(
+@cases(
     ("owner", "name", "value", "error"),
     [
         (Options, "deterministic", 3, TypeError),

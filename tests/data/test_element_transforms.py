@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from case_table import cases
 from forked_programs import run_program
 
 import mirrored as mr
@@ -41,8 +42,8 @@ def breaks_at(number: int) -> Callable[[Any], Any]:
     return function
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 5])
-@pytest.mark.parametrize("method", ["map", "filter"])
+@cases("ahead", [0, 1, 5])
+@cases("method", ["map", "filter"])
 def test_an_error_names_the_method_and_the_element(method: str, ahead: int) -> None:
     dataset = getattr(Dataset.range(9).prefetch(ahead), method)(breaks_at(3))
     with closing(iter(dataset.prefetch(ahead))) as iterator:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.data.elements import Failure, Succeeding, attempt, succeeded
@@ -170,7 +171,8 @@ def taken(iterator: Any) -> list[Any]:
             found.append(mr.nest.map_structure(lambda each: np.asarray(each).tolist(), element))
 
 
-@pytest.mark.parametrize(("make", "expected"), CASES.values(), ids=CASES)
+@pytest.mark.behaviour("dataset-errors")
+@cases(("make", "expected"), CASES.values(), ids=CASES)
 def test_what_comes_after_an_error(make: Callable[[], Any], expected: list[Any]) -> None:
     with closing(iter(make())) as iterator:
         assert taken(iterator) == expected

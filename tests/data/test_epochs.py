@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -48,8 +49,8 @@ def taken(data: mr.data.Dataset, steps: int | None, goes_on: bool, most: int | N
     return seen
 
 
-@pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
-@pytest.mark.parametrize(
+@cases("make", PIPELINES.values(), ids=PIPELINES)
+@cases(
     ("steps", "goes_on", "most"), [(None, True, None), (2, True, None), (4, True, 3), (2, False, 1)]
 )
 def test_rows_are_read_as_elements_are(

@@ -76,6 +76,7 @@ FITS: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.behaviour("validate-data")
 @pytest.mark.parametrize(("data", "options", "message"), FITS.values(), ids=FITS)
 def test_fit(data: Any, options: dict[str, Any], message: str) -> None:
     model = mr.Sequential([mr.layers.Input(shape=(3,)), mr.layers.Dense(1)])

@@ -106,6 +106,7 @@ REFUSED: dict[str, tuple[dict[str, list[Any]], str]] = {
 }
 
 
+@pytest.mark.behaviour("frames")
 @pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(library: Any, given: dict[str, list[Any]], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -48,7 +49,7 @@ CASES: dict[str, tuple[Callable[[], Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "expected"), CASES.values(), ids=CASES)
+@cases(("make", "expected"), CASES.values(), ids=CASES)
 def test_elements_that_are_left(make: Callable[[], Any], expected: list[Any]) -> None:
     assert values(make()) == expected
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -115,6 +116,7 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], int]] = {
 }
 
 
+@pytest.mark.behaviour("interleave-cycle")
 @pytest.mark.parametrize(("make", "expected", "size"), METHODS.values(), ids=METHODS)
 def test_methods(
     make: Callable[[], mr.data.Dataset], expected: list[Any], size: int, check_passes: Any
@@ -266,7 +268,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(act: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         act()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -245,7 +246,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(act: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         act()

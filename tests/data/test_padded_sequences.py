@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.data.padded_sequences import pad_sequences
 
@@ -25,8 +26,8 @@ PADDED: dict[str, tuple[dict[str, Any], list[list[float]]]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "expected"), PADDED.values(), ids=PADDED)
-@pytest.mark.parametrize("kind", [list, tuple, np.array])
+@cases(("options", "expected"), PADDED.values(), ids=PADDED)
+@cases("kind", [list, tuple, np.array])
 def test_padded(options: dict[str, Any], expected: list[Any], kind: Any) -> None:
     padded = pad_sequences([kind(each) for each in GIVEN], **options)
     assert padded.tolist() == expected

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.data.arguments import DataArguments
@@ -74,7 +75,7 @@ KNOWN: dict[str, tuple[Any, int]] = {
 }
 
 
-@pytest.mark.parametrize(("data", "count"), KNOWN.values(), ids=KNOWN)
+@cases(("data", "count"), KNOWN.values(), ids=KNOWN)
 def test_cardinality(data: Any, count: int) -> None:
     assert cardinality_of(data) == count
 

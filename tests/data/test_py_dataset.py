@@ -98,6 +98,7 @@ def test_each_pass_is_in_another_order_and_the_same_on_any_number_of_replicas() 
     np.testing.assert_allclose(others[1][0], weights[0], rtol=1e-4)
 
 
+@pytest.mark.behaviour("py-dataset")
 def test_hooks_come_as_in_keras() -> None:
     """But that Keras makes batches 0 and 1 for their shapes, where here it is batch 0."""
     log: list[Any] = []

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.data.records import _crc32c, records_in
@@ -194,7 +195,7 @@ BAD: dict[str, tuple[Any, Any, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("record", "features", "kind", "message"), BAD.values(), ids=BAD)
+@cases(("record", "features", "kind", "message"), BAD.values(), ids=BAD)
 def test_what_is_not_parsed(record: Any, features: Any, kind: Any, message: str) -> None:
     with pytest.raises(kind, match=message):
         mr.io.parse_single_example(record, features)

@@ -281,6 +281,7 @@ SEEDED_OTHERWISE: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.behaviour("dataset-seeds")
 @pytest.mark.parametrize("name", [*SEEDED, *SEEDED_OTHERWISE])
 def test_draws_with_a_seed_begin_with_the_iterator(name: str, listed: Listed) -> None:
     """As in TensorFlow, where each op of the function has a state that is made with it."""
@@ -297,6 +298,7 @@ def test_draws_with_a_seed_begin_with_the_iterator(name: str, listed: Listed) ->
         assert listed(SEEDED["map"]()) == found
 
 
+@pytest.mark.behaviour("dataset-seeds")
 def test_draws_with_one_seed_are_alike_in_a_call(listed: Listed) -> None:
     """So that an image and its mask are flipped alike."""
     pairs = listed(over(lambda x: (seeded(), mr.random.uniform([2], seed=5)[0], seeded())))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -74,7 +75,7 @@ DTYPES: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "dtype"), DTYPES.values(), ids=DTYPES)
+@cases(("given", "dtype"), DTYPES.values(), ids=DTYPES)
 def test_dtypes(given: Any, dtype: str) -> None:
     (element,) = Dataset.from_tensor_slices(given)
     assert element.dtype.name == dtype
@@ -271,7 +272,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(act: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         act()
@@ -335,10 +336,8 @@ BROKEN: dict[str, tuple[Callable[[], Any], Any, type[Exception], str, int]] = {
 }
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 3])
-@pytest.mark.parametrize(
-    ("generator", "signature", "error", "message", "index"), BROKEN.values(), ids=BROKEN
-)
+@cases("ahead", [0, 1, 3])
+@cases(("generator", "signature", "error", "message", "index"), BROKEN.values(), ids=BROKEN)
 def test_broken_generators(
     generator: Callable[[], Any],
     signature: Any,

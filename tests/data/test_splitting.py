@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -32,7 +33,7 @@ def test_sizes(sizes: dict[str, Any], lengths: tuple[int, int]) -> None:
     np.testing.assert_array_equal(elements(right), X[-lengths[1] :])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sizes", "error", "text"),
     [
         ({}, ValueError, "At least one of the `left_size` or `right_size`"),
@@ -53,7 +54,7 @@ def test_sizes_that_there_are_not(sizes: Any, error: type[Exception], text: str)
         mr.keras.utils.split_dataset(X, **sizes)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "error", "text"),
     [
         ("abc", TypeError, "Unsupported dataset type"),

@@ -141,6 +141,7 @@ def batches(data: Stored, size: int, passes: int, **options: Any) -> Iterator[li
         yield [batch.x for span in epochs.spans(None) for batch in span]
 
 
+@pytest.mark.behaviour("files")
 @pytest.mark.parametrize("size", [1, 7, 40, 64, 100, 300])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_each_row_is_read_once_a_pass(size: int, shuffled: bool) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -45,7 +46,7 @@ CASES: dict[str, tuple[dict[str, Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "expected"), CASES.values(), ids=CASES)
+@cases(("options", "expected"), CASES.values(), ids=CASES)
 def test_windows(options: dict[str, Any], expected: list[Any]) -> None:
     dataset = made(**options)
     assert values(dataset) == expected
@@ -89,7 +90,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("options", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made(**options)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import backends, devices
 from mirrored.backends import Hardware, HostBackend
@@ -31,6 +32,7 @@ def gpus(count: int = 2) -> list[PhysicalDevice]:
 # Memory growth
 
 
+@pytest.mark.behaviour("memory-growth")
 def test_memory_growth_reads_back() -> None:
     first, second = gpus(2)
     assert devices.get_memory_growth(first) is None
@@ -41,6 +43,7 @@ def test_memory_growth_reads_back() -> None:
     assert devices.get_memory_growth(CPU) is None
 
 
+@pytest.mark.behaviour("memory-growth")
 def test_memory_growth_of_what_is_no_gpu() -> None:
     with pytest.raises(
         ValueError, match="Cannot set memory growth on non-GPU and non-Pluggable devices"
@@ -48,6 +51,7 @@ def test_memory_growth_of_what_is_no_gpu() -> None:
         devices.set_memory_growth(CPU, True)
 
 
+@pytest.mark.behaviour("memory-growth")
 def test_memory_growth_of_a_split_device() -> None:
     gpus(1)
     devices.set_logical_device_configuration(GPU, [part(10)])
@@ -58,7 +62,7 @@ def test_memory_growth_of_a_split_device() -> None:
     assert devices.get_memory_growth(GPU) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "args"),
     [
         ("get_memory_growth", ()),
@@ -68,7 +72,7 @@ def test_memory_growth_of_a_split_device() -> None:
         ("get_device_details", ()),
     ],
 )
-@pytest.mark.parametrize("device", [ABSENT, "GPU:0", None])
+@cases("device", [ABSENT, "GPU:0", None])
 def test_unknown_devices(function: str, args: tuple[Any, ...], device: Any) -> None:
     with pytest.raises(ValueError, match="Unrecognized device: ") as error:
         getattr(devices, function)(device, *args)
@@ -83,6 +87,7 @@ def test_memory_growth_is_a_flag(enable: Any) -> None:
     assert devices.get_memory_growth(GPU) is None
 
 
+@pytest.mark.behaviour("memory-growth", "set-again")
 def test_memory_growth_after_initialisation() -> None:
     gpus(1)
     devices.set_memory_growth(GPU, True)
@@ -96,6 +101,7 @@ def test_memory_growth_after_initialisation() -> None:
 # A part of the memory
 
 
+@pytest.mark.behaviour("memory-fraction")
 def test_parts_of_the_memory_of_gpus() -> None:
     devices.set_simulated_gpus(3, memory_limit=100)
     first, second, third = devices.list_physical_devices("GPU")
@@ -110,6 +116,7 @@ def test_parts_of_the_memory_of_gpus() -> None:
         devices.set_memory_fraction(first, 0)
 
 
+@pytest.mark.behaviour("memory-fraction")
 @pytest.mark.parametrize("there", [1000, None])
 def test_a_part_of_the_hosts_memory(monkeypatch: pytest.MonkeyPatch, there: int | None) -> None:
     monkeypatch.setattr(backends, "host_memory", lambda: there)
@@ -123,7 +130,8 @@ def test_a_part_of_the_hosts_memory(monkeypatch: pytest.MonkeyPatch, there: int 
     assert made.pool.limit == (there and 250)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("memory-fraction")
+@cases(
     ("device", "fraction", "message"),
     [
         (
@@ -146,6 +154,7 @@ def test_parts_of_the_memory_that_cannot_be(device: Any, fraction: Any, message:
     assert devices.get_memory_fraction(GPU) is None
 
 
+@pytest.mark.behaviour("memory-fraction")
 def test_a_split_device_has_no_part_of_its_memory() -> None:
     first, second = gpus(2)
     devices.set_memory_fraction(first, 0.5)
@@ -161,6 +170,7 @@ def test_a_split_device_has_no_part_of_its_memory() -> None:
 # Logical devices
 
 
+@pytest.mark.behaviour("logical-configuration")
 def test_logical_configuration_reads_back_as_a_copy() -> None:
     gpus(1)
     assert devices.get_logical_device_configuration(GPU) is None
@@ -176,6 +186,7 @@ def test_logical_configuration_reads_back_as_a_copy() -> None:
     )
 
 
+@pytest.mark.behaviour("logical-configuration")
 def test_a_split_gpu_has_its_limits() -> None:
     first, second = gpus(2)
     devices.set_logical_device_configuration(first, [part(1), part(2.5)])
@@ -185,6 +196,7 @@ def test_a_split_gpu_has_its_limits() -> None:
     assert [device.pool.limit for device in made] == [1 << 20, 5 << 19, None]
 
 
+@pytest.mark.behaviour("logical-cpus")
 @pytest.mark.parametrize("limits", [(None, None), (16, None), (16, 32, 64)])
 def test_a_cpu_splits_with_or_without_limits(limits: tuple[int | None, ...]) -> None:
     devices.set_logical_device_configuration(CPU, [part(limit) for limit in limits])
@@ -202,7 +214,8 @@ def test_logical_devices_share_the_card(limited: bool) -> None:
     assert (left.pool.parent is not None) is limited
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("logical-configuration")
+@cases(
     ("parts", "message"),
     [
         ([part()], "Setting memory limit is required for GPU virtual devices"),
@@ -234,6 +247,7 @@ def open_host(_: int | None) -> HostBackend:
     return HostBackend()
 
 
+@pytest.mark.behaviour("logical-configuration")
 def test_other_types_of_hardware_do_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """No backend has such a type yet; one that brings it finds the seam."""
     found = (Hardware("CPU", 0, "host", open_host), Hardware("TPU", 0, "tensor", open_host))
@@ -247,6 +261,7 @@ def test_other_types_of_hardware_do_not_split(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
+@pytest.mark.behaviour("set-again", "logical-configuration")
 def test_logical_configuration_after_initialisation() -> None:
     gpus(1)
     devices.set_logical_device_configuration(GPU, [part(1)])
@@ -286,7 +301,7 @@ def test_more_than_are_made() -> None:
         devices.set_simulated_gpus(1025)
 
 
-@pytest.mark.parametrize("limit", [0, -1, math.nan, math.inf, "1", True])
+@cases("limit", [0, -1, math.nan, math.inf, "1", True])
 def test_a_limit_that_is_none(limit: Any) -> None:
     with pytest.raises(ValueError, match="`memory_limit` must be a number of MB above 0"):
         devices.set_simulated_gpus(1, memory_limit=limit)

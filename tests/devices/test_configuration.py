@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices
 from mirrored.devices import LogicalDevice, PhysicalDevice
@@ -30,6 +31,7 @@ def test_a_machine_without_gpus_lists_none() -> None:
     assert devices.list_logical_devices("GPU") == []
 
 
+@pytest.mark.behaviour("physical-devices")
 def test_listing_physical_devices_does_not_initialise() -> None:
     gpus(2)
     devices.get_visible_devices()
@@ -37,6 +39,7 @@ def test_listing_physical_devices_does_not_initialise() -> None:
     assert len(devices.list_physical_devices("GPU")) == 3
 
 
+@pytest.mark.behaviour("logical-devices")
 def test_listing_logical_devices_freezes() -> None:
     gpus(2)
     assert devices.list_logical_devices("GPU") == [
@@ -58,7 +61,8 @@ def test_a_listing_is_a_copy() -> None:
 # Visible devices
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("visible-devices")
+@cases(
     ("chosen", "device_type", "visible"),
     [
         ([1], "GPU", ["CPU:0", "GPU:1"]),
@@ -94,7 +98,7 @@ def test_logical_devices_are_made_of_visible_ones_in_the_machine_s_order() -> No
     assert [device.physical for device in made] == [there[1], there[3]]
 
 
-@pytest.mark.parametrize("chosen", [ABSENT, "GPU:0", 0, None, np.zeros(2), ("a", "b"), [[GPU]]])
+@cases("chosen", [ABSENT, "GPU:0", 0, None, np.zeros(2), ("a", "b"), [[GPU]]])
 def test_unknown_visible_devices(chosen: Any) -> None:
     gpus(1)
     with pytest.raises(ValueError, match="Unrecognized device: "):
@@ -102,6 +106,7 @@ def test_unknown_visible_devices(chosen: Any) -> None:
     assert devices.get_visible_devices() == [CPU, GPU]
 
 
+@pytest.mark.behaviour("visible-devices")
 def test_unknown_device_is_shown_with_those_there_are() -> None:
     gpus(1)
     with pytest.raises(InvalidArgumentError) as error:
@@ -112,6 +117,7 @@ def test_unknown_device_is_shown_with_those_there_are() -> None:
     )
 
 
+@pytest.mark.behaviour("visible-devices")
 def test_visible_devices_of_the_wrong_type() -> None:
     gpus(1)
     with pytest.raises(ValueError, match="Unrecognized device: PhysicalDevice") as error:
@@ -125,6 +131,7 @@ def test_duplicate_visible_devices() -> None:
         devices.set_visible_devices([GPU, GPU], "GPU")
 
 
+@pytest.mark.behaviour("visible-devices-late", "set-again")
 def test_visible_devices_after_initialisation() -> None:
     there = gpus(2)
     devices.set_visible_devices(there[:1], "GPU")
@@ -148,6 +155,7 @@ def test_a_process_without_a_cpu() -> None:
 # Details and policy
 
 
+@pytest.mark.behaviour("device-details")
 def test_details() -> None:
     gpus(1)
     assert devices.get_device_details(CPU) == {}
@@ -157,6 +165,7 @@ def test_details() -> None:
     assert devices.get_device_details(GPU)["simulated"] is True
 
 
+@pytest.mark.behaviour("device-policy")
 @pytest.mark.parametrize(
     ("policy", "read"),
     [
@@ -173,6 +182,7 @@ def test_device_policies(policy: str | None, read: str) -> None:
     assert devices.get_device_policy() == read
 
 
+@pytest.mark.behaviour("device-policy")
 @pytest.mark.parametrize("policy", ["x", "", 1, ["silent"]])
 def test_unknown_device_policy(policy: Any) -> None:
     with pytest.raises(ValueError, match="Invalid argument `device_policy`: ") as error:

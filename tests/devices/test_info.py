@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices
@@ -90,6 +91,7 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 # Memory in use and at its peak, by logical device.
 
 
+@pytest.mark.behaviour("memory-info")
 def test_current_and_peak(simulate: Simulate) -> None:
     simulate(2)
     gpu = devices.get_device("GPU:1")
@@ -103,7 +105,8 @@ def test_current_and_peak(simulate: Simulate) -> None:
     assert devices.get_memory_info("GPU:1") == {"current": 0, "peak": 40}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("memory-info")
+@cases(
     "name",
     [
         "GPU:0",
@@ -120,8 +123,8 @@ def test_names(simulate: Simulate, name: str | LogicalDevice) -> None:
     assert devices.get_memory_info(name)["current"] == kept.nbytes == 8
 
 
-@pytest.mark.parametrize("function", [devices.get_memory_info, devices.reset_memory_stats])
-@pytest.mark.parametrize("name", ["GPU", "GPU:*", "", "/foo:0", "/task:0", "GPU:x", 3, None])
+@cases("function", [devices.get_memory_info, devices.reset_memory_stats])
+@cases("name", ["GPU", "GPU:*", "", "/foo:0", "/task:0", "GPU:x", 3, None])
 def test_names_that_do_not_say_which(function: Callable[[Any], Any], name: Any) -> None:
     with pytest.raises(InvalidArgumentError) as error:
         function(name)

@@ -1,6 +1,7 @@
 """The grammar of device names, held to TensorFlow's reading of the same strings."""
 
 import pytest
+from case_table import cases
 
 from mirrored.devices import DeviceSpec, LogicalDevice, PhysicalDevice
 from mirrored.devices.names import full_name
@@ -8,7 +9,8 @@ from mirrored.devices.names import full_name
 FULL = "/job:localhost/replica:0/task:0"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("device-names")
+@cases(
     ("text", "canonical"),
     [
         (f"{FULL}/device:GPU:1", f"{FULL}/device:GPU:1"),
@@ -39,7 +41,8 @@ def test_every_form_is_read(text: str, canonical: str) -> None:
     assert DeviceSpec.from_string(canonical) == spec
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("device-names")
+@cases(
     ("text", "message"),
     [
         (
@@ -84,6 +87,7 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
     assert message in str(error.value)
 
 
+@pytest.mark.behaviour("device-names")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -120,6 +124,7 @@ def test_specs_are_values() -> None:
         one.job = "worker"  # type: ignore[misc]
 
 
+@pytest.mark.behaviour("device-tuples")
 def test_listed_devices_print_as_tensorflow_prints_them() -> None:
     physical = PhysicalDevice(name="/physical_device:GPU:0", device_type="GPU")
     assert repr(physical) == "PhysicalDevice(name='/physical_device:GPU:0', device_type='GPU')"

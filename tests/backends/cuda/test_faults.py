@@ -94,6 +94,7 @@ def test_a_full_pool_of_cupy_s() -> None:
     assert (error.value.asked, error.value.pool) == (12, None)
 
 
+@pytest.mark.behaviour("device-lost")
 @pytest.mark.parametrize("module", [RUNTIME, DRIVER])
 @pytest.mark.parametrize(
     "status", [214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911, 999]

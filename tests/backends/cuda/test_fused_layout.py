@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from emulated_cuda import EmulatorError
 
 import mirrored as mr
@@ -28,7 +29,7 @@ def added(
     return Fusion(inputs, tuple(steps), (len(steps) - 1,))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fusion", "alignment", "expected"),
     [
         (added((LARGE,)), 16, Layout(LARGE, 4, True, 0)),
@@ -51,7 +52,7 @@ def test_layouts(fusion: Fusion, alignment: int, expected: Layout) -> None:
     assert layout(fusion, alignment) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("columns", "many", "threads"),
     [(2, 1, 2), (10, 1, 16), (33, 1, 64), (130, 1, 32), (1024, 4, 256), (1000, 4, 256), (4, 4, 1)],
 )

@@ -118,6 +118,7 @@ def test_cards_are_numbered_by_bus_unless_the_user_says_otherwise(
     assert os.environ["CUDA_DEVICE_ORDER"] == (order or "PCI_BUS_ID")
 
 
+@pytest.mark.behaviour("gpu-unavailable")
 @pytest.mark.parametrize(
     ("cuda", "command"), [((12, 4), CUDA12), ((13, 0), CUDA13), ((14, 1), CUDA13), (None, CUDA12)]
 )
@@ -133,6 +134,7 @@ def test_what_was_missing_is_looked_for_again(machine: Callable[..., None]) -> N
     assert toolkit.toolkit() is sys.modules["cupy"]
 
 
+@pytest.mark.behaviour("gpu-unavailable")
 @pytest.mark.parametrize(
     "packages", [("cupy-cuda13x", "cupy-cuda12x"), ("cupy", "cupy-cuda12x", "cupy-rocm-7-0")]
 )
@@ -153,6 +155,7 @@ def test_one_cupy_that_is_listed_twice_or_beside_others(
     assert toolkit.toolkit()
 
 
+@pytest.mark.behaviour("gpu-unavailable")
 @pytest.mark.parametrize(
     "error",
     [
@@ -177,6 +180,7 @@ def test_a_cupy_that_no_package_brought(
     assert refused().endswith(f"drivers, or a CuPy for it: {CUDA12}")
 
 
+@pytest.mark.behaviour("gpu-unavailable")
 @pytest.mark.parametrize(
     ("driver", "runtime", "found", "command"),
     [
@@ -199,6 +203,7 @@ def test_an_older_minor_version_of_the_driver_will_do(machine: Callable[..., Non
     assert toolkit.toolkit()
 
 
+@pytest.mark.behaviour("gpu-unavailable")
 @pytest.mark.parametrize(
     ("cupy", "expected"),
     [
@@ -224,6 +229,7 @@ def test_a_forked_process(machine: Callable[..., None]) -> None:
     assert "start processes with multiprocessing's method 'spawn'" in refused()
 
 
+@pytest.mark.behaviour("gpu-unavailable")
 @pytest.mark.parametrize(("runtime", "command"), [(12090, CUDA12), (13000, CUDA13)])
 def test_no_nvrtc(machine: Callable[..., None], runtime: int, command: str) -> None:
     missing = RuntimeError('Failure finding "libnvrtc.so": No such file\nmore')
@@ -284,6 +290,7 @@ print((mr.constant([1.0, 2.0]) * 2.0).numpy().tolist())
 """
 
 
+@pytest.mark.behaviour("gpu-unavailable")
 def test_the_cpu_is_usable_where_the_gpu_is_not(
     monkeypatch: pytest.MonkeyPatch, machine: Callable[..., None]
 ) -> None:

@@ -119,6 +119,7 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], Array]] = {
 }
 
 
+@pytest.mark.behaviour("matrices-on-cards")
 @pytest.mark.parametrize("message", FAILURES)
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_matrix_without_a_result(card: Any, message: str, alone: bool) -> None:

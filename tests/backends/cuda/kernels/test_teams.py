@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,9 +33,7 @@ def test_blocks_have_a_team_for_each_row(rows: int, parts: int, length: int) -> 
     assert (blocks - parts) * split.rows < rows * parts
 
 
-@pytest.mark.parametrize(
-    ("length", "threads"), [(1, 1), (10, 16), (32, 32), (256, 32), (257, 64), (10**6, 512)]
-)
+@cases(("length", "threads"), [(1, 1), (10, 16), (32, 32), (256, 32), (257, 64), (10**6, 512)])
 def test_a_short_row_has_a_warp_at_most_and_a_long_one_a_block(length: int, threads: int) -> None:
     assert teams.teams(length, along=True).height == threads
 
