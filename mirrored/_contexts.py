@@ -1,6 +1,6 @@
-"""Context variables that have a value for as long as a `with` block runs, and then the one before.
+"""A context in which a context variable has a value, and afterwards the one before.
 
-Contexts that are entered with every operation are made of these: they take less than generators.
+Contexts that are entered with every operation use it: it takes less time than a generator.
 """
 
 from contextvars import ContextVar

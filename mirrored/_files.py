@@ -1,7 +1,7 @@
-"""Writing files so that a crash leaves the old file or the new one, never a part.
+"""Writes files so that a crash leaves the old file or the new one, never a part.
 
-Whatever fails, the old file stays as it was and no temporary file is left; what a killed program
-leaves can be told from the files of living ones.
+After an error the old file is unchanged and no temporary file is left. Temporary files of programs
+that were killed can be distinguished from those of running ones.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ def as_path(path: Any, what: str) -> str:
 
 
 def special_kind(path: str) -> str | None:
-    """Return what is at a path where that is no regular file; None where it is one, or nothing.
+    """Return the kind of file at a path; None for a regular file, or where there is none.
 
     Args:
         path: The path; symbolic links are followed.
@@ -116,7 +116,7 @@ def check_replaceable(path: PathName, what: str) -> str:
 
 
 class Company(Protocol):
-    """Processes that train together, of which one writes what is written once.
+    """Processes that train together, of which one writes shared files.
 
     All of them call what is here, in the same order.
 
@@ -127,7 +127,7 @@ class Company(Protocol):
     writes: bool
 
     def agree(self, what: str, error: BaseException | None) -> None:
-        """Return when all have come here; raises where another one had an error."""
+        """Wait for all processes; raise if another one had an error."""
 
     def of_writer(self, value: Any, what: str) -> Any:
         """Return the small object that the process has that writes."""
@@ -148,7 +148,7 @@ def keep_company(company: Company) -> None:
 
 
 def alone_unless(shared: bool) -> AbstractContextManager[None]:
-    """Within this context write as a process that trains alone, unless what is written is shared.
+    """Within this context write as a process that trains alone, unless the files are shared.
 
     Args:
         shared: Whether it belongs to several processes.
@@ -161,12 +161,12 @@ def _others() -> Company | None:
 
 
 def trains_together() -> bool:
-    """Return whether others train together with this process what is written here."""
+    """Return whether other processes train together with this one."""
     return _others() is not None
 
 
 def writes() -> bool:
-    """Return whether this process writes what processes that train together write once."""
+    """Return whether this process writes the files that are shared."""
     others = _others()
     return others is None or others.writes
 
@@ -187,7 +187,7 @@ def writes_to(path: PathName) -> bool:
 
 
 def of_writer(value: _Value, what: str) -> _Value:
-    """Return what the process has that writes; all that train together call it.
+    """Return the value of the process that writes; all that train together call it.
 
     Args:
         value: What this process has, a small object.
@@ -286,7 +286,7 @@ def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
 
 
 def _with_mode(target: str) -> Callable[[str, int], int]:
-    """Return what creates a file with another one's mode, or that of any new file without one.
+    """Return an opener that creates a file with another one's mode, or that of a new file.
 
     From the start, so that nobody else reads what is being written. (tempfile's mode would shut
     others out.)
@@ -325,7 +325,7 @@ def _open_folder(folder: str) -> int | None:
 
 
 def _sync_folder(folder: int | None, target: str) -> None:
-    """Make the new name durable; the file is there already, so what fails here fails no save."""
+    """Make the new name durable; the file is complete, so an error here is only logged."""
     if folder is None:
         return
     try:

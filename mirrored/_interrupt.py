@@ -37,13 +37,13 @@ def is_overdue() -> bool:
 
 
 def deliver() -> None:
-    """Act on the interrupt that is held back; what the handler raises leaves this function."""
+    """Handle the interrupt that is held back; an exception of the handler is raised here."""
     while _holding:  # A guard hands it on to the one around it.
         _holding[-1].deliver()
 
 
 class _Wakeup:
-    """What Python writes of signals whose handlers have to wait until the main thread is back.
+    """Reads Python's record of signals while their handlers wait for the main thread.
 
     Attributes:
         inside: What the main thread is inside of now that no handler can end; None: nothing.
@@ -81,7 +81,7 @@ class _Wakeup:
         self._tried, self._pipe, self._came, self.inside = False, (), None, None
 
     def is_overdue(self) -> bool:
-        """Return whether an interrupt has waited for too long, in what it came in."""
+        """Return whether an interrupt has waited too long in the same library call."""
         came = self._came
         if self._read():
             again = came is not None and came[0] is self.inside
@@ -93,7 +93,7 @@ class _Wakeup:
         return came is not None and time.monotonic() >= came[1]
 
     def forget(self) -> None:
-        """Forget what came before."""
+        """Forget earlier interrupts."""
         self._read()
         self._came = None
 
@@ -110,7 +110,7 @@ WAKEUP = _Wakeup()
 
 @contextmanager
 def inside() -> Iterator[None]:
-    """Note that the main thread is inside a library, where it hears no interrupt.
+    """Note that the main thread is in a library call, where it handles no interrupt.
 
     Who looks after what the library waits for asks `WAKEUP.is_overdue`, in another thread.
     """
@@ -167,7 +167,7 @@ class InterruptGuard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give interrupts back to whoever had them before."""
+        """Restore the handler of interrupts from before."""
         if self._installed:
             if _handler_of(_SIGINT) == self._receive:  # Nobody set another one meanwhile.
                 _set_handler(_SIGINT, self._previous)
@@ -191,7 +191,7 @@ class InterruptGuard:
             self.deliver()
 
     def deliver(self) -> None:
-        """Act on an interrupt that is held back, if one is."""
+        """Handle an interrupt that is held back, if there is one."""
         pending, self._pending = self._pending, None
         if pending is not None:
             _holding.remove(self)

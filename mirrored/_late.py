@@ -17,7 +17,7 @@ LISTS: "dict[str, LateNames]" = {}  # Those of the modules that are loaded, by t
 
 
 class LateNames:
-    """What a module has and Python has not loaded yet.
+    """The public names of a module that are not loaded yet.
 
     Args:
         module: The module's name.
@@ -42,11 +42,11 @@ class LateNames:
         return name in self._homes
 
     def home(self, name: str) -> tuple[str, str]:
-        """Return the module that defines one of the names, and what it is called there."""
+        """Return the module that defines one of the names, and the name there."""
         return self._homes[name]
 
     def load(self, name: str) -> Any:
-        """Return what one of the names is, which the module has from now on.
+        """Load one of the names, set it in the module, and return it.
 
         Threads that ask at the same time get the same: Python loads a module once.
         """
@@ -58,7 +58,7 @@ class LateNames:
 
 
 def late_module(module: str, homes: Mapping[str, str]) -> None:
-    """Let a module have names that are there when they are first asked for.
+    """Give a module names that are loaded at their first use.
 
     Args:
         module: The module's name.
@@ -78,7 +78,7 @@ def late_module(module: str, homes: Mapping[str, str]) -> None:
 
 
 class FilledByFiles(dict[str, _Value]):
-    """A table in which each file of a package enters something.
+    """A table whose entries are registered by the files of a package.
 
     The files are all loaded where somebody goes over the table, or asks it for what is not there.
 

@@ -28,7 +28,7 @@ class _Logger(logging.Logger):
         return super().getEffectiveLevel()
 
     def isEnabledFor(self, level: int) -> bool:
-        """Return whether lines of a level are written: asked anew, as handlers come and go."""
+        """Return whether lines of a level are written; not cached, since handlers change."""
         off = self.disabled or level <= self.manager.disable
         return not off and level >= self.getEffectiveLevel()
 

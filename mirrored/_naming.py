@@ -27,7 +27,7 @@ def file_case(class_name: str) -> str:
 
 
 def unique_name(prefix: str) -> str:
-    """Return ``prefix`` the first time it is asked for, then ``prefix_1``, ``prefix_2``."""
+    """Return ``prefix`` the first time, then ``prefix_1``, ``prefix_2`` and so on."""
     count = next(_counters.setdefault(prefix, itertools.count()))
     return prefix if count == 0 else f"{prefix}_{count}"
 
@@ -80,7 +80,7 @@ _open: ContextVar[tuple[Token[str], ...]] = ContextVar("mirrored_open_name_scope
 
 
 def scoped(name: str) -> str:
-    """Return a variable's name with that of the scope in which it is made."""
+    """Return a variable's name with that of the current scope before it."""
     return _current.get() + name
 
 
@@ -122,7 +122,7 @@ class name_scope:
 
     @property
     def name(self) -> str:
-        """What it was made with."""
+        """The argument `name`."""
         return self._name
 
     def __enter__(self) -> str:
@@ -143,7 +143,7 @@ _path: ContextVar[str] = ContextVar("mirrored_path", default="")
 
 
 def path_of(name: str) -> str:
-    """Return the path of what is made now, in Keras' scopes: their names, and its own.
+    """Return the path of a new object in Keras' scopes: their names, and its own.
 
     Args:
         name: Its name.

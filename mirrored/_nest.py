@@ -83,7 +83,7 @@ def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, l
 
 
 def _kind(item: Any) -> Any:
-    """Return what is the same of items that are alike; None of a leaf."""
+    """Return a key that is equal for items of one structure; None for a leaf."""
     if isinstance(item, dict):
         return set(item)
     if isinstance(item, list):

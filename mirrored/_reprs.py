@@ -1,4 +1,4 @@
-"""Texts of objects that say what they are made with, and no addresses."""
+"""The `repr` of objects: their class and constructor arguments, without addresses."""
 
 import inspect
 from collections.abc import Collection, Mapping
@@ -91,7 +91,7 @@ def _defaults(cls: type) -> dict[str, Any]:
 
 
 def _kept(thing: Any, name: str) -> Any:
-    """Return what an object has under the name of an argument, if it is no method."""
+    """Return the attribute of an argument's name, if it is no method."""
     own = vars(thing)
     for key in (name, f"_{name}"):
         if key in own:

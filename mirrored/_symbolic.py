@@ -1,4 +1,4 @@
-"""Symbolic tensors, and the rule by which calls on them are drawn instead of computed.
+"""Symbolic tensors, and the rule by which calls on them become nodes and are not computed.
 
 A public function that is called with a symbolic tensor returns others, and does not run: as in
 Keras, it looks for one among its arguments first. Before a process has created one, this costs a
@@ -25,7 +25,7 @@ class Symbolic:
     exist: ClassVar[bool] = False
 
     def drawn(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return symbolic tensors for what a call returns that this one is an argument of.
+        """Return symbolic tensors for the results of a call that has this one as an argument.
 
         Args:
             function: The function.

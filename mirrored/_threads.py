@@ -1,6 +1,6 @@
-"""Threads of the library's own, made and started in one way.
+"""Creates and starts the library's threads.
 
-A system with a limit refuses a thread; whoever needs it hears that, and waits for nothing.
+Where a system with a limit does not start a thread, an error is raised, and nothing waits for it.
 """
 
 import threading

@@ -1,6 +1,6 @@
-"""Input pipelines, with the names of `tf.data`: datasets, and what their sizes may be.
+"""Input pipelines, with the names of `tf.data`: datasets, their iterators, options and sizes.
 
-What training and strategies need beside them they import from the modules in here.
+Training and strategies import everything else from the modules of this package.
 """
 
 from mirrored._absent import public_module as _public_module

@@ -1,6 +1,6 @@
-"""Older names of what datasets do, as functions: `tf.data.experimental`.
+"""Older names of methods of datasets, as functions: `tf.data.experimental`.
 
-Most return a function for `Dataset.apply`. The methods of `Dataset` say what each does.
+Most return a function for `Dataset.apply`. The methods of `Dataset` are documented there.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Applied = Callable[[Dataset[Any]], Dataset[Any]]
 
 
 def assert_cardinality(expected_cardinality: int) -> Applied:
-    """Return what says how many elements a dataset has, and has each iteration count them.
+    """Return a function that sets the number of elements, which iterations then check.
 
     Args:
         expected_cardinality: The number, or INFINITE_CARDINALITY.
@@ -70,7 +70,7 @@ def Counter(start: Any = 0, step: Any = 1, dtype: Any = int64) -> Dataset[Tensor
 
 @explained
 def enumerate_dataset(start: int = 0) -> Applied:
-    """Return what makes pairs of a number and an element; see `Dataset.enumerate`.
+    """Return a function that pairs elements with numbers; see `Dataset.enumerate`.
 
     Args:
         start: The first number.
@@ -171,7 +171,7 @@ def group_by_window(
     window_size: int | None = None,
     window_size_func: Callable[..., Any] | None = None,
 ) -> Applied:
-    """Return what groups elements by a key; see `Dataset.group_by_window`.
+    """Return a function that groups elements by a key; see `Dataset.group_by_window`.
 
     Args:
         key_func: From an element to its key.
@@ -200,7 +200,7 @@ def map_and_batch(
     drop_remainder: bool = False,
     num_parallel_calls: int | None = None,
 ) -> Applied:
-    """Return what calls a function and joins its results; see `Dataset.map` and `Dataset.batch`.
+    """Return a function that maps and then batches; see `Dataset.map` and `Dataset.batch`.
 
     Args:
         map_func: From an element to a result.
@@ -221,7 +221,7 @@ def map_and_batch(
 
 
 def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Applied:
-    """Return what takes a state along from element to element; see `Dataset.scan`.
+    """Return a function that carries a state from element to element; see `Dataset.scan`.
 
     Args:
         initial_state: The first state.
@@ -240,7 +240,7 @@ def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Applied:
 def shuffle_and_repeat(
     buffer_size: int, count: int | None = None, seed: int | None = None
 ) -> Applied:
-    """Return what shuffles elements and repeats them; see `Dataset.shuffle`.
+    """Return a function that shuffles and repeats elements; see `Dataset.shuffle`.
 
     Args:
         buffer_size: How many elements the buffer holds.
@@ -257,7 +257,7 @@ def shuffle_and_repeat(
 
 
 def take_while(predicate: Callable[..., Any]) -> Applied:
-    """Return what ends at the first element of which a predicate is not true.
+    """Return a function that ends at the first element for which a predicate is false.
 
     Args:
         predicate: From an element to a bool.
@@ -272,7 +272,7 @@ def take_while(predicate: Callable[..., Any]) -> Applied:
 
 
 def unbatch() -> Applied:
-    """Return what takes elements apart into their rows; see `Dataset.unbatch`.
+    """Return a function that splits elements into their rows; see `Dataset.unbatch`.
 
     Example:
         >>> import mirrored as mr
@@ -285,7 +285,7 @@ def unbatch() -> Applied:
 
 @explained
 def ignore_errors(log_warning: bool = False) -> Applied:
-    """Return what leaves out elements that cannot be made; see `Dataset.ignore_errors`.
+    """Return a function that skips elements that raise an error; see `Dataset.ignore_errors`.
 
     Args:
         log_warning: As there.
@@ -294,7 +294,7 @@ def ignore_errors(log_warning: bool = False) -> Applied:
 
 
 def unique() -> Applied:
-    """Return what leaves out elements that came before; see `Dataset.unique`.
+    """Return a function that skips elements that were seen before; see `Dataset.unique`.
 
     Example:
         >>> import mirrored as mr
@@ -316,7 +316,7 @@ def bucket_by_sequence_length(
     no_padding: bool = False,
     drop_remainder: bool = False,
 ) -> Applied:
-    """Return what batches elements of about one length; see `Dataset.bucket_by_sequence_length`.
+    """Return a function that batches by length; see `Dataset.bucket_by_sequence_length`.
 
     Args:
         element_length_func: From an element to its length.

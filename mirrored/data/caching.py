@@ -30,7 +30,7 @@ _FRAME = struct.Struct("<QI")  # The length and the CRC-32 of what follows; no l
 
 
 class Cached(Derived):
-    """Elements that are made once and then kept."""
+    """Elements that are created once and then kept in memory."""
 
     def __init__(self, source: Transform) -> None:
         super().__init__(source)
@@ -38,12 +38,12 @@ class Cached(Derived):
         self._iteration: Iteration | None = None
 
     def begin(self) -> Iteration:
-        """Return the same one to all: whichever comes to the end keeps what each of them met."""
+        """Return the same iteration for all: the first that reaches the end keeps the elements."""
         self._iteration = self._iteration or super().begin()
         return self._iteration
 
     def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator; the first one that comes to the end keeps what it met."""
+        """Return an iterator; the first one that reaches the end keeps its elements."""
         # One that a checkpoint has brought may be another one, or be the first.
         self._iteration = self._iteration or replace(iteration, passes=())
         is_kept = iteration.sources == self._iteration.sources
@@ -77,7 +77,7 @@ class CachedInFile(Derived):
             check_arrays(source.specs())
 
     def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator, which reads the file or makes it."""
+        """Return an iterator, which reads the file or writes it."""
         return self._read() if os.path.exists(self._path) else super().open(iteration)
 
     def run(self, elements: Iterator[Element], iteration: Iteration) -> Elements:

@@ -1,6 +1,6 @@
 """Transforms with several sources: `zip`, `concatenate`, and datasets chosen or sampled from.
 
-What chooses the next dataset is a transform itself: one of a user's, or one that draws.
+The next dataset is chosen by a transform too: a user's dataset of numbers, or random draws.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ from mirrored.ops import TensorSpec, int64
 
 
 def transforms_of(args: tuple[Any, ...], datasets: Any) -> Any:
-    """Return the transforms of the datasets that `zip` is given, in their structure."""
+    """Return the transforms of the arguments of `zip`, in their structure."""
     if args and datasets is not None:
         raise TypeError(
             "Both `*args` and `datasets` cannot be set. Give all datasets in one of them."
@@ -133,16 +133,16 @@ class Concatenated(Derived):
                 yield from elements
 
     def specs(self) -> Any:
-        """Return what both have in common, or those of the first."""
+        """Return the specs that fit both, or those of the first."""
         return self._specs if self.known else super().specs()
 
 
 class Directed(Transform):
-    """The next element each time of the transform whose number comes next.
+    """Elements of several transforms, each from the transform whose number comes next.
 
     Args:
-        choices: What gives the numbers, as int64 scalars.
-        transforms: What gives the elements; TypeError where they are of different kinds.
+        choices: The transform of the numbers, as int64 scalars.
+        transforms: The transforms of the elements; TypeError where their structures differ.
         stops: Whether to end where one is chosen that has no more elements, else it is left out.
     """
 
@@ -188,7 +188,7 @@ class Directed(Transform):
         return self.sources[1].first()
 
     def specs(self) -> Any:
-        """Return what all have in common."""
+        """Return the specs that fit all transforms."""
         first, *others = [transform.specs() for transform in self.sources[1:]]
         for other in others:
             try:
@@ -230,7 +230,7 @@ class Picked(Transform):
 
 
 def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, fresh: bool) -> Transform:
-    """Return elements of the datasets that `sample_from_datasets` is given, drawn by weights."""
+    """Return the transform of `sample_from_datasets`: elements of datasets, drawn by weights."""
     transforms = _transforms_in(datasets)
     if isinstance(weights, DatasetBase):
         return Directed(Picked(Drawn(Rng(seed), fresh), weights._transform), transforms, stops)
@@ -256,7 +256,7 @@ def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, fresh:
 
 
 def mixed_by_choices(datasets: Any, choices: Any, stops: bool) -> Transform:
-    """Return elements of the datasets that `choose_from_datasets` is given."""
+    """Return the transform of `choose_from_datasets`."""
     transforms = _transforms_in(datasets)
     if not isinstance(choices, DatasetBase):
         raise TypeError(

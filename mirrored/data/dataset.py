@@ -1,4 +1,4 @@
-"""Datasets: where their elements come from, what methods make of them, and iteration.
+"""Datasets: their sources, their transforms as methods, and iteration.
 
 A dataset describes a pipeline; each iteration runs the pipeline from the start. Most lines of the
 file are documentation for users. The work is done in the transforms that the methods put together.

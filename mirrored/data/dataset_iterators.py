@@ -90,7 +90,7 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
         return words_of(self._dataset._transform, position)
 
     def check(self, state: Sequence[int]) -> None:
-        """Raise ValueError where a position is one in a dataset that was made by other methods.
+        """Raise ValueError if a position is of a dataset that other methods created.
 
         Args:
             state: What `state` was.
@@ -164,9 +164,9 @@ class Position:
 
 
 def elements_from(transform: Transform, position: Position) -> Elements:
-    """Yield the elements that come after a position; what begins an iteration notes it there.
+    """Yield the elements after a position, in which a new iteration is stored.
 
-    It begins when the first is asked for: an iterator that nobody takes from does not count.
+    It begins with the first element: an iterator without any does not count.
     """
     begin = position.taken
     if position.iteration is None:
@@ -187,10 +187,10 @@ def elements_of(transform: Transform) -> Succeeding:
 
 
 def words_of(transform: Transform, position: Position) -> tuple[int, ...]:
-    """Return a position as numbers from 0 to 2**64 - 1, as many for each position in a pipeline.
+    """Return a position as numbers from 0 to 2**64 - 1; their count depends on the pipeline alone.
 
     Raises:
-        ValueError: Something in the pipeline has a state that is not known here.
+        ValueError: A transform of the pipeline has a state that is not known here.
     """
     external = external_of(transform)
     if external is not None:
@@ -228,7 +228,7 @@ def position_of(transform: Transform, words: Sequence[int]) -> Position:
 
 
 def go_on_after(transform: Transform, iteration: Iteration) -> None:
-    """Let the next iterations over a pipeline be those that come after one."""
+    """Continue the numbers of iterations over a pipeline after one of them."""
     if transform.rng is not None:
         transform.rng.go_on_after(iteration.number)
     for source, inner in zip(transform.sources, iteration.sources, strict=True):

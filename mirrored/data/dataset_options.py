@@ -1,7 +1,7 @@
-"""Options of datasets, with TensorFlow's names and types: what is said of a pipeline as a whole.
+"""Options of whole pipelines, with TensorFlow's names and types.
 
-None of them changes an element here. Elements are made one after another and always come in the
-same order, and one process makes them for all replicas.
+None of them changes an element here. Elements are created one after another, always in the same
+order, and one process creates them for all replicas.
 """
 
 import enum
@@ -53,7 +53,7 @@ class AutotuneAlgorithm(enum.Enum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What is done about state outside of a pipeline; here iterators that have such are not saved.
+    """Treatment of state outside of a pipeline; here iterators with such state are not saved.
 
     Example:
         >>> import mirrored as mr
@@ -102,7 +102,7 @@ class _Option:
 
 
 class OptionsBase:
-    """Options that are set one by one; each has a type, and others do not exist."""
+    """Base of groups of options: typed attributes; to set any other attribute is an error."""
 
     def __init__(self) -> None:
         vars(self).update(_values={}, _is_frozen=False)
@@ -164,7 +164,7 @@ class OptionsBase:
 
 
 class AutotuneOptions(OptionsBase):
-    """What TensorFlow tunes a pipeline by: accepted, and without effect.
+    """TensorFlow's settings of automatic tuning: accepted, and without effect.
 
     Example:
         >>> import mirrored as mr
@@ -320,7 +320,7 @@ class Optioned(Derived):
 
     @property
     def slices(self) -> Slices | None:
-        """Those of the elements."""
+        """The slices of the other transform."""
         return self._source.slices
 
     def open(self, iteration: Iteration) -> Elements:
@@ -328,7 +328,7 @@ class Optioned(Derived):
         return self._source.open(iteration.source())
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
-        """Return what gives the other transform's rows."""
+        """Return the reader of the other transform's rows."""
         return self._source.open_rows(iteration.source())
 
 

@@ -48,7 +48,7 @@ from mirrored.ops.rng_state import drawing_from
 
 
 class Mapped(Following):
-    """What a function makes of each element."""
+    """The results of a function for each element."""
 
     drops_batches = True
     rng: Rng
@@ -72,7 +72,7 @@ class Mapped(Following):
 
 
 class Filtered(Derived):
-    """The elements of which a predicate is true."""
+    """The elements for which a predicate is true."""
 
     rng: Rng
     _method, _ends = "filter", False  # The second: whether nothing comes after one that is not.
@@ -106,7 +106,7 @@ class Filtered(Derived):
 
 
 class TakenWhile(Filtered):
-    """The elements before the first one of which a predicate is not true."""
+    """The elements before the first one for which a predicate is false."""
 
     _method, _ends = "take_while", True
 
@@ -160,10 +160,10 @@ def chosen(source: Transform, start: int, stop: int | None) -> Transform:
 
 
 class Ignored(Following):
-    """The elements that are made without an error.
+    """The elements without those that raised an error.
 
     Args:
-        source: What gives the elements.
+        source: The transform of the elements.
         logs: Whether each error is a warning of the log.
     """
 
@@ -262,7 +262,7 @@ class Enumerated(Following):
 
 
 class Asserted(Derived):
-    """Elements that are said to be so many."""
+    """Elements whose number is declared, and checked by each iteration."""
 
     def __init__(self, source: Transform, cardinality: int) -> None:
         super().__init__(source)
@@ -293,7 +293,7 @@ def _miscounted(said: int, count: str) -> InvalidArgumentError:
 
 
 class States:
-    """The states that a user's function makes, one of another.
+    """The states of a user's function, each computed from the one before.
 
     Args:
         initial: The first one, as the user gave it.
@@ -308,12 +308,12 @@ class States:
         self._form = Form(self.initial)
 
     def call(self, state: Element, element: Element) -> Any:
-        """Return what the function makes of a state and an element."""
+        """Return the result of the function for a state and an element."""
         with host_scope(), graph_scope():
             return self._function(to_tensors(state), to_tensors(element))
 
     def following(self, value: Any) -> Element:
-        """Return a state that the function returned, if it is one like the first."""
+        """Return a new state, after checking that it has the structure of the first."""
         state = to_element(value, f"What `{self._argument}` returned")
         leaves, firsts = _nest.flatten(state), _nest.flatten(self.initial)
         if len(leaves) != len(firsts):
@@ -345,10 +345,10 @@ def reduced(elements: Succeeding, states: States) -> Element:
 
 
 class Scanned(Following):
-    """What a function returns beside the next state, for each element.
+    """The results of a function that also returns the next state, for each element.
 
     Args:
-        source: What gives the elements.
+        source: The transform of the elements.
         states: The function, from a state and an element to the next state and a result.
     """
 
@@ -392,11 +392,11 @@ class Resampled(Following):
     """Pairs of a class and an element.
 
     Args:
-        source: What gives the elements.
+        source: The transform of the elements.
         class_of: From an element to its class, an integer.
         target: The part that each class is to have.
         initial: The part that it has; None: that is estimated from the elements so far.
-        rng: What is drawn from.
+        rng: The random state to draw from.
     """
 
     rng: Rng

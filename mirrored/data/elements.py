@@ -36,10 +36,10 @@ _OWN = (bool, int, float, list)  # What NumPy makes arrays of that share no memo
 
 
 class DatasetBase(Generic[ElementT]):
-    """A dataset to modules that do not know its methods, as part of an element of another one.
+    """Base of datasets for modules below `dataset`; a dataset may be part of an element.
 
     Args:
-        transform: What makes its elements.
+        transform: The transform of its elements.
     """
 
     def __init__(self, transform: Any) -> None:
@@ -236,7 +236,7 @@ class Form:
 
 
 class FormCheck:
-    """Returns elements that have the structure and the dtypes of the first one; raises for others.
+    """Checks that elements have the structure and the dtypes of the first one.
 
     It is called with an element and with what errors call that.
     """
@@ -276,7 +276,7 @@ def specs_of(element: Element) -> Any:
 
 
 def spec_of(leaf: Any) -> LeafSpec | NestedSpec:
-    """Return what is known of an element's part."""
+    """Return the spec of an element's part."""
     if isinstance(leaf, DatasetBase):
         return NestedSpec(leaf._transform.specs())
     return LeafSpec(leaf.shape, leaf.dtype)
@@ -286,7 +286,7 @@ def spec_of(leaf: Any) -> LeafSpec | NestedSpec:
 
 
 def conform(value: Any, signature: Any) -> Element:
-    """Return what a generator yielded as an element of its signature."""
+    """Return a value of a generator as an element of its signature."""
     if isinstance(signature, dict) and isinstance(value, dict) and value.keys() == signature.keys():
         return {key: conform(value[key], item) for key, item in signature.items()}
     if isinstance(signature, tuple) and isinstance(value, list | tuple):
@@ -324,10 +324,10 @@ def _conforming_leaf(value: Any, spec: LeafSpec) -> NDArray[Any]:
 
 
 class Failure:
-    """What stands for an element that could not be made.
+    """Replaces an element that could not be created.
 
     Args:
-        error: Why.
+        error: The error that was raised.
     """
 
     __slots__ = ("error",)
@@ -337,7 +337,7 @@ class Failure:
 
 
 def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of a function, or a `Failure` that holds what it raised.
+    """Return the result of a function, or a `Failure` with the error that it raised.
 
     A generator calls this instead of catching the error: its own frame is then not in the
     traceback, which would keep it and its arrays alive.
@@ -362,7 +362,7 @@ def succeeded(item: Any) -> Any:
 
 
 class Succeeding(Iterator[Any]):
-    """Goes over elements, and raises the error of those that could not be made.
+    """Iterates over elements, and raises the error of each `Failure`.
 
     Args:
         items: The elements, to be closed.
@@ -398,7 +398,7 @@ def as_whole(name: str, value: Any) -> int:
 
 
 def as_count(name: str, value: Any, *, least: int) -> int:
-    """Return an argument that is a number of things, in one wording for all methods."""
+    """Return an argument that is a count; all methods raise the same error for others."""
     number = as_whole(name, value)
     if number < least:
         kind = "greater than zero" if least == 1 else f"{least} or more"

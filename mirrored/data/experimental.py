@@ -1,6 +1,6 @@
 """The names that TensorFlow keeps under ``tf.data.experimental``.
 
-Scripts find them in the same place; what they do are methods of ``Dataset``, and its options.
+Scripts find them in the same place; the work is done by methods of ``Dataset`` and its options.
 """
 
 from mirrored._absent import public_module as _public_module

@@ -383,7 +383,7 @@ def _fetch(url: str, path: str, file_hash: str | None, algorithm: str) -> None:
 
 
 def _extract(path: str, folder: str, formats: str | list[str] | None) -> None:
-    """Extract an archive; what would be outside of the folder is refused."""
+    """Extract an archive; members outside of the folder raise an error."""
     wanted = ["tar", "zip"] if formats == "auto" else formats or []
     if "tar" in wanted and tarfile.is_tarfile(path):
         with tarfile.open(path) as archive:

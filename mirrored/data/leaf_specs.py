@@ -1,6 +1,6 @@
-"""What is known of every element of a dataset before there is one: shapes and dtypes of its parts.
+"""Specs of elements: the shapes and dtypes of their parts, known before there is an element.
 
-Users see `TensorSpec` and `DatasetSpec`, in the structure of an element, and give such signatures.
+Users see `TensorSpec` and `DatasetSpec`, in the structure of an element; so they do in signatures.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from mirrored.ops.strings import StringSpec
 @explained
 @dataclass(frozen=True)
 class DatasetSpec:
-    """What is known of a dataset that is part of an element, as those that `window` makes are.
+    """The spec of a dataset that is part of an element, as those of `window` are.
 
     Args:
         element_spec: The structure of its elements, with a `TensorSpec` for each tensor.
@@ -37,7 +37,7 @@ class DatasetSpec:
 
 @dataclass(frozen=True, slots=True)
 class LeafSpec:
-    """What is known of one part of every element.
+    """The spec of an array that is part of an element.
 
     Attributes:
         shape: The size of each axis, None where they differ; None where the rank is not known.
@@ -68,7 +68,7 @@ class LeafSpec:
         return replace(self, shape=None if self.shape is None else self.shape[1:])
 
     def common(self, other: "LeafSpec | NestedSpec") -> "LeafSpec":
-        """Return what this and another one have in common; ValueError where dtypes differ."""
+        """Return the spec that fits this and another one; ValueError where dtypes differ."""
         if isinstance(other, NestedSpec):
             raise ValueError(f"{self.dtype.name} is not a dataset.")
         if self.dtype != other.dtype:
@@ -81,7 +81,7 @@ class LeafSpec:
 
 @dataclass(frozen=True, slots=True)
 class NestedSpec:
-    """What is known of one part of every element that is a dataset.
+    """The spec of a dataset that is part of an element.
 
     Attributes:
         specs: The structure of its elements, with a `LeafSpec` for each array.
@@ -105,7 +105,7 @@ class NestedSpec:
         raise unsliced()
 
     def common(self, other: "LeafSpec | NestedSpec") -> "NestedSpec":
-        """Return what this and another one have in common; ValueError where they differ."""
+        """Return the spec that fits this and another one; ValueError where they differ."""
         if not isinstance(other, NestedSpec):
             raise ValueError(f"A dataset is not {other.dtype.name}.")
         return NestedSpec(_nest.map_structure(_common, self.specs, other.specs, label="dataset"))
@@ -144,7 +144,7 @@ def public_specs(specs: Any) -> Any:
 
 
 def as_signature(structure: Any) -> Any:
-    """Return what a user gave as `output_signature`, with a `LeafSpec` for each TensorSpec."""
+    """Return the argument `output_signature` with a `LeafSpec` for each TensorSpec."""
     if isinstance(structure, dict):
         return {key: as_signature(item) for key, item in structure.items()}
     if hasattr(structure, "shape") and hasattr(structure, "dtype") and not is_tensor(structure):

@@ -1,6 +1,6 @@
 """Datasets of datasets: windows, groups, and functions that make a dataset of each element.
 
-A dataset that a function makes draws from the iteration that calls it, so that all follows from it.
+The dataset that a function returns draws random numbers from the iteration that calls it.
 """
 
 import itertools
@@ -47,12 +47,12 @@ class Windowed(Following):
     """Structures of datasets, each of one part of some elements in a row.
 
     Args:
-        source: What gives the elements.
+        source: The transform of the elements.
         size: How many elements a window has.
         shift: How many elements further the next window begins.
         stride: How many elements further the next element of a window is.
         drop_remainder: Whether to leave out windows that have fewer.
-        as_dataset: Makes a dataset of a transform.
+        as_dataset: Returns the dataset of a transform.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Windowed(Following):
 
 
 class FlatMapped(Following):
-    """The elements of the datasets that a function makes, one dataset after another."""
+    """The elements of the datasets that a function returns, one dataset after another."""
 
     rng: Rng
     _method, _argument = "flat_map", "map_func"
@@ -138,13 +138,13 @@ class FlatMapped(Following):
         return self._inner().specs() if self._declared is None else self._declared
 
     def _inner(self) -> Transform:
-        """Return what gives the elements of the first dataset."""
+        """Return the transform of the first dataset."""
         element = self._source.first()
         with named(self._method, 0), drawing_from(self.rng.call_draws(Iteration())):
             return self.dataset_for(element)
 
     def dataset_for(self, element: Element) -> Transform:
-        """Return what the function makes of an element."""
+        """Return the transform of the dataset that the function returns for an element."""
         dataset = call_with(self._function, element)
         if not isinstance(dataset, DatasetBase):
             raise TypeError(
@@ -156,14 +156,14 @@ class FlatMapped(Following):
 
 
 class _Opener:
-    """Opens the datasets that the function of a transform makes in one iteration."""
+    """Opens the datasets that the function of a transform returns in one iteration."""
 
     def __init__(self, transform: FlatMapped) -> None:
         self._transform = transform
         self._check = FormCheck()
 
     def open(self, _: int, element: Element) -> Elements:
-        """Return an iterator over what is made of an element; the others are of the same form."""
+        """Return an iterator over the dataset of an element; all have elements of one form."""
         inner = self._transform.dataset_for(element)
         iteration = inner.begin()
         self._transform.external = self._transform.external or external_of(inner)
@@ -180,10 +180,10 @@ class _Opener:
 
 
 class Interleaved(FlatMapped):
-    """The elements of the datasets that a function makes, some of each by turns.
+    """The elements of the datasets that a function returns, taken round-robin.
 
     Args:
-        source: What the function is called with.
+        source: The transform of the function's arguments.
         function: It makes the datasets.
         cycle_length: How many of them take turns.
         block_length: How many elements each gives at a time.
@@ -244,14 +244,14 @@ class Interleaved(FlatMapped):
 
 
 class Grouped(FlatMapped):
-    """What a function makes of elements with one key, as many together as a window holds.
+    """The elements of the datasets that a function returns for windows of elements with one key.
 
     Args:
-        source: What gives the elements.
+        source: The transform of the elements.
         key: From an element to its key.
         function: From a key and a dataset of elements to a dataset.
         size: From a key to the number of elements in its windows.
-        as_dataset: Makes a dataset of a transform.
+        as_dataset: Returns the dataset of a transform.
     """
 
     _method, _argument = "group_by_window", "reduce_func"

@@ -1,6 +1,6 @@
-"""A value that may not be there, as the next element of an iterator at its end.
+"""Values that may be missing, as the next element of an iterator at its end.
 
-It is asked for without an exception, also within recorded functions.
+No exception is needed to find out, also in recorded functions.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Elements of several shapes joined to batches: what is shorter is padded.
+"""Batches of elements of several shapes: shorter elements are padded.
 
 The shapes to pad to and the values to pad with are checked against an element's structure: when
 the method is called where that is known, else with the first element.

@@ -1,4 +1,4 @@
-"""Elements that a thread makes before they are asked for: `prefetch`.
+"""Elements that a thread creates ahead of their use: `prefetch`.
 
 The thread ends with the iterator that it works for, however that ends.
 """
@@ -27,7 +27,7 @@ _LOST = (
 
 
 class Prefetched(Derived):
-    """Elements of another transform, so many of which are made before they are asked for."""
+    """Elements of another transform, of which a thread creates some ahead of their use."""
 
     def __init__(self, source: Transform, buffer_size: int) -> None:
         super().__init__(source)

@@ -1,6 +1,6 @@
-"""What the transforms of a dataset draw, so that every run of a program draws the same.
+"""Random states of a dataset's transforms, so that every run of a program draws the same numbers.
 
-A thread that makes elements ahead is stopped at any time: nothing that it did may show later.
+A thread that creates elements ahead may be stopped at any time, without effect on later draws.
 """
 
 import itertools
@@ -46,7 +46,7 @@ class CallDraws(RngState):
 
 @dataclass(frozen=True)
 class Iteration:
-    """Which of all iterations over a transform one is: what that draws in it follows from this.
+    """The identity of an iteration over a transform; all draws in it follow from this.
 
     Without arguments it is the first one of a transform that has no source.
 
@@ -69,7 +69,7 @@ class Iteration:
         return replace(self.sources[index], passes=self.passes)
 
     def first(self) -> "Iteration":
-        """Return what stands for every iteration of a transform that draws the same in each."""
+        """Return the iteration that stands for all where each draws the same numbers."""
         return Iteration(seed=self.seed)
 
     def in_pass(self, index: int) -> "Iteration":
@@ -100,7 +100,7 @@ class Rng:
 
     @property
     def base(self) -> int | None:
-        """What draws with a seed of their own follow from, in an iterator that begins.
+        """The seed that draws with a seed of their own follow from, in a new iterator.
 
         It is the global seed when this was made; in a function of another dataset, what those of
         that function follow from, and the number of its call.
@@ -111,7 +111,7 @@ class Rng:
         )
 
     def go_on_after(self, number: int) -> None:
-        """Let the iterators that begin from now on have greater numbers."""
+        """Give later iterators greater numbers than this one."""
         self._numbers = itertools.count(max(next(self._numbers), number + 1))
 
     def number(self) -> int:
@@ -122,11 +122,11 @@ class Rng:
         return new_seed()
 
     def stream(self, iteration: Iteration) -> RngState:
-        """Return what the transform draws from in an iteration, from the beginning on."""
+        """Return the random state of the transform at the beginning of an iteration."""
         return RngState(self._derived(iteration))
 
     def call_draws(self, iteration: Iteration) -> CallDraws:
-        """Return what the transform's function draws from in an iteration."""
+        """Return the random state of the transform's function in an iteration."""
         base = self._base if iteration.base is None else iteration.base
         return CallDraws(self._derived(iteration), base=derived_seed(base, *iteration.passes))
 

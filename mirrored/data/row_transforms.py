@@ -1,6 +1,6 @@
 """The order of elements, and batches of them: shuffle, repeat, batch, unbatch, rebatch.
 
-Of rows of arrays these transforms only say which rows come when, for whoever gathers them; see
+For rows of arrays these transforms only return the numbers of rows, which are gathered later; see
 `Transform.open_rows`. Other elements are stacked.
 """
 
@@ -63,7 +63,7 @@ class Shuffled(Derived):
         return _picked(elements, self._buffer_size, self._generator(iteration))
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
-        """Return what gives the numbers of the rows that are picked."""
+        """Return a reader of the numbers of rows, in random order."""
         size = self.cardinality
         if size <= self._buffer_size:
             # What `_picked` does, without its steps.
@@ -112,7 +112,7 @@ def _picked(items: Iterator[Any], buffer_size: int, generator: "np.random.Genera
 
 
 class Batched(Following):
-    """Elements joined, so many at a time, along a new first axis.
+    """Elements stacked into batches along a new first axis.
 
     A last batch that has fewer may be left out.
     """
@@ -136,7 +136,7 @@ class Batched(Following):
         return super().open(iteration) if slices is None else gathered(self, slices, iteration)
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
-        """Return what gives the rows of batches."""
+        """Return a reader of the rows of batches."""
         read, size = self._source.open_rows(iteration.source()), self.size
 
         def read_batches(most: int) -> Rows:
@@ -224,7 +224,7 @@ def open_batches(
 
 
 class Repeated(Derived):
-    """The elements again and again: `count` times, or for ever."""
+    """The elements repeated, `count` times or indefinitely."""
 
     def __init__(self, source: Transform, count: int | None) -> None:
         super().__init__(source)
@@ -239,7 +239,7 @@ class Repeated(Derived):
 
     @property
     def slices(self) -> Slices | None:
-        """Those of the elements."""
+        """The slices of the other transform."""
         return self._source.slices
 
     def open(self, iteration: Iteration) -> Elements:
@@ -257,7 +257,7 @@ class Repeated(Derived):
         return itertools.count() if self._count is None else iter(range(self._count))
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
-        """Return what gives the rows of one pass after another; it joins rows, but no batches."""
+        """Return a reader of the rows of one pass after another; it joins rows, but no batches."""
         opened = (
             self._source.open_rows(iteration.source().in_pass(number)) for number in self._passes()
         )

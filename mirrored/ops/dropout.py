@@ -81,7 +81,7 @@ def stateless_dropout(
     noise_shape: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Do what `dropout` does by a mask that follows from the seed, and is TensorFlow's.
+    """Return the tensor after dropout with TensorFlow's mask for a seed.
 
     Within replicas each takes the part of the mask that belongs to its examples.
 
@@ -119,7 +119,7 @@ def general_dropout(
     noise_shape: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Do what `dropout` does by numbers that a function draws.
+    """Return the tensor after dropout with random numbers of a function.
 
     Args:
         x: As for `dropout`.
@@ -149,7 +149,7 @@ def general_dropout(
 def _dropout(
     x: Any, rate: Any, noise_shape: Any, draw: Callable[[Shape, DType, bool], Tensor]
 ) -> Tensor:
-    """Do what `dropout` does by numbers that `draw` gives, for each example others or not."""
+    """Return the tensor after dropout with numbers of `draw`, different per example or not."""
     number = None if is_tensor(rate) else as_real(rate)
     if not is_tensor(rate) and (number is None or not 0 <= number < 1):
         raise ValueError(
@@ -172,7 +172,7 @@ def _dropout(
 
 
 def _dropped_by(x: Tensor, drawn: Tensor, rate: Tensor) -> Tensor:
-    """Do what `dropped` does at a rate that is a tensor, through which a gradient flows."""
+    """Return the tensor after dropout at a rate that is a tensor, which has a gradient too."""
     if rate.ndim or rate.dtype != x.dtype:
         raise ValueError(
             "`rate` is a scalar of the dtype of `x`. Received: "

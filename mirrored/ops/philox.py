@@ -284,7 +284,7 @@ _NUMBERS_AT_ONCE = 128  # Numbers a round: keeps the temporaries of a kernel sma
 
 
 class _Places:
-    """The blocks of some numbers, each of which takes as many as it needs.
+    """The blocks of some numbers; each number takes as many as it needs.
 
     Args:
         stream: The blocks of all.
@@ -332,7 +332,7 @@ class Part(NamedTuple):
 def _draw_numbers(
     out: Any, state: Any, parameters: Any, part: Part, draw: Callable[[_Places, Doubles], Doubles]
 ) -> None:
-    """Draw numbers that have a parameter each, of which the last axes of the result are made."""
+    """Draw numbers with a parameter each; the last axes of the result are the parameters'."""
     rates = parameters.reshape(-1).astype(np.float64)
     flat, stream = out.reshape(-1), Stream(state)
     for start in range(0, flat.size, _NUMBERS_AT_ONCE):

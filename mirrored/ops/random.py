@@ -111,7 +111,7 @@ RANDOM_NORMAL = register(Op(name="RandomStandardNormal", infer=_infer, kernel=_n
 
 @shortened
 def set_seed(seed: int) -> None:
-    """Set the global seed and start its streams anew.
+    """Set the global seed and restart its streams.
 
     What is drawn after it, initial weights and dropout masks included, is the same in every run.
 
@@ -202,7 +202,7 @@ class SeedGenerator:
         self.restore(state["state"])
 
     def mark(self) -> Callable[[], None]:
-        """Return what takes back all draws that are made from now on."""
+        """Return a function that takes back all later draws."""
         base, drawn, run = self._base, dict(self._drawn), self._run
 
         def back() -> None:
@@ -287,7 +287,7 @@ def uniform_by_example(shape: Shape, dtype: DType, seed: int | None, batched: bo
 
 
 class NextDraw:
-    """What a recorded program has in the place of a draw's key and number: each run has others."""
+    """Replaces the key and number of a draw in a recorded program, where each run has its own."""
 
     def __init__(
         self, source: DrawSource, position: ShardPosition, state: RngState | None = None
@@ -297,7 +297,7 @@ class NextDraw:
         self._state = state
 
     def mark(self) -> Callable[[], None]:
-        """Return what takes back all draws of the stream that are made from now on."""
+        """Return a function that takes back all later draws of the stream."""
         owner = getattr(self._source, "__self__", None)
         generator = owner if isinstance(owner, SeedGenerator) else None
         return (generator or self._state or current_rng_state()).mark()
@@ -313,7 +313,7 @@ class NextDraw:
 
 
 def _drawn(source: DrawSource, state: RngState | None = None) -> dict[str, Any]:
-    """Return the attributes that say which draw an op makes, of a state where it is always that."""
+    """Return the attributes of an op's draw, from a state where it is always the same one."""
     position = current_position()
     if active_recorder() is not None:
         return {"key": None, "draw": NextDraw(source, position, state)}
@@ -329,7 +329,7 @@ def _float_dtype(dtype: Any) -> DType:
 
 
 def _floats(op: Op, dtype: DType, **attrs: Any) -> Tensor:
-    """Return what an op draws; floats of 16 bits are float32 rounded, or even steps below 1."""
+    """Return the numbers of an op; floats of 16 bits are float32 rounded, or even steps below 1."""
     if not is_narrow(dtype):
         return op(dtype=dtype, **attrs)
     if op is RANDOM_NORMAL:
@@ -443,7 +443,7 @@ def _global(sizes: Shape, dtype: DType, seed: int | None) -> dict[str, Any]:
 
 
 def next_draw(seed: int | None) -> dict[str, Any]:
-    """Return the attributes that say which draw of the global streams an op makes.
+    """Return the attributes of an op's draw from the global streams.
 
     All replicas of a step make the same one.
 

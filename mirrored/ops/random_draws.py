@@ -1,6 +1,6 @@
-"""Functions that draw from the global streams by distributions beside the two of `random`.
+"""Functions that draw from the global streams by distributions other than those of `random`.
 
-Each call takes the next draw of a stream as a seed, and what follows from a seed follows from it.
+Each call takes the next draw of a stream as the seed of TensorFlow's generator.
 """
 
 from typing import Any

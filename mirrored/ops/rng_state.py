@@ -26,10 +26,10 @@ GENERATORS, _DERIVED = WORD - 1, WORD - 2
 
 @functools.cache
 def _unseeded() -> tuple[Any, Any]:
-    """Return what seeds a generator that gets its key afterwards, and the state that it has then.
+    """Return a seed sequence for a generator that gets its key afterwards, and its first state.
 
-    NumPy would ask the system for a seed first. Its random numbers are slow to import, which is
-    done when the first one is drawn.
+    NumPy would ask the system for a seed first. Its random numbers are slow to import, so that is
+    done for the first draw.
     """
     from numpy.random.bit_generator import ISeedSequence
 
@@ -64,7 +64,7 @@ def first_word(key: Key, draw: int) -> int:
 
 
 class ShardPosition(NamedTuple):
-    """Where the current replica's examples stand in the global batch.
+    """The position of the current replica's examples in the global batch.
 
     Attributes:
         run: What all replicas of one step share and no other step does; None outside replicas.
@@ -92,7 +92,7 @@ class ShardPosition(NamedTuple):
         return self.examples is not None and shape[:1] == (self.examples,)
 
     def whole(self, shape: Shape) -> Shape:
-        """Return the shape of what all replicas draw together."""
+        """Return the shape of the draw of all replicas together."""
         return (self.batch, *shape[1:]) if self.leads(shape) else shape
 
 
@@ -124,7 +124,7 @@ class _RunDraws:
     taken: dict[tuple[int | None, int], int] = field(default_factory=dict)
 
     def copy(self) -> "_RunDraws":
-        """Return what later draws do not change."""
+        """Return a copy, which later draws do not change."""
         copies = {seed: [*draws] for seed, draws in self.draws.items()}
         return _RunDraws(self.run, copies, dict(self.taken))
 
@@ -173,7 +173,7 @@ class RngState:
         return draws[number]
 
     def mark(self) -> Callable[[], None]:
-        """Return what takes back all draws that are made from now on."""
+        """Return a function that takes back all later draws."""
         draws, by_seed, of_run = self.draws, dict(self.draws_by_seed), self._of_run.copy()
 
         def back() -> None:
@@ -182,7 +182,7 @@ class RngState:
         return back
 
     def generator(self) -> "np.random.Generator":
-        """Return what gives any number of numbers on the host, all of one draw."""
+        """Return a generator of numbers on the host, all of the next draw."""
         return philox(*self.next(), 0, 4)
 
 
@@ -191,17 +191,17 @@ _own: ContextVar[RngState | None] = ContextVar("mirrored_own_rng_state", default
 
 
 def global_rng_state() -> RngState:
-    """Return the state that all draw from who have none of their own."""
+    """Return the global state, from which draws are made outside of other states."""
     return _global[0]
 
 
 def set_global_rng_state(state: RngState) -> None:
-    """Let a state be the global one."""
+    """Set the global state."""
     _global[0] = state
 
 
 def current_rng_state() -> RngState:
-    """Return the state that draws are made from here."""
+    """Return the state of this context."""
     return _own.get() or _global[0]
 
 
@@ -217,7 +217,7 @@ bound_rng_state: Callable[[], RngState | None] = _always.get
 
 
 def drawing_always_from(state: RngState) -> Within:
-    """Within this context draw from a state; what is recorded does so whoever runs it."""
+    """Within this context draw from a state; recorded functions do so wherever they are run."""
     return Within(_always, state)
 
 
@@ -236,13 +236,13 @@ def as_seed(seed: Any) -> int:
 
 
 def new_seed() -> int:
-    """Return a seed from the state that draws are made from here, alike on all replicas."""
+    """Return a seed that is drawn from the state of this context, the same on all replicas."""
     position = current_position()
     return first_word(*current_rng_state().next_of_run(position.run, position.replica, None))
 
 
 def derived_seed(seed: int, *numbers: int) -> int:
-    """Return a seed that follows from another one and some numbers.
+    """Return a seed that is derived from another one and some numbers.
 
     Args:
         seed: The other seed.

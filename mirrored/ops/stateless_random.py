@@ -98,7 +98,7 @@ def as_algorithm(alg: Any) -> int:
 
 
 class Draw:
-    """One draw of numbers: by the state that a seed or a generator gives.
+    """One draw of numbers, from the state of a seed or of a generator.
 
     Args:
         take: Returns the state, three integers of 64 bits; called when all arguments are checked,
@@ -224,7 +224,7 @@ class Draw:
         return self._at.first_example * math.prod(shape[1:])
 
     def _part(self, shape: Shape, parameters: Shape) -> Part:
-        """Return which part it is of a draw that has numbers for each of some parameters."""
+        """Return the part of a draw that has numbers for each of some parameters."""
         samples = shape[: len(shape) - len(parameters)]
         if self._at.leads(samples):
             return Part(math.prod(self._at.whole(samples)), self._before(samples))
@@ -249,7 +249,7 @@ def vector_shape(shape: Any) -> Shape:
 
 
 def _are(numbers: tuple[float, ...], *values: Any) -> bool:
-    """Whether values are these numbers, of Python's: what nobody gave is not computed with."""
+    """Whether values are these Python numbers: nothing is computed with defaults."""
     return all(isinstance(value, int | float) for value in values) and values == numbers
 
 
@@ -267,7 +267,7 @@ def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
 
 
 def _limit(value: Any, dtype: DType) -> int:
-    """Return a bound of integers, which is one number that the dtype holds."""
+    """Return a bound of integers, a single number that the dtype holds."""
     number, limits = as_integer(value), np.iinfo(dtype)
     if number is not None and not limits.min <= number <= limits.max:
         raise InvalidArgumentError(
