@@ -5,7 +5,8 @@ They are made of ops, so that a recorded step computes its own rate, and is reco
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
@@ -18,8 +19,18 @@ from mirrored.serialization.constructor_arguments import Configured
 class _Schedule(Configured, LearningRateSchedule):
     """A schedule whose arguments are its attributes."""
 
+    _above_zero: ClassVar[str] = "decay_steps"
+
+    def __post_init__(self) -> None:
+        steps = getattr(self, self._above_zero)
+        if steps <= 0:
+            raise ValueError(
+                f"Argument `{self._above_zero}` must be > 0. Received: {self._above_zero}={steps}"
+            )
+
 
 @explained
+@dataclass(eq=False, repr=False)
 class ExponentialDecay(_Schedule):
     """A rate of initial_learning_rate * decay_rate^(step / decay_steps).
 
@@ -40,19 +51,11 @@ class ExponentialDecay(_Schedule):
         (0.5, 0.25, 0.125)
     """
 
-    def __init__(
-        self,
-        initial_learning_rate: Any,
-        decay_steps: Any,
-        decay_rate: Any,
-        staircase: bool = False,
-        name: str = "ExponentialDecay",
-    ) -> None:
-        self.initial_learning_rate = initial_learning_rate
-        self.decay_steps = _above_zero("decay_steps", decay_steps)
-        self.decay_rate = decay_rate
-        self.staircase = staircase
-        self.name = name
+    initial_learning_rate: Any
+    decay_steps: Any
+    decay_rate: Any
+    staircase: bool = False
+    name: str = "ExponentialDecay"
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
@@ -61,6 +64,7 @@ class ExponentialDecay(_Schedule):
 
 
 @explained
+@dataclass(eq=False, repr=False)
 class InverseTimeDecay(_Schedule):
     """A rate of initial_learning_rate / (1 + decay_rate * step / decay_steps).
 
@@ -81,19 +85,11 @@ class InverseTimeDecay(_Schedule):
         (0.5, 0.25, 0.125)
     """
 
-    def __init__(
-        self,
-        initial_learning_rate: Any,
-        decay_steps: Any,
-        decay_rate: Any,
-        staircase: bool = False,
-        name: str = "InverseTimeDecay",
-    ) -> None:
-        self.initial_learning_rate = initial_learning_rate
-        self.decay_steps = _above_zero("decay_steps", decay_steps)
-        self.decay_rate = decay_rate
-        self.staircase = staircase
-        self.name = name
+    initial_learning_rate: Any
+    decay_steps: Any
+    decay_rate: Any
+    staircase: bool = False
+    name: str = "InverseTimeDecay"
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
@@ -103,6 +99,7 @@ class InverseTimeDecay(_Schedule):
 
 
 @explained
+@dataclass(eq=False, repr=False)
 class PolynomialDecay(_Schedule):
     """A rate that sinks from one number to another: (initial - end) (1 - p)^power + end.
 
@@ -127,21 +124,12 @@ class PolynomialDecay(_Schedule):
         [1.0, 0.75, 0.5, 0.5]
     """
 
-    def __init__(
-        self,
-        initial_learning_rate: Any,
-        decay_steps: Any,
-        end_learning_rate: Any = 0.0001,
-        power: Any = 1.0,
-        cycle: bool = False,
-        name: str = "PolynomialDecay",
-    ) -> None:
-        self.initial_learning_rate = initial_learning_rate
-        self.decay_steps = _above_zero("decay_steps", decay_steps)
-        self.end_learning_rate = end_learning_rate
-        self.power = power
-        self.cycle = cycle
-        self.name = name
+    initial_learning_rate: Any
+    decay_steps: Any
+    end_learning_rate: Any = 0.0001
+    power: Any = 1.0
+    cycle: bool = False
+    name: str = "PolynomialDecay"
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
@@ -156,6 +144,7 @@ class PolynomialDecay(_Schedule):
 
 
 @explained
+@dataclass(eq=False, repr=False)
 class PiecewiseConstantDecay(_Schedule):
     """A rate that is constant up to a step, then another.
 
@@ -174,18 +163,17 @@ class PiecewiseConstantDecay(_Schedule):
         [1.0, 0.5, 0.5, 0.25]
     """
 
-    def __init__(
-        self, boundaries: Sequence[Any], values: Sequence[Any], name: str = "PiecewiseConstant"
-    ) -> None:
-        if len(boundaries) != len(values) - 1:
+    boundaries: Sequence[Any]
+    values: Sequence[Any]
+    name: str = "PiecewiseConstant"
+
+    def __post_init__(self) -> None:
+        if len(self.boundaries) != len(self.values) - 1:
             raise ValueError(
                 "The length of boundaries should be 1 less than the length of values. Received: "
-                f"boundaries={boundaries} of length {len(boundaries)}, and values={values} of "
-                f"length {len(values)}."
+                f"boundaries={self.boundaries} of length {len(self.boundaries)}, and "
+                f"values={self.values} of length {len(self.values)}."
             )
-        self.boundaries = boundaries
-        self.values = values
-        self.name = name
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
@@ -198,6 +186,7 @@ class PiecewiseConstantDecay(_Schedule):
 
 
 @explained
+@dataclass(eq=False, repr=False)
 class CosineDecay(_Schedule):
     """A rate that falls as half a wave of the cosine, after a warmup if asked for.
 
@@ -223,21 +212,12 @@ class CosineDecay(_Schedule):
         [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
 
-    def __init__(
-        self,
-        initial_learning_rate: Any,
-        decay_steps: Any,
-        alpha: Any = 0.0,
-        name: str = "CosineDecay",
-        warmup_target: Any = None,
-        warmup_steps: Any = 0,
-    ) -> None:
-        self.initial_learning_rate = initial_learning_rate
-        self.decay_steps = _above_zero("decay_steps", decay_steps)
-        self.alpha = alpha
-        self.name = name
-        self.warmup_target = warmup_target
-        self.warmup_steps = warmup_steps
+    initial_learning_rate: Any
+    decay_steps: Any
+    alpha: Any = 0.0
+    name: str = "CosineDecay"
+    warmup_target: Any = None
+    warmup_steps: Any = 0
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
@@ -258,6 +238,7 @@ class CosineDecay(_Schedule):
 
 
 @explained
+@dataclass(eq=False, repr=False)
 class CosineDecayRestarts(_Schedule):
     """A rate that falls as half a wave of the cosine, again and again.
 
@@ -281,21 +262,14 @@ class CosineDecayRestarts(_Schedule):
         [1.0, 0.5, 0.5, 0.25, 0.073223]
     """
 
-    def __init__(
-        self,
-        initial_learning_rate: Any,
-        first_decay_steps: Any,
-        t_mul: Any = 2.0,
-        m_mul: Any = 1.0,
-        alpha: Any = 0.0,
-        name: str = "SGDRDecay",
-    ) -> None:
-        self.initial_learning_rate = initial_learning_rate
-        self.first_decay_steps = _above_zero("first_decay_steps", first_decay_steps)
-        self.t_mul = t_mul
-        self.m_mul = m_mul
-        self.alpha = alpha
-        self.name = name
+    initial_learning_rate: Any
+    first_decay_steps: Any
+    t_mul: Any = 2.0
+    m_mul: Any = 1.0
+    alpha: Any = 0.0
+    name: str = "SGDRDecay"
+
+    _above_zero: ClassVar[str] = "first_decay_steps"
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
@@ -322,12 +296,6 @@ def _number(value: Any) -> Tensor:
 def _parts(step: Any, decay_steps: Any, staircase: bool) -> Tensor:
     parts: Tensor = _number(step) / decay_steps
     return ops.floor(parts) if staircase else parts
-
-
-def _above_zero(name: str, steps: Any) -> Any:
-    if steps <= 0:
-        raise ValueError(f"Argument `{name}` must be > 0. Received: {name}={steps}")
-    return steps
 
 
 def serialize(learning_rate_schedule: Any) -> Any:

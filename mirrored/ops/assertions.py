@@ -4,7 +4,7 @@ In a recorded function they look at the values in each run, before anything is w
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from mirrored.ops.elementwise import ABS, ADD, MUL, SUB
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS, bool_, is_bfloat16
 from mirrored.ops.tensor import Tensor
+
+_Function = TypeVar("_Function", bound=Callable[..., None])
 
 
 def _compare(
@@ -104,114 +106,6 @@ def assert_none_equal(
         >>> mr.debugging.assert_none_equal([1, 2], [2, 1])
     """
     _compare("!=", not_equal, x, y, message, summarize)
-
-
-@explained
-def assert_less(
-    x: Any,
-    y: Any,
-    message: str | None = None,
-    summarize: int | None = None,
-    name: str | None = None,
-) -> None:
-    """Raise unless each element of `x` is less than that of `y`; otherwise as `assert_equal`.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-        y: Another one, of the same dtype.
-        message: What the error begins with.
-        summarize: Of how many elements it tells.
-        name: Accepted for compatibility.
-
-    Raises:
-        InvalidArgumentError: Some are not, or the shapes or dtypes do not fit.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.debugging.assert_less([1, 2], 3)
-    """
-    _compare("<", less, x, y, message, summarize)
-
-
-@explained
-def assert_less_equal(
-    x: Any,
-    y: Any,
-    message: str | None = None,
-    summarize: int | None = None,
-    name: str | None = None,
-) -> None:
-    """Raise unless each element of `x` is at most that of `y`; otherwise as `assert_equal`.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-        y: Another one, of the same dtype.
-        message: What the error begins with.
-        summarize: Of how many elements it tells.
-        name: Accepted for compatibility.
-
-    Raises:
-        InvalidArgumentError: Some are not, or the shapes or dtypes do not fit.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.debugging.assert_less_equal([1, 2], 2)
-    """
-    _compare("<=", less_equal, x, y, message, summarize)
-
-
-@explained
-def assert_greater(
-    x: Any,
-    y: Any,
-    message: str | None = None,
-    summarize: int | None = None,
-    name: str | None = None,
-) -> None:
-    """Raise unless each element of `x` is greater than that of `y`; otherwise as `assert_equal`.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-        y: Another one, of the same dtype.
-        message: What the error begins with.
-        summarize: Of how many elements it tells.
-        name: Accepted for compatibility.
-
-    Raises:
-        InvalidArgumentError: Some are not, or the shapes or dtypes do not fit.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.debugging.assert_greater([1, 2], 0)
-    """
-    _compare(">", greater, x, y, message, summarize)
-
-
-@explained
-def assert_greater_equal(
-    x: Any,
-    y: Any,
-    message: str | None = None,
-    summarize: int | None = None,
-    name: str | None = None,
-) -> None:
-    """Raise unless each element of `x` is at least that of `y`; otherwise as `assert_equal`.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-        y: Another one, of the same dtype.
-        message: What the error begins with.
-        summarize: Of how many elements it tells.
-        name: Accepted for compatibility.
-
-    Raises:
-        InvalidArgumentError: Some are not, or the shapes or dtypes do not fit.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.debugging.assert_greater_equal([1, 2], 1)
-    """
-    _compare(">=", greater_equal, x, y, message, summarize)
 
 
 @explained
@@ -311,58 +205,53 @@ def assert_positive(
     _compare_with_zero(">", greater, x, message, summarize)
 
 
-@explained
-def assert_negative(
-    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-) -> None:
-    """Raise unless all elements are less than 0; otherwise as `assert_positive`.
+def _like(
+    assertion: _Function,
+    name: str,
+    sign: str,
+    function: Callable[..., Tensor],
+    words: str,
+    example: str,
+) -> _Function:
+    """Return an assertion with another comparison, and with the arguments of one that there is."""
 
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-        message: What the error begins with.
-        summarize: Of how many elements it tells.
-        name: Accepted for compatibility.
+    def of_two(
+        x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
+    ) -> None:
+        _compare(sign, function, x, y, message, summarize)
 
-    Example:
-        >>> import mirrored as mr
-        >>> mr.debugging.assert_negative([-1.0, -2.0])
-    """
-    _compare_with_zero("<", less, x, message, summarize)
+    def of_one(x: Any, message: Any = None, summarize: Any = None, name: Any = None) -> Any:
+        _compare_with_zero(sign, function, x, message, summarize)
 
-
-@explained
-def assert_non_negative(
-    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-) -> None:
-    """Raise unless all elements are 0 or more; otherwise as `assert_positive`.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-        message: What the error begins with.
-        summarize: Of how many elements it tells.
-        name: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.debugging.assert_non_negative([0, 1])
-    """
-    _compare_with_zero(">=", greater_equal, x, message, summarize)
+    check: Any = of_two if assertion is assert_equal else of_one
+    _, _, arguments = str(assertion.__doc__).partition("\n")
+    arguments, _, _ = arguments.partition(">>> mr.debugging")
+    check.__doc__ = (
+        f"Raise unless each element {words}; otherwise as `{assertion.__name__}`.\n{arguments}"
+        f">>> mr.debugging.{name}({example})\n    "
+    )
+    check.__name__ = check.__qualname__ = name
+    explaining: _Function = explained(check)
+    return explaining
 
 
-@explained
-def assert_non_positive(
-    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
-) -> None:
-    """Raise unless all elements are 0 or less; otherwise as `assert_positive`.
-
-    Args:
-        x: A tensor, an array, a number or nested lists of numbers.
-        message: What the error begins with.
-        summarize: Of how many elements it tells.
-        name: Accepted for compatibility.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.debugging.assert_non_positive([0, -1])
-    """
-    _compare_with_zero("<=", less_equal, x, message, summarize)
+_THAN = "of `x` is {} that of `y`"
+assert_less = _like(assert_equal, "assert_less", "<", less, _THAN.format("less than"), "[1, 2], 3")
+assert_less_equal = _like(
+    assert_equal, "assert_less_equal", "<=", less_equal, _THAN.format("at most"), "[1, 2], 2"
+)
+assert_greater = _like(
+    assert_equal, "assert_greater", ">", greater, _THAN.format("greater than"), "[1, 2], 0"
+)
+assert_greater_equal = _like(
+    assert_equal, "assert_greater_equal", ">=", greater_equal, _THAN.format("at least"), "[1, 2], 1"
+)
+assert_negative = _like(
+    assert_positive, "assert_negative", "<", less, "is less than 0", "[-1.0, -2.0]"
+)
+assert_non_negative = _like(
+    assert_positive, "assert_non_negative", ">=", greater_equal, "is 0 or more", "[0, 1]"
+)
+assert_non_positive = _like(
+    assert_positive, "assert_non_positive", "<=", less_equal, "is 0 or less", "[0, -1]"
+)
