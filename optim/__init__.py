@@ -1,4 +1,4 @@
-"""Optimizers: how gradients change weights. One rule per file; `get` finds one by its name."""
+"""Optimizers: how gradients change weights. Rules by family; `get` finds one by its name."""
 
 from mirrored._absent import public_module as _public_module
 

@@ -45,16 +45,8 @@ class LambdaCallback(Callback):
         on_train_batch_end: Callable[..., Any] | None = None,
         **kwargs: Callable[..., Any] | None,
     ) -> None:
+        functions = {name: value for name, value in locals().items() if name in _HOOKS} | kwargs
         super().__init__()
-        functions = {
-            "on_epoch_begin": on_epoch_begin,
-            "on_epoch_end": on_epoch_end,
-            "on_train_begin": on_train_begin,
-            "on_train_end": on_train_end,
-            "on_train_batch_begin": on_train_batch_begin,
-            "on_train_batch_end": on_train_batch_end,
-            **kwargs,
-        }
         for hook, function in functions.items():
             if hook not in _HOOKS:
                 raise TypeError(
