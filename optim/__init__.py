@@ -12,12 +12,11 @@ _public_module(
         "mirrored.optim.adam": "Adam AdamW Adamax Lamb Nadam",
         "mirrored.optim.ftrl": "Ftrl",
         "mirrored.optim.lion": "Lion",
-        "mirrored.optim.loss_scale_optimizer": "LossScaleOptimizer",
-        "mirrored.optim.multi_optimizer": "MultiOptimizer OptimizerMap",
         "mirrored.optim.muon": "Muon",
         "mirrored.optim.optimizer": "Optimizer",
         "mirrored.optim.optimizer_registry": "deserialize get serialize",
         "mirrored.optim.schedule_free_adamw": "ScheduleFreeAdamW",
         "mirrored.optim.sgd": "SGD",
+        "mirrored.optim.wrapping": "LossScaleOptimizer MultiOptimizer OptimizerMap",
     },
 )

@@ -9,12 +9,12 @@ from mirrored.optim.adam import Adamax as Adamax
 from mirrored.optim.ftrl import Ftrl as Ftrl
 from mirrored.optim.adam import Lamb as Lamb
 from mirrored.optim.lion import Lion as Lion
-from mirrored.optim.loss_scale_optimizer import LossScaleOptimizer as LossScaleOptimizer
-from mirrored.optim.multi_optimizer import MultiOptimizer as MultiOptimizer
+from mirrored.optim.wrapping import LossScaleOptimizer as LossScaleOptimizer
+from mirrored.optim.wrapping import MultiOptimizer as MultiOptimizer
 from mirrored.optim.muon import Muon as Muon
 from mirrored.optim.adam import Nadam as Nadam
 from mirrored.optim.optimizer import Optimizer as Optimizer
-from mirrored.optim.multi_optimizer import OptimizerMap as OptimizerMap
+from mirrored.optim.wrapping import OptimizerMap as OptimizerMap
 from mirrored.optim.adagrad import RMSprop as RMSprop
 from mirrored.optim.sgd import SGD as SGD
 from mirrored.optim.schedule_free_adamw import ScheduleFreeAdamW as ScheduleFreeAdamW

@@ -152,8 +152,9 @@ EARLIER = {
     """,
     "mirrored.ops": "draw.Algorithm",
     "mirrored.optim": """
-        adadelta.Adadelta adamax.Adamax adamw.AdamW lamb.Lamb nadam.Nadam rmsprop.RMSprop
-        update_steps.RuleByVariable
+        adadelta.Adadelta adamax.Adamax adamw.AdamW lamb.Lamb
+        loss_scale_optimizer.LossScaleOptimizer multi_optimizer.MultiOptimizer nadam.Nadam
+        rmsprop.RMSprop update_steps.RuleByVariable
     """,
     "mirrored.serialization": """
         custom_objects.CustomObjectScope reading.deserialize_keras_object
@@ -176,7 +177,7 @@ EARLIER = {
     "mirrored.training.files": "model_json.model_from_json",
     "mirrored.training.losses": "margins.Hinge probabilistic.Poisson",
     "mirrored.training.metrics": """
-        entropies.BinaryCrossentropy hits.binary_accuracy
+        entropies.BinaryCrossentropy f_scores.F1Score hits.binary_accuracy
         operating_points.PrecisionAtRecall top_k.TopKCategoricalAccuracy
     """,
     "mirrored.training.summaries": "values.scalar writer.SummaryWriter",

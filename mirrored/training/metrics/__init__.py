@@ -20,8 +20,8 @@ _late_module(
             sparse_top_k_categorical_accuracy top_k_categorical_accuracy
         """,
         "mirrored.training.metrics.confusion": """
-            FalseNegatives FalsePositives Precision PrecisionAtRecall Recall
-            RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity
+            F1Score FBetaScore FalseNegatives FalsePositives Precision PrecisionAtRecall
+            Recall RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity
             TrueNegatives TruePositives
         """,
         "mirrored.training.metrics.correlations": """
@@ -29,7 +29,6 @@ _late_module(
             pearson_correlation
         """,
         "mirrored.training.metrics.curves": "AUC",
-        "mirrored.training.metrics.f_scores": "F1Score FBetaScore",
         "mirrored.training.metrics.mean": "Mean MeanSquaredError",
         "mirrored.training.metrics.means": """
             BinaryCrossentropy CategoricalCrossentropy CategoricalHinge CosineSimilarity

@@ -11,8 +11,8 @@ from mirrored.training.metrics.means import CategoricalCrossentropy as Categoric
 from mirrored.training.metrics.means import CategoricalHinge as CategoricalHinge
 from mirrored.training.metrics.correlations import ConcordanceCorrelation as ConcordanceCorrelation
 from mirrored.training.metrics.means import CosineSimilarity as CosineSimilarity
-from mirrored.training.metrics.f_scores import F1Score as F1Score
-from mirrored.training.metrics.f_scores import FBetaScore as FBetaScore
+from mirrored.training.metrics.confusion import F1Score as F1Score
+from mirrored.training.metrics.confusion import FBetaScore as FBetaScore
 from mirrored.training.metrics.confusion import FalseNegatives as FalseNegatives
 from mirrored.training.metrics.confusion import FalsePositives as FalsePositives
 from mirrored.training.metrics.means import Hinge as Hinge
