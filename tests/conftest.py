@@ -299,7 +299,7 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
         pytest.skip("No g++ is here to compile kernels for the emulated cards.")
     import emulated_cuda
 
-    from mirrored.backends.cuda import blas, events, nccl, solver, toolkit
+    from mirrored.backends.cuda import blas, graphs, nccl, solver, toolkit
 
     _ask_for_all_kernels()
     made = []
@@ -317,7 +317,7 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
         monkeypatch.setattr(nvml, "load", lambda: emulator.nvml)
         monkeypatch.setattr(blas, "load", lambda: emulator.cublas)
         monkeypatch.setattr(solver, "load", lambda: emulator.cusolver)
-        monkeypatch.setattr(events, "load_driver", lambda: emulator.driver)
+        monkeypatch.setattr(graphs, "load_driver", lambda: emulator.driver)
         monkeypatch.setattr(nccl, "load", lambda: emulator.nccl)
         monkeypatch.setenv("MIRRORED_NCCL_SELFTEST", "0")  # Its process has no such cards.
         monkeypatch.setenv("MIRRORED_KERNEL_CACHE", "")  # A real card could not use its kernels.

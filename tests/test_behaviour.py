@@ -166,7 +166,7 @@ HELD: dict[str, dict[str, str]] = {
         "test_the_cpu_is_usable_where_the_gpu_is_not",
     },
     "backends/test_backends.py": {"device-details": "test_real_gpus_come_after_the_cpu"},
-    "backends/test_precision.py": {
+    "backends/test_product_settings.py": {
         "tensor-float-32": "test_it_is_on_by_default_as_in_tensorflow "
         "test_what_was_set_reads_back test_what_is_no_flag_changes_nothing",
     },

@@ -14,10 +14,10 @@ from mirrored.backends.backend import OutOfPoolMemory as OutOfPoolMemory
 from mirrored.backends.backend import Platform as Platform
 from mirrored.backends.backend import Pool as Pool
 from mirrored.backends.backend import Storage as Storage
+from mirrored.backends.backend import visible
 from mirrored.backends.cuda import Cuda
 from mirrored.backends.host import HostBackend as HostBackend
 from mirrored.backends.host import HostPlace as HostPlace
-from mirrored.backends.visibility import visible
 
 SIMULATED_GPU_NAME = "simulated GPU (host memory)"
 

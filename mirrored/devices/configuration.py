@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
-from mirrored.backends import MEGABYTE, precision
+from mirrored.backends import MEGABYTE, product_settings
 from mirrored.devices.device_registry import (
     MOST_SIMULATED,
     LogicalDeviceConfiguration,
@@ -339,7 +339,7 @@ def enable_tensor_float_32_execution(enabled: bool) -> None:
         False
         >>> mr.config.experimental.enable_tensor_float_32_execution(True)
     """
-    precision.allow_tensor_float_32(checked_bool(enabled, "enabled"))
+    product_settings.allow_tensor_float_32(checked_bool(enabled, "enabled"))
 
 
 def tensor_float_32_execution_enabled() -> bool:
@@ -350,7 +350,7 @@ def tensor_float_32_execution_enabled() -> bool:
         >>> mr.config.experimental.tensor_float_32_execution_enabled()
         True
     """
-    return precision.tensor_float_32_allowed()
+    return product_settings.tensor_float_32_allowed()
 
 
 def _checked_count(value: object, name: str) -> int:

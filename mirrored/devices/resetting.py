@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Protocol
 from weakref import WeakSet
 
-from mirrored.backends import Pool, precision
+from mirrored.backends import Pool, product_settings
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices.configuration import set_device_policy
 from mirrored.devices.device_registry import registry
@@ -112,7 +112,7 @@ def _end_devices() -> None:
     set_soft_device_placement(True)
     set_log_device_placement(False)
     set_device_policy(None)
-    precision.allow_tensor_float_32(True)
+    product_settings.allow_tensor_float_32(True)
 
 
 def _give_back(gone: Sequence[Device]) -> None:

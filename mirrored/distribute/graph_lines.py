@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.program import Graph
-from mirrored.program.graph import ALL_REDUCE, COPY, SHARED, Node, Value
+from mirrored.program.dataflow import ALL_REDUCE, COPY, SHARED, Node, Value
 
 PLAIN = (bool, int, float, str, type(None))
 # The sums by which workers gather, of which each takes other rows, and by which all take the value

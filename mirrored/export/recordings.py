@@ -20,7 +20,7 @@ from mirrored.ops.hooks import CustomCall, RecordedTensor, only
 from mirrored.ops.op import Op
 from mirrored.ops.spec import DType, TensorSpec
 from mirrored.ops.tensor import Tensor
-from mirrored.program.graph import SHARED, Node, Value, ancestors
+from mirrored.program.dataflow import SHARED, Node, Value, ancestors
 from mirrored.program.recorder import GraphRecorder
 
 

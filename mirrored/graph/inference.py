@@ -20,7 +20,7 @@ from mirrored.ops.conversion import convert_to_tensor, is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_recorder, only
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
-from mirrored.program.graph import SHARED
+from mirrored.program.dataflow import SHARED
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.variable_access import is_ruled, ruled_by
 

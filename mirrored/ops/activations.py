@@ -9,7 +9,7 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._symbolic import Symbolic, symbolic_in
-from mirrored.backends.blas_threads import product
+from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.creation import FILL, ZEROS_LIKE

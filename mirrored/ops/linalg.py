@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.backends.blas_threads import product
+from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.op import Grads, Op, OpCall, register

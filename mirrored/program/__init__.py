@@ -9,13 +9,13 @@ from mirrored.program.function import function as function
 _late_module(
     __name__,
     {
-        "mirrored.program.call_arguments": """
+        "mirrored.program.function_arguments": """
             register_in_force register_per_replica register_variable
         """,
         "mirrored.program.buffers": "Arenas",
         "mirrored.program.executor": "THREADS_FROM make_program",
         "mirrored.program.function": "Function functions_run_eagerly run_functions_eagerly",
-        "mirrored.program.graph": "Graph",
+        "mirrored.program.dataflow": "Graph",
         "mirrored.program.iterator": "PeekingIterator",
         "mirrored.program.program": "Program",
         "mirrored.program.recorder": "GraphRecorder",

@@ -4,7 +4,7 @@ from mirrored.program.function import function as function
 from mirrored.program.buffers import Arenas as Arenas
 from mirrored.program.replay import Feeder as Feeder
 from mirrored.program.function import Function as Function
-from mirrored.program.graph import Graph as Graph
+from mirrored.program.dataflow import Graph as Graph
 from mirrored.program.recorder import GraphRecorder as GraphRecorder
 from mirrored.program.replay import GuardFailed as GuardFailed
 from mirrored.program.iterator import PeekingIterator as PeekingIterator
@@ -16,8 +16,8 @@ from mirrored.program.trace_cache import Trace as Trace
 from mirrored.program.trace_cache import TraceCache as TraceCache
 from mirrored.program.function import functions_run_eagerly as functions_run_eagerly
 from mirrored.program.executor import make_program as make_program
-from mirrored.program.call_arguments import register_in_force as register_in_force
-from mirrored.program.call_arguments import register_per_replica as register_per_replica
-from mirrored.program.call_arguments import register_variable as register_variable
+from mirrored.program.function_arguments import register_in_force as register_in_force
+from mirrored.program.function_arguments import register_per_replica as register_per_replica
+from mirrored.program.function_arguments import register_variable as register_variable
 from mirrored.program.function import run_functions_eagerly as run_functions_eagerly
 from mirrored.program.function_tracing import trace as trace

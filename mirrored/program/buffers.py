@@ -12,7 +12,7 @@ import numpy as np
 from mirrored.backends import HostPlace, Storage
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices import Device
-from mirrored.program.graph import Node, Value
+from mirrored.program.dataflow import Node, Value
 from mirrored.program.memory_planner import CONSTANTS, Block, MemoryPlan
 
 

@@ -11,7 +11,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.spec import TENSORFLOW_NAMES, TensorSpec
 from mirrored.ops.tensor import Tensor
-from mirrored.program.call_arguments import Parameters
+from mirrored.program.function_arguments import Parameters
 from mirrored.program.signature import Slot, conformed, slotted
 from mirrored.program.trace_cache import Trace
 

@@ -10,7 +10,7 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from mirrored.backends.stream_backend import is_offloaded
-from mirrored.program.graph import SHARED, Graph, Node, is_between
+from mirrored.program.dataflow import SHARED, Graph, Node, is_between
 from mirrored.program.kernel_fusion import cut, group
 from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
 

@@ -5,12 +5,12 @@ The threads are a function of the program alone, never of timing, because they c
 
 from typing import TYPE_CHECKING
 
-from mirrored.backends.blas_threads import available_threads, threads_of_products
+from mirrored.backends.product_settings import available_threads, threads_of_products
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.program.buffers import Arenas
 from mirrored.program.concurrency import Threads
-from mirrored.program.graph import SHARED, Graph, Node
+from mirrored.program.dataflow import SHARED, Graph, Node
 from mirrored.program.program import Program
 from mirrored.program.schedule import Schedule, make_schedule
 

@@ -32,8 +32,8 @@ from mirrored.ops.conversion import constant
 from mirrored.ops.hooks import active_listeners, active_recorder
 from mirrored.ops.rng_state import current_position
 from mirrored.ops.tensor import Operators, Tensor
-from mirrored.program.call_arguments import Arguments, Parameters, as_tensors
 from mirrored.program.concrete_function import ConcreteFunction, Structure, described, outlined
+from mirrored.program.function_arguments import Arguments, Parameters, as_tensors
 from mirrored.program.function_tracing import DatasetInputs, Demand, trace
 from mirrored.program.signature import Signature
 from mirrored.program.trace_cache import Trace, TraceCache

@@ -12,8 +12,8 @@ from mirrored._naming import name_scope
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.tensor import Tensor
-from mirrored.program.call_arguments import Arguments, Input, Results
-from mirrored.program.graph import SHARED
+from mirrored.program.dataflow import SHARED
+from mirrored.program.function_arguments import Arguments, Input, Results
 from mirrored.program.iterator import END, PeekingIterator
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.trace_cache import Trace

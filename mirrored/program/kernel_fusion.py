@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import Combination, OpSpec, is_offloaded
-from mirrored.program.graph import Graph, Node, Value
+from mirrored.program.dataflow import Graph, Node, Value
 from mirrored.program.schedule import FusedGroup, Kernels
 
 

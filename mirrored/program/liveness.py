@@ -7,7 +7,7 @@ the old value afterwards.
 
 from typing import Any
 
-from mirrored.program.graph import SHARED, Graph, Node, Value
+from mirrored.program.dataflow import SHARED, Graph, Node, Value
 from mirrored.program.schedule import FusedGroup, Guard, Kernels, Phase, Schedule, nodes_of
 
 FOREVER = 1 << 60

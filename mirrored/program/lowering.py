@@ -20,7 +20,7 @@ from mirrored.backends.stream_backend import FusedOp, Fusion, is_offloaded
 from mirrored.ops.op import implementation, require_results
 from mirrored.ops.random import NextDraw
 from mirrored.program.buffers import Buffers
-from mirrored.program.graph import (
+from mirrored.program.dataflow import (
     ASSIGN,
     COPY,
     SHARED,

@@ -12,7 +12,7 @@ from typing import Any
 from mirrored.devices import Device
 from mirrored.ops.op import implementation
 from mirrored.ops.spec import DType, Shape, TensorSpec
-from mirrored.program.graph import SHARED, Graph, Node, Value, joins_rows
+from mirrored.program.dataflow import SHARED, Graph, Node, Value, joins_rows
 from mirrored.program.kernel_fusion import pieces, register_numbers
 from mirrored.program.liveness import FOREVER, Liveness, find_in_place_updates, may_overwrite
 from mirrored.program.schedule import FusedGroup, Schedule

@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mirrored.backends import Storage
-from mirrored.backends.blas_threads import run_on_threads
+from mirrored.backends.product_settings import run_on_threads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.work_timing import Observer, observers
 from mirrored.ops.host_tensor import fill
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.concurrency import Threads
-from mirrored.program.graph import SHARED, Graph
+from mirrored.program.dataflow import SHARED, Graph
 from mirrored.program.lowering import HostLowering, LoweredStage
 from mirrored.program.memory_planner import plan_memory
 from mirrored.program.replay import (

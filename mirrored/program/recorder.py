@@ -22,7 +22,7 @@ from mirrored.ops.op import OPS, Op
 from mirrored.ops.rng_state import current_position
 from mirrored.ops.spec import TensorSpec, bool_
 from mirrored.ops.tensor import Tensor, new_id
-from mirrored.program.graph import (
+from mirrored.program.dataflow import (
     ALL_REDUCE,
     COPY,
     SHARED,

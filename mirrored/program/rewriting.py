@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mirrored.program.graph import Collective, Graph, Node, Value
+from mirrored.program.dataflow import Collective, Graph, Node, Value
 from mirrored.program.variable_access import variable_writes
 
 

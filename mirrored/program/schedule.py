@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
 from mirrored.backends import Backend
-from mirrored.program.graph import SHARED, Collective, Graph, Node, Value, ancestors, joins_rows
+from mirrored.program.dataflow import SHARED, Collective, Graph, Node, Value, ancestors, joins_rows
 
 
 class Start(NamedTuple):

@@ -15,7 +15,7 @@ from mirrored.ops.conversion import convert_to_tensor, to_array
 from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.spec import TensorSpec, has_shape
 from mirrored.ops.tensor import Tensor
-from mirrored.program.call_arguments import is_variable, kind_of, with_parts
+from mirrored.program.function_arguments import is_variable, kind_of, with_parts
 
 
 class Signature:

@@ -16,7 +16,7 @@ import numpy as np
 from mirrored.devices import Device
 from mirrored.ops.tensor import Tensor
 from mirrored.program.buffers import Arenas
-from mirrored.program.call_arguments import Arguments
+from mirrored.program.function_arguments import Arguments
 from mirrored.program.trace_cache import Trace, TraceCache
 
 if TYPE_CHECKING:  # Most machines never need it.

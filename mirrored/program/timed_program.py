@@ -20,7 +20,7 @@ from mirrored.devices.work_timing import (
     kernel_work,
     short_name,
 )
-from mirrored.program.graph import COPY, SHARED, Graph, Node, Value, joins_rows
+from mirrored.program.dataflow import COPY, SHARED, Graph, Node, Value, joins_rows
 from mirrored.program.kernel_calls import Call
 from mirrored.program.lowering import LoweredStage
 from mirrored.program.thread_pool import Barrier

@@ -18,9 +18,9 @@ from mirrored.devices import hold_devices
 from mirrored.errors import OutOfRangeError
 from mirrored.ops.tensor import Tensor
 from mirrored.program.buffers import Arenas
-from mirrored.program.call_arguments import Results
+from mirrored.program.dataflow import Graph
 from mirrored.program.executor import make_program
-from mirrored.program.graph import Graph
+from mirrored.program.function_arguments import Results
 from mirrored.program.program import Program
 from mirrored.program.replay import Feed, Report
 from mirrored.program.thread_pool import ThreadPool

@@ -17,7 +17,7 @@ from mirrored.distribute.sharding import Sharding
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
-from mirrored.program.call_arguments import Results
+from mirrored.program.function_arguments import Results
 from mirrored.training.custom_steps import row_of
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Totals, joined, of_all_workers

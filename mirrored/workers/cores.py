@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored.backends import blas_threads
+from mirrored.backends import product_settings
 
 # By these users say how many threads the BLAS uses.
 _ASKED = (
@@ -36,7 +36,7 @@ def share_cores(local: Any) -> int | None:
     if any(os.environ.get(variable, "").strip() for variable in _ASKED):
         return None
     threads = part_of(mine, everybody)
-    blas_threads.limit(threads)
+    product_settings.limit(threads)
     return threads
 
 

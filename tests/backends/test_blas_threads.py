@@ -10,7 +10,7 @@ from case_table import cases
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import mirrored as mr
-from mirrored.backends.blas_threads import available_threads, limit, product, run_on_threads
+from mirrored.backends.product_settings import available_threads, limit, product, run_on_threads
 
 
 def threads() -> list[int]:

@@ -5,7 +5,7 @@ import logging
 import pytest
 from case_table import cases
 
-from mirrored.backends.visibility import visible_ordinals
+from mirrored.backends.backend import visible_ordinals
 
 
 @pytest.mark.behaviour("cuda-visible-devices")

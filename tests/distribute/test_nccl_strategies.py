@@ -209,17 +209,17 @@ PROGRAM = """
     import os, sys, time
     sys.path += {paths!r}
     import emulated_cuda
-    from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
+    from mirrored.backends.cuda import blas, graphs, nccl, nvml, toolkit
     emulator = emulated_cuda.Emulator(emulated_cuda.cards(2, 1 << 28), 0)
     toolkit.toolkit = lambda: emulator.cupy
     nvml.load = lambda: emulator.nvml
     blas.load = lambda: emulator.cublas
-    driver.load = lambda: emulator.driver
+    graphs.load_driver = lambda: emulator.driver
     nccl.load = lambda: emulator.nccl
     import card_training as training
     import mirrored as mr
-    from mirrored.backends.communication import open_connections
-    open_connections.AT_EXIT = 0.5
+    from mirrored.backends.communication import connection
+    connection.AT_EXIT = 0.5
     strategy = training.make_strategy(training.make_devices((1, 1)), nbytes=64)
     model = training.make_model(strategy)
     training.train(model)

@@ -12,7 +12,7 @@ from op_row import Case
 
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
-from mirrored.backends.blas_threads import available_threads
+from mirrored.backends.product_settings import available_threads
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, INDICES, INTEGERS, TENSORFLOW_NAMES
 

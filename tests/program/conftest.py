@@ -9,7 +9,7 @@ import pytest
 from plan_checker import PlanChecker
 
 from mirrored.ops.rng_state import ShardPosition, shard_position
-from mirrored.program.graph import Graph
+from mirrored.program.dataflow import Graph
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
 from mirrored.program.concurrency import Threads
-from mirrored.program.graph import SHARED
+from mirrored.program.dataflow import SHARED
 from mirrored.program.schedule import FusedGroup, Guard, make_schedule
 
 X = np.ones((2, 3), np.float32)

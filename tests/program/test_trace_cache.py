@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mirrored.program import TraceCache
-from mirrored.program.graph import Graph
+from mirrored.program.dataflow import Graph
 from mirrored.program.trace_cache import Trace
 
 

@@ -15,7 +15,7 @@ from mirrored import ops
 from mirrored.backends import Backend, Hardware, HostBackend, Platform, Pool, Storage
 from mirrored.backends.host import values_on_host
 from mirrored.backends.stream_backend import StreamDefaults
-from mirrored.program.graph import COPY
+from mirrored.program.dataflow import COPY
 
 
 class Apart:

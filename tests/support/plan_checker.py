@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored.program.concurrency import Streams, Threads
-from mirrored.program.graph import Graph, Node, Value, joins_rows
+from mirrored.program.dataflow import Graph, Node, Value, joins_rows
 from mirrored.program.memory_planner import plan_memory
 from mirrored.program.schedule import FusedGroup, Guard, make_schedule
 from mirrored.program.streamed.stream_plan import plan_stream_memory

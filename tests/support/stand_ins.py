@@ -72,7 +72,7 @@ def _install_cuda(count: int) -> None:
     import emulated_cuda
 
     from mirrored.backends import selftest
-    from mirrored.backends.cuda import blas, compiling, events, nccl, nvml, solver, toolkit
+    from mirrored.backends.cuda import blas, compiling, graphs, nccl, nvml, solver, toolkit
     from mirrored.backends.cuda.compiling import OPTIONS
     from mirrored.backends.cuda.kernels import all_sources
 
@@ -86,7 +86,7 @@ def _install_cuda(count: int) -> None:
         (nvml, "load", _installed.nvml),
         (blas, "load", _installed.cublas),
         (solver, "load", _installed.cusolver),
-        (events, "load_driver", _installed.driver),
+        (graphs, "load_driver", _installed.driver),
         (nccl, "load", _installed.nccl),
     ):
         setattr(module, name, lambda made=made: made)

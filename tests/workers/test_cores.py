@@ -2,7 +2,7 @@
 
 import pytest
 
-from mirrored.backends import blas_threads
+from mirrored.backends import product_settings
 from mirrored.workers.cores import part_of, share_cores
 
 CORES = [0, 1, 2, 3, 4, 5, 6, 7]
@@ -34,7 +34,7 @@ class Local:
 
 def test_what_the_user_says_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int] = []
-    monkeypatch.setattr(blas_threads, "limit", limits.append)
+    monkeypatch.setattr(product_settings, "limit", limits.append)
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert share_cores(Local(2)) is None
     assert limits == []

@@ -6,9 +6,8 @@ Cards are found without CuPy and without CUDA being started; both wait for the f
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from mirrored.backends.backend import Backend, Hardware, Platform
+from mirrored.backends.backend import Backend, Hardware, Platform, visible
 from mirrored.backends.cuda import nvml
-from mirrored.backends.visibility import visible
 
 
 class Cuda(Platform):

@@ -8,8 +8,8 @@ import ctypes
 from functools import cache
 from typing import Any, NamedTuple
 
-from mirrored.backends import precision
-from mirrored.backends.cuda.libraries import LETTERS, Handle, MatrixLibrary, of_each
+from mirrored.backends import product_settings
+from mirrored.backends.cuda.toolkit import LETTERS, Handle, MatrixLibrary, of_each
 from mirrored.errors import InvalidArgumentError
 
 _STATUS = {
@@ -210,5 +210,5 @@ def _element(dtype: Any) -> _Element:
 
 def _computed_in(element: _Element) -> int:
     if element.kind == _FLOAT32:
-        return _COMPUTE_TF32 if precision.tensor_float_32_allowed() else _COMPUTE_32F
+        return _COMPUTE_TF32 if product_settings.tensor_float_32_allowed() else _COMPUTE_32F
     return element.compute

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.backends import precision
+from mirrored.backends import product_settings
 from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 from mirrored.backends.communication.watch import WATCH
-from mirrored.backends.cuda import blas, card_memory, events, graphs, kernels, nccl, toolkit
+from mirrored.backends.cuda import blas, card_memory, graphs, kernels, nccl, toolkit
 from mirrored.backends.cuda.card_memory import CudaPool
 from mirrored.backends.cuda.compiling import Modules
 from mirrored.backends.cuda.current_card import CurrentCard, Entered, lock_of, made_once, translated
-from mirrored.backends.cuda.events import Events
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.fusion import fused_kernel
+from mirrored.backends.cuda.graphs import Events
 from mirrored.backends.cuda.kernels.step_end import AIM, ALL_FINITE, REPORT
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
@@ -275,7 +275,7 @@ class CudaBackend:
     @property
     def settings(self) -> bool:
         """Whether products are made in TensorFloat-32."""
-        return precision.tensor_float_32_allowed()
+        return product_settings.tensor_float_32_allowed()
 
     def record(self) -> Event:
         """Return an event at the end of the work so far."""
@@ -285,10 +285,10 @@ class CudaBackend:
         """Return whether the device has come to an event; see `StreamBackend`."""
         with translated(self.where):  # Without a lock: others may ask for work meanwhile.
             self.device.bind()
-            status = events.query(event.ptr)
-            if status not in (events.DONE, events.NOT_READY):
+            status = graphs.query(event.ptr)
+            if status not in (graphs.DONE, graphs.NOT_READY):
                 raise self._cupy.cuda.runtime.CUDARuntimeError(status)
-        return status == events.DONE
+        return status == graphs.DONE
 
     def wait_on_host(self, event: Any) -> None:
         """Let the host wait for an event of this device, and look after collectives meanwhile.

@@ -1,9 +1,14 @@
-"""CUDA graphs: captures the launches of a function once, and launches them as one.
+"""CUDA graphs, which launch what a function launches as one, and CUDA events.
 
-Where that is not possible a line of the log says why, and its kernels are launched one by one.
+Where nothing can be captured a line of the log says why, and kernels are launched one by one.
+Events are used again, since to create one takes longer than to record it. The driver is asked for
+them through ctypes, which releases the GIL, as CuPy does not: where the driver keeps one thread
+waiting, and with it all that ask it, the others have to go on in Python, since they see to
+deadlines.
 """
 
 import contextlib
+import ctypes
 import gc
 import os
 from collections import deque
@@ -12,8 +17,78 @@ from functools import cache
 from typing import Any, Protocol
 
 from mirrored._logging import logger
+from mirrored.backends.cuda import nvml
 from mirrored.backends.cuda.current_card import Entered
 from mirrored.errors import DeviceLostError, ResourceExhaustedError
+
+DONE, NOT_READY = 0, 600  # Of a query. What is neither is an error, numbered as the runtime's are.
+
+
+@cache
+def load_driver() -> Any:
+    """Return the driver's library, which is loaded in any process that uses a card."""
+    return ctypes.CDLL(nvml.DRIVER)
+
+
+def query(event: int) -> int:
+    """Return what the driver says of an event, given by its handle."""
+    return int(load_driver().cuEventQuery(ctypes.c_void_p(event)))
+
+
+# Events that nobody refers to, kept for the next ones, at most.
+_MOST_FREE = 256
+
+
+class Event:
+    """A recorded event of CuPy's, which is free for others once nobody refers to this any more.
+
+    A stream that was told to wait for it waits for what it stood for then, so it need not be kept
+    for that.
+
+    Attributes:
+        ptr: Its handle.
+    """
+
+    __slots__ = ("_event", "_free", "ptr")
+
+    def __init__(self, event: Any, free: deque[Any]) -> None:
+        self._event = event
+        self._free = free
+        self.ptr = event.ptr
+
+    def __del__(self) -> None:
+        self._free.append(self._event)
+
+    def synchronize(self) -> None:
+        """Let the host wait for it."""
+        self._event.synchronize()
+
+
+class Events:
+    """The events of one device.
+
+    Args:
+        make: Makes one of CuPy's, of the card that is current, without a clock.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._free: deque[Any] = deque()
+        # All that there are. What only an `Event` kept, the garbage collector would let CuPy
+        # destroy together with that, which then gives it back.
+        self._events: set[Any] = set()
+
+    def recorded(self, stream: Any) -> Event:
+        """Return an event at the end of a stream's work so far; its card is the current one."""
+        try:
+            while len(self._free) > _MOST_FREE:
+                self._events.discard(self._free.popleft())
+            event = self._free.popleft()
+        except IndexError:  # Other threads take some too.
+            event = self._make()
+            self._events.add(event)
+        event.record(stream)
+        return Event(event, self._free)
 
 
 class Capturing(Protocol):

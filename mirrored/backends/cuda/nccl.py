@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from mirrored._interrupt import InterruptGuard
-from mirrored.backends.cuda import libraries, nccl_settings, toolkit
+from mirrored.backends.cuda import nccl_settings, toolkit
 from mirrored.backends.cuda.current_card import CurrentCard, Entered, lock_of
 from mirrored.backends.cuda.nccl_settings import set_deterministic as set_deterministic
 from mirrored.backends.stream_backend import Place
@@ -107,7 +107,7 @@ def load() -> Any:
     Raises:
         DeviceUnavailableError: There is none.
     """
-    library = libraries.find("nccl", _MAJOR)
+    library = toolkit.find("nccl", _MAJOR)
     if library is None:
         raise DeviceUnavailableError(
             f"NCCL cannot be used: libnccl.so.{_MAJOR} was not found among Python's packages, "

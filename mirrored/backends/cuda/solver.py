@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
-from mirrored.backends.cuda.libraries import LETTERS, Handle, MatrixLibrary, of_each
+from mirrored.backends.cuda.toolkit import LETTERS, Handle, MatrixLibrary, of_each
 
 _STATUS = {
     number: f"CUSOLVER_STATUS_{name}"

@@ -14,11 +14,16 @@ from typing import Any
 
 from mirrored._logging import logger
 from mirrored.backends import probe
-from mirrored.backends.selftest.causes import likely_causes, settings_in_force
 from mirrored.backends.selftest.process import Outcome as Outcome
 from mirrored.backends.selftest.process import Then
 from mirrored.backends.selftest.process import run_child as run_child
-from mirrored.backends.selftest.sums import Finding, Symptom, examine
+from mirrored.backends.selftest.sums import (
+    Finding,
+    Symptom,
+    examine,
+    likely_causes,
+    settings_in_force,
+)
 from mirrored.backends.stream_backend import Place, StreamBackend
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
 

@@ -27,8 +27,8 @@ from mirrored.graph.part import nodes_between
 from mirrored.ops.conversion import from_host
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import TensorSpec
+from mirrored.program.dataflow import SHARED
 from mirrored.program.function_tracing import trace
-from mirrored.program.graph import SHARED
 from mirrored.program.trace_cache import Trace, TraceCache
 from mirrored.program.variable_access import variable_writes
 from mirrored.variables import Variable as Storage

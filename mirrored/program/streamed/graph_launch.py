@@ -11,7 +11,7 @@ from typing import Any
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import Event, Launchable, StreamBackend, is_offloaded
 from mirrored.errors import ResourceExhaustedError
-from mirrored.program.graph import Collective
+from mirrored.program.dataflow import Collective
 from mirrored.program.kernel_calls import Call, make_function
 from mirrored.program.schedule import Launch
 

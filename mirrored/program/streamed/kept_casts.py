@@ -12,7 +12,7 @@ from mirrored.backends import Storage
 from mirrored.backends.stream_backend import FusedOp, Fusion, is_offloaded
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
-from mirrored.program.graph import Graph, Node, Value
+from mirrored.program.dataflow import Graph, Node, Value
 from mirrored.program.rewriting import Rewriting
 from mirrored.program.variable_access import Writes
 

@@ -14,7 +14,7 @@ from mirrored.backends import Storage
 from mirrored.backends.stream_backend import StreamBackend, is_offloaded
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
-from mirrored.program.graph import RETVAL, SHARED, Graph, Node, Value
+from mirrored.program.dataflow import RETVAL, SHARED, Graph, Node, Value
 from mirrored.program.kernel_calls import Call, kernel_calls
 
 # Steps whose results are on their way at a time, and the bytes that they may take of the host:

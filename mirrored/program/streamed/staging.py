@@ -13,7 +13,7 @@ from mirrored.backends import Backend, Storage
 from mirrored.backends.stream_backend import StreamBackend, is_offloaded
 from mirrored.devices import Device
 from mirrored.program.buffers import Buffers
-from mirrored.program.graph import Value
+from mirrored.program.dataflow import Value
 from mirrored.program.streamed.stream_plan import Infeed
 
 # Batches that are on the host, on their way or on the device at a time.

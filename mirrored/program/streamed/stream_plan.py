@@ -14,7 +14,7 @@ import numpy as np
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.concurrency import Streams
-from mirrored.program.graph import SHARED, Graph, Node, Value
+from mirrored.program.dataflow import SHARED, Graph, Node, Value
 from mirrored.program.liveness import FOREVER, Liveness, find_in_place_updates
 from mirrored.program.memory_planner import CONSTANTS, Block, MemoryPlan, MemoryPlanner, aligned
 from mirrored.program.schedule import FusedGroup, Schedule, make_schedule

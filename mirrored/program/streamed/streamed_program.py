@@ -19,7 +19,7 @@ from mirrored.devices.work_timing import observers
 from mirrored.errors import CollectiveError
 from mirrored.ops.host_tensor import HostRows
 from mirrored.program.buffers import Arenas, Buffers
-from mirrored.program.graph import Graph, ancestors
+from mirrored.program.dataflow import Graph, ancestors
 from mirrored.program.lowering import Draws, StreamLowering
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
 from mirrored.program.schedule import Guard, Launch

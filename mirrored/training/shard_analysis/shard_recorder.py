@@ -16,7 +16,7 @@ from mirrored.ops.hooks import CustomCall, RecordedTensor
 from mirrored.ops.op import Op
 from mirrored.ops.spec import FLOATS, TensorSpec
 from mirrored.ops.tensor import Tensor
-from mirrored.program.graph import SHARED
+from mirrored.program.dataflow import SHARED
 from mirrored.training.shard_analysis.rules import DRAWS, Call, example_axes, rule_of
 from mirrored.training.shard_analysis.shard_values import (
     SAME,

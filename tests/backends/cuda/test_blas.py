@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mirrored as mr
-from mirrored.backends import precision
+from mirrored.backends import product_settings
 from mirrored.backends.cuda import blas
 from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
 
@@ -140,7 +140,7 @@ def _matrix(operand: Any, shape: tuple[int, int], transpose: int) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def _tensor_float_32() -> Iterator[None]:
     yield
-    precision.allow_tensor_float_32(True)
+    product_settings.allow_tensor_float_32(True)
 
 
 def made(library: FakeCublas) -> blas.Blas:
@@ -210,7 +210,7 @@ def test_what_is_computed_in(dtype: Any, tensor_float_32: bool, compute: int) ->
     library = FakeCublas()
     multiply, array = made(library).matmul, OnCard(np.ones((1, 1), dtype))
     multiply(array, array, array, transpose_a=False, transpose_b=False)
-    precision.allow_tensor_float_32(tensor_float_32)
+    product_settings.allow_tensor_float_32(tensor_float_32)
     multiply(array, array, array, transpose_a=False, transpose_b=False)
     assert library.computed[1] == compute
 

@@ -17,7 +17,7 @@ from mirrored.backends.stream_backend import FusedOp, Fusion
 from mirrored.ops.narrow_floats import widened
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.spec import TensorSpec
-from mirrored.program.graph import COPY
+from mirrored.program.dataflow import COPY
 
 Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mirrored.backends.cuda import blas, libraries, nccl, nvml, solver, toolkit
+from mirrored.backends.cuda import blas, nccl, nvml, solver, toolkit
 from mirrored.errors import DeviceUnavailableError
 
 
@@ -99,6 +99,6 @@ def test_the_real_pathfinder(monkeypatch: pytest.MonkeyPatch, library: Library) 
     assert issubclass(pathfinder.DynamicLibNotFoundError, RuntimeError)
     for name in ("CUDA_PATH", "CUDA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    found = libraries.by_pathfinder(library.name)
+    found = toolkit.by_pathfinder(library.name)
     assert found is None or library.name in found
-    assert libraries.by_pathfinder("nothing") is None
+    assert toolkit.by_pathfinder("nothing") is None

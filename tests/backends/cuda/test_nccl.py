@@ -20,7 +20,7 @@ import pytest
 from logical_card import Device, N
 
 from mirrored.backends.communication.connection import MULTI_RANK
-from mirrored.backends.cuda import libraries, nccl, nccl_settings, nvml
+from mirrored.backends.cuda import nccl, nccl_settings, nvml, toolkit
 from mirrored.backends.cuda.nccl import NcclCommunicator
 from mirrored.backends.stream_backend import Place
 from mirrored.errors import CollectiveError, DeviceUnavailableError, ResourceExhaustedError
@@ -690,7 +690,7 @@ USED = (
 @pytest.fixture
 def real() -> Any:
     """The library itself."""
-    if libraries.find("nccl", 2) is None:
+    if toolkit.find("nccl", 2) is None:
         pytest.skip("no NCCL is installed")
     return nccl.load()
 

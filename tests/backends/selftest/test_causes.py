@@ -2,8 +2,7 @@
 
 import pytest
 
-from mirrored.backends.selftest.causes import likely_causes, settings_in_force
-from mirrored.backends.selftest.sums import Symptom
+from mirrored.backends.selftest.sums import Symptom, likely_causes, settings_in_force
 
 SWITCHES = ("NCCL_P2P_DISABLE=1", "NCCL_NVLS_ENABLE=0", "NCCL_SHM_DISABLE=1", "mirrored devices")
 P2P, NVLS, SHM, VERSIONS = SWITCHES

@@ -266,12 +266,13 @@ EMULATED = """
 import emulated_cuda
 from mirrored.backends import selftest
 from mirrored.backends.selftest import sums
-from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
+from mirrored.backends.cuda import blas, graphs, nccl, nvml, toolkit
 
 sums._COUNTS, sums._LARGE_COUNTS = (129, 40_009), ()
 emulator = emulated_cuda.Emulator(emulated_cuda.cards(2, 1 << 30), 0)
 toolkit.toolkit = lambda: emulator.cupy
-for library, name in ((nvml, "nvml"), (blas, "cublas"), (driver, "driver"), (nccl, "nccl")):
+graphs.load_driver = lambda: emulator.driver
+for library, name in ((nvml, "nvml"), (blas, "cublas"), (nccl, "nccl")):
     setattr(library, "load", lambda name=name: getattr(emulator, name))
 selftest.main()
 """

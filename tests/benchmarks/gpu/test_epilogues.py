@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.gpu.command import TESTS
-from mirrored.backends.cuda import libraries
+from mirrored.backends.cuda import toolkit
 
 KEPT = 1 << 20  # An address, which is looked at and not read.
 
@@ -23,7 +23,7 @@ def scenario(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def lt(scenario: Any) -> Any:
-    library = libraries.find("cublasLt", 12)
+    library = toolkit.find("cublasLt", 12)
     if library is None:
         pytest.skip("no cublasLt is installed")
     made = scenario.Lt.__new__(scenario.Lt)  # A handle needs a card.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import mirrored as mr
-from mirrored.backends.cuda import libraries, toolkit
+from mirrored.backends.cuda import toolkit
 
 # The numbers are those of cublasLt.h and library_types.h.
 EPILOGUES = {"DEFAULT": 1, "RELU_AUX_BIAS": 134, "DRELU_BGRAD": 152}
@@ -180,7 +180,7 @@ class Product:
 def answers() -> dict[str, Any]:
     """Return what cublasLt answers in each precision, or why it cannot be asked."""
     cupy = toolkit.toolkit()
-    library = libraries.find("cublasLt", int(cupy.cuda.runtime.runtimeGetVersion()) // 1000)
+    library = toolkit.find("cublasLt", int(cupy.cuda.runtime.runtimeGetVersion()) // 1000)
     if library is None:
         return {"cannot be": "there is no cublasLt"}
     try:

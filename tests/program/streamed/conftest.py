@@ -14,7 +14,7 @@ from mirrored.backends.communication.connection import Connection
 from mirrored.ops.hooks import active_recorder, recorded_by
 from mirrored.ops.rng_state import ShardPosition, shard_position
 from mirrored.program import GraphRecorder
-from mirrored.program.graph import SHARED, Graph
+from mirrored.program.dataflow import SHARED, Graph
 
 
 class Unconnected:

@@ -10,7 +10,7 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
 from mirrored.program.concurrency import Streams
-from mirrored.program.graph import SHARED
+from mirrored.program.dataflow import SHARED
 from mirrored.program.schedule import Guard, make_schedule
 
 X = np.zeros((4, 3), np.float32)

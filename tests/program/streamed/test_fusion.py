@@ -10,7 +10,7 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import kernel_fusion
-from mirrored.program.graph import Graph, is_between
+from mirrored.program.dataflow import Graph, is_between
 from mirrored.program.kernel_fusion import group
 from mirrored.program.schedule import FusedGroup
 

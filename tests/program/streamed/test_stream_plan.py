@@ -12,7 +12,7 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
 from mirrored.program.concurrency import Streams
-from mirrored.program.graph import Graph
+from mirrored.program.dataflow import Graph
 from mirrored.program.schedule import make_schedule
 from mirrored.program.streamed.stream_plan import StreamMemoryPlan, plan_stream_memory
 

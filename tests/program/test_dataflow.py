@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import devices, ops
-from mirrored.program.graph import SHARED, Graph, Node, Value
+from mirrored.program.dataflow import SHARED, Graph, Node, Value
 
 SPEC = ops.TensorSpec((4, 3), ops.float64)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import mirrored as mr
-from mirrored.backends import precision
+from mirrored.backends import product_settings
 from mirrored.errors import InvalidArgumentError
 
 enable = mr.config.experimental.enable_tensor_float_32_execution
@@ -16,7 +16,7 @@ enabled = mr.config.experimental.tensor_float_32_execution_enabled
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     yield
-    precision.allow_tensor_float_32(True)
+    product_settings.allow_tensor_float_32(True)
 
 
 @pytest.mark.behaviour("tensor-float-32")
@@ -30,7 +30,7 @@ def test_what_was_set_reads_back(value: Any, expected: bool) -> None:
     enable(not expected)
     enable(value)
     assert enabled() is expected
-    assert precision.tensor_float_32_allowed() is expected
+    assert product_settings.tensor_float_32_allowed() is expected
 
 
 @pytest.mark.behaviour("tensor-float-32")

@@ -25,7 +25,7 @@ from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.spec import TensorSpec, default_float
 from mirrored.ops.tensor import Tensor
-from mirrored.program.graph import SHARED
+from mirrored.program.dataflow import SHARED
 from mirrored.program.iterator import PeekingIterator
 
 _Completed = tuple[tuple[Any, ...], dict[str, Any]]

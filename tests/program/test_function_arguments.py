@@ -11,8 +11,8 @@ from mirrored import devices
 from mirrored.distribute import Mirrored, PerReplica
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import PeekingIterator
-from mirrored.program.call_arguments import Arguments, Results
-from mirrored.program.graph import SHARED
+from mirrored.program.dataflow import SHARED
+from mirrored.program.function_arguments import Arguments, Results
 
 
 class Pair(NamedTuple):

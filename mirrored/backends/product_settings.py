@@ -1,13 +1,37 @@
-"""The number of threads of NumPy's matrix products.
+"""How matrix products are computed: their precision, and the threads of the BLAS.
 
-The number belongs to the process, and changes a product's bits: it is set for a product, or for a
-program of many, and restored.
+Users choose the precision. The number of threads belongs to the process, and changes a product's
+bits: it is set for a product, or for a program of many, and restored.
 """
 
 import itertools
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+_tensor_float_32 = True  # As in TensorFlow.
+
+
+def allow_tensor_float_32(enabled: bool) -> None:
+    """Choose whether float32 products may round their inputs to 10 bits of mantissa.
+
+    Args:
+        enabled: Whether they may.
+
+    Example:
+        >>> allow_tensor_float_32(False)
+        >>> tensor_float_32_allowed()
+        False
+        >>> allow_tensor_float_32(True)
+    """
+    global _tensor_float_32
+    _tensor_float_32 = enabled
+
+
+def tensor_float_32_allowed() -> bool:
+    """Return what was set by ``allow_tensor_float_32``, by default True."""
+    return _tensor_float_32
+
 
 # A product of this many operations uses all of BLAS's threads. On two cores they gain a factor of
 # two at most, and wait for each other in every product: where a neighbour has one of the cores, a
