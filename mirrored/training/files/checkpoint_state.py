@@ -56,22 +56,21 @@ class Part:
 
     Attributes:
         name: The object's place in the checkpoint; in the file its names begin so.
-        variables: Its variables by name in the file, but for an optimizer's slots.
-        generators: Its streams of random numbers, and iterators, by name in the file.
+        objects: Its variables, but for an optimizer's slots, its streams of random numbers, and
+            iterators, by name in the file.
         optimizer: The optimizer that it is; None for other objects.
         is_whole: Whether it has all that it is to have; else layers in it are still to be built.
     """
 
     name: str
-    variables: dict[str, Variable]
-    generators: dict[str, Stateful]
+    objects: dict[str, Variable | Stateful]
     optimizer: Optimizer | None = None
     is_whole: bool = True
 
     @property
-    def objects(self) -> dict[str, Variable | Stateful]:
-        """The variables and the streams by name in the file."""
-        return {**self.variables, **self.generators}
+    def variables(self) -> dict[str, Variable]:
+        """The variables by name in the file."""
+        return {key: item for key, item in self.objects.items() if isinstance(item, Variable)}
 
     def claims(self, key: str) -> bool:
         """Return whether a name in a file is one of this part's; slots are their variables'."""
@@ -141,7 +140,7 @@ def _with_slots_by_place(part: Part, known: set[int]) -> Part:
         for number, (variable, variable_slots) in enumerate(slots)
         for name, slot in zip(optimizer.slots.names(variable), variable_slots, strict=True)
     }
-    return replace(part, variables={**part.variables, **named})
+    return replace(part, objects={**part.objects, **named})
 
 
 def slot_key(part: Part, variable_key: str, slot_name: str) -> str:
@@ -225,13 +224,13 @@ def collect(parts: list[Part]) -> Collected:
     named: list[Mapping[str, Variable | Stateful]] = [
         *(part.variables for part in parts),
         *(named_slots(part, parts) for part in parts),
-        *(part.generators for part in parts),
+        *(part.objects for part in parts),
     ]
     for key, item in (pair for pairs in named for pair in pairs.items()):
         first = names.setdefault(id(item), key)
         if first != key:
             state.aliases[key] = first
-        else:
+        elif key not in state.tensors:
             state.tensors[key] = item if isinstance(item, Variable) else as_integers(item.state)
     seed, draws, draws_by_seed = global_state()
     pairs = [number for pair in draws_by_seed for number in pair]
@@ -284,16 +283,14 @@ def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
 
 def _parts_of(name: str, value: Any, listed_ids: set[int], some: bool) -> list[Part]:
     """Return an object's part, and a model's optimizer's unless it is given by itself."""
-    if isinstance(value, Variable):
-        return [Part(name, {name: value}, {})]
+    if isinstance(value, Variable | SeedGenerator | DatasetIterator):
+        return [Part(name, {name: value})]
     if isinstance(value, _STATES):
-        return [Part(name, {name: value.state}, {})]
-    if isinstance(value, SeedGenerator | DatasetIterator):
-        return [Part(name, {}, {name: value})]
+        return [Part(name, {name: value.state})]
     if isinstance(value, Optimizer):
         return [_of_optimizer(name, value)]
     if isinstance(value, Metric):
-        return [Part(name, _named(name, value.variables), {})]
+        return [Part(name, _named(name, value.variables))]
     parts = [_of_layer(name, value, some)]
     optimizer = value.optimizer if isinstance(value, Model) else None
     # As in TensorFlow, a model that is compiled brings its optimizer with it.
@@ -305,7 +302,7 @@ def _parts_of(name: str, value: Any, listed_ids: set[int], some: bool) -> list[P
 def _of_optimizer(name: str, optimizer: Optimizer) -> Part:
     slots = {id(slot) for _, slots in optimizer.slots.snapshot().values() for slot in slots}
     own = [variable for variable in optimizer.variables if id(variable) not in slots]
-    return Part(name, _named(name, own), {}, optimizer)
+    return Part(name, _named(name, own), optimizer)
 
 
 def _of_layer(name: str, layer: Layer, some: bool) -> Part:
@@ -319,7 +316,7 @@ def _of_layer(name: str, layer: Layer, some: bool) -> Part:
     layers = list(walk(layer))
     if not is_whole:  # Names of later layers are not known: an unbuilt one may make some.
         layers = list(itertools.takewhile(lambda inner: inner.built, layers))
-    generators: dict[str, Stateful] = named_by_place(
+    generators = named_by_place(
         (f"{name}/{place(index, inner)}.seed_generator", generator)
         for index, inner in enumerate(layers)
         for generator in find(vars(inner).values(), SeedGenerator)
@@ -327,26 +324,26 @@ def _of_layer(name: str, layer: Layer, some: bool) -> Part:
     states = named_by_place(
         (f"{name}/{place(index, inner)}.generator", generator.state)
         for index, inner in enumerate(layers)
-        for generator in _moving(inner)
+        for generator in _with_variables(inner)
     )
     weights = {f"{name}/{key}": weight for key, weight in named_weights(layers).items()}
-    return Part(name, {**weights, **states}, generators, is_whole=is_whole)
+    return Part(name, {**weights, **states, **generators}, is_whole=is_whole)
 
 
-def _moving(owner: object) -> list[Generator | SeedVariable]:
-    """Return the generators in an object's attributes whose state is a variable."""
+def _with_variables(owner: object) -> list[Generator | SeedVariable]:
+    """Return the streams in an object's attributes whose state is a variable."""
     values = vars(owner).values()
     return [*find(values, Generator), *find(values, SeedVariable)]
 
 
-def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable]:
+def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable | Stateful]:
     return named_by_place((f"{name}/{leaf_name(variable)}", variable) for variable in variables)
 
 
 def _check_names_differ(parts: list[Part]) -> None:
     taken: dict[str, Any] = {GLOBAL_STATE: None}
     for part in parts:
-        for key, item in (*part.variables.items(), *part.generators.items()):
+        for key, item in part.objects.items():
             if taken.setdefault(key, item) is not item:
                 raise ValueError(
                     f"Two values of a checkpoint have one name in the file. Received: {key!r} "

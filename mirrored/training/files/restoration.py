@@ -4,7 +4,7 @@ All state is set, or none: whatever can fail is done before the first value is w
 """
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -272,7 +272,12 @@ def restore(
             if part.optimizer is not None:
                 part.optimizer.build(variables)
         values = [*_values(matches, parts, tensors, done)]
-        states = [(item, as_words(array)) for item, array in _states(matches, parts, tensors)]
+        states = [
+            (item, as_words(tensors[matches.tensor_of(item)]))
+            for part in parts
+            for item in part.objects.values()
+            if not isinstance(item, Variable) and id(item) in matches.sources
+        ]
         for stateful, words in states:
             _check_position(stateful, words)
         with assigned_together(values):
@@ -315,16 +320,6 @@ def _values(
             elif id(part.optimizer) not in before.objects:  # Unless it has another name.
                 values.setdefault(id(slot), (slot, np.zeros(slot.shape, slot.dtype)))
     return values.values()
-
-
-def _states(
-    matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray]
-) -> Iterator[tuple[Stateful, np.ndarray]]:
-    """Yield what streams of random numbers get."""
-    for part in parts:
-        for generator in part.generators.values():
-            if id(generator) in matches.sources:
-                yield generator, tensors[matches.tensor_of(generator)]
 
 
 def _problems_of_file(specs: Specs, aliases: Mapping[str, Any]) -> list[str]:

@@ -27,7 +27,7 @@ from mirrored.training.files.tensor_file import Specs
 
 
 def names(**values: Any) -> list[str]:
-    return [key for part in find_parts(values) for key in (*part.variables, *part.generators)]
+    return [key for part in find_parts(values) for key in part.objects]
 
 
 def dense(units: int = 1) -> mr.Model:
