@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 from mirrored import devices
 from mirrored.devices import DeviceSpec, LogicalDevice, LogicalDeviceConfiguration
@@ -24,6 +25,7 @@ def placed(types: tuple[str, ...] = BOTH) -> str:
 # The default
 
 
+@pytest.mark.behaviour("default-placement")
 @pytest.mark.parametrize(
     ("gpus", "types", "expected"),
     [
@@ -55,7 +57,7 @@ def test_an_op_that_no_device_can_run() -> None:
 # Scopes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "expected"),
     [
         ("GPU:1", "GPU:1"),
@@ -73,7 +75,7 @@ def test_an_op_that_no_device_can_run() -> None:
         (DeviceSpec(device_index=1), "GPU:1"),
     ],
 )
-@pytest.mark.parametrize("soft", [True, False])
+@cases("soft", [True, False])
 def test_scope(simulate: Simulate, soft: bool, name: Any, expected: str) -> None:
     simulate(2)
     devices.set_soft_device_placement(soft)
@@ -88,6 +90,7 @@ def test_scope_of_a_device_itself(simulate: Simulate) -> None:
         assert placed() == "GPU:1"
 
 
+@pytest.mark.behaviour("inner-device")
 def test_an_inner_scope_overrides_what_it_names(simulate: Simulate) -> None:
     """As in TensorFlow, where "CPU" inside "GPU:1" is "CPU:1"."""
     simulate(3)
@@ -151,7 +154,7 @@ def test_naming_a_device_does_not_initialise() -> None:
         assert placed() == "GPU:1"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "message"),
     [
         (3, "Expecting a string device name. Got <class 'int'>(3)"),
@@ -162,7 +165,7 @@ def test_naming_a_device_does_not_initialise() -> None:
         ("GPU:-1", "Malformed device specification 'GPU:-1'"),
     ],
 )
-@pytest.mark.parametrize("function", [devices.device, devices.get_device])
+@cases("function", [devices.device, devices.get_device])
 def test_malformed_names(function: Callable[[Any], Any], name: Any, message: str) -> None:
     with pytest.raises(ValueError) as error:  # noqa: PT011 - the text is compared below
         function(name)
@@ -174,7 +177,8 @@ def test_malformed_names(function: Callable[[Any], Any], name: Any, message: str
 # Devices that cannot be had
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("soft-device-placement", "absent-device", "absent-kernel")
+@cases(
     ("name", "types", "expected"),
     [
         ("GPU:2", BOTH, "GPU:0"),
@@ -195,8 +199,9 @@ def test_soft_placement(
         assert placed(types) == expected
 
 
-@pytest.mark.parametrize("name", ["GPU:2", "CPU:5", "TPU:0"])
-@pytest.mark.parametrize("types", [BOTH, CPU_ONLY])
+@pytest.mark.behaviour("absent-device")
+@cases("name", ["GPU:2", "CPU:5", "TPU:0"])
+@cases("types", [BOTH, CPU_ONLY])
 def test_a_device_that_does_not_exist(
     simulate: Simulate, name: str, types: tuple[str, ...]
 ) -> None:
@@ -212,8 +217,8 @@ def test_a_device_that_does_not_exist(
     assert placed(types) == ("GPU:0" if "GPU" in types else "CPU:0")
 
 
-@pytest.mark.parametrize("soft", [True, False])
-@pytest.mark.parametrize(
+@cases("soft", [True, False])
+@cases(
     ("name", "full_name"),
     [
         ("/job:worker/CPU:0", "/job:worker/replica:0/task:0/device:CPU:0"),
@@ -231,6 +236,7 @@ def test_another_process_is_unknown_either_way(soft: bool, name: str, full_name:
     )
 
 
+@pytest.mark.behaviour("absent-kernel")
 @pytest.mark.parametrize(("name", "index"), [("GPU:1", 1), ("GPU", 0)])
 def test_an_op_without_a_kernel_there(simulate: Simulate, name: str, index: int) -> None:
     simulate(2)
@@ -245,6 +251,7 @@ def test_an_op_without_a_kernel_there(simulate: Simulate, name: str, index: int)
     )
 
 
+@pytest.mark.behaviour("soft-device-placement")
 def test_soft_placement_changes_at_any_time(simulate: Simulate) -> None:
     simulate(1)
     with devices.device("GPU:3"):
@@ -279,7 +286,7 @@ def test_answers_are_those_of_the_configuration(simulate: Simulate) -> None:
 # Devices by name
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "expected"),
     [
         ("GPU:1", "/device:GPU:1"),
@@ -324,6 +331,7 @@ def test_logical_devices(simulate: Simulate, device_type: str | None, names: lis
 # The log: off by default, one line an op when on.
 
 
+@pytest.mark.behaviour("placement-log")
 def test_the_log_is_off_until_asked_for(
     simulate: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -114,6 +114,7 @@ def old() -> World:
     return world
 
 
+@pytest.mark.behaviour("reset-devices")
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_what_was_made_before_says_so(use: Callable[[World], Any], old: World) -> None:
     simulate_gpus(2)  # Devices of the same names are not those of before.
@@ -168,6 +169,7 @@ def test_a_strategy_put_in_force_is_not_any_more() -> None:
     assert type(mr.Variable(1.0)).__name__ == "DeviceVariable"
 
 
+@pytest.mark.behaviour("reset-devices")
 def test_memory_goes_back_whoever_keeps_the_tensors() -> None:
     simulate_gpus(2)
     kept = [mr.ones((100, 100)), mr.Variable(mr.ones((100, 100)))]
@@ -199,6 +201,7 @@ def test_functions_keep_no_strategy_of_before() -> None:
     assert kept() is None
 
 
+@pytest.mark.behaviour("reset-devices")
 def test_no_thread_stays() -> None:
     before = set(threading.enumerate())
     simulate_gpus(2)
@@ -265,6 +268,7 @@ def in_fit(found: list[str]) -> None:
     model.fit(X, X[:, :2], callbacks=[InAThread()], verbose=0)
 
 
+@pytest.mark.behaviour("reset-devices")
 @pytest.mark.parametrize(
     ("where", "words"),
     [

@@ -56,6 +56,7 @@ def trained(strategy: Any, optimizer: Callable[[], Any], **options: Any) -> tupl
     return model, [*history.values(), *model.get_weights(), model.predict(X, verbose=0)]
 
 
+@pytest.mark.behaviour("central-storage")
 @pytest.mark.parametrize(
     ("name", "eagerly", "arguments", "place"),
     [
@@ -75,6 +76,7 @@ def test_training_is_that_of_one_device(
     assert places([*model.weights, *model.optimizer.variables]) == {place}
 
 
+@pytest.mark.behaviour("central-storage")
 def test_devices(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "mirrored"):
         strategy = Central()

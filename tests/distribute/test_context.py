@@ -61,12 +61,14 @@ def where() -> tuple[Strategy, bool, bool, int | None, int | None]:
     )
 
 
+@pytest.mark.behaviour("contexts")
 def test_outside_all_scopes_there_is_one_replica() -> None:
     default = get_strategy()
     assert where() == (default, False, False, 0, 1)
     assert context().strategy is default
 
 
+@pytest.mark.behaviour("contexts")
 def test_scope_is_the_cross_replica_context(strategy: MirroredStrategy) -> None:
     outside = where()
     with strategy.scope() as entered:
@@ -78,6 +80,7 @@ def test_scope_is_the_cross_replica_context(strategy: MirroredStrategy) -> None:
     assert where() == outside
 
 
+@pytest.mark.behaviour("contexts", "replica-context")
 def test_run_is_the_replicas_context(strategy: MirroredStrategy) -> None:
     outside = where()
     seen = strategy.experimental_local_results(strategy.run(lambda: PerReplica([where()])))
@@ -121,6 +124,7 @@ def test_another_thread_is_outside(strategy: MirroredStrategy) -> None:
 # merge_call
 
 
+@pytest.mark.behaviour("replica-context")
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_merge_call_gathers_and_hands_back(simulate: Simulate, count: int) -> None:
     simulate(count)
@@ -187,6 +191,7 @@ def test_a_context_that_is_not_running_refuses(simulate: Simulate, count: int, c
 # all_reduce
 
 
+@pytest.mark.behaviour("all-reduce-numbers")
 @pytest.mark.parametrize(
     ("reduce_op", "scalar", "vector"),
     [
@@ -212,6 +217,7 @@ def test_all_reduce(
     assert devices == ["GPU:0", "GPU:1"]
 
 
+@pytest.mark.behaviour("replica-context")
 @pytest.mark.parametrize(
     ("wrap", "unwrap"),
     [
@@ -284,6 +290,7 @@ def test_all_reduce_by_an_unknown_op(strategy: MirroredStrategy) -> None:
         strategy.run(lambda: context().all_reduce("PROD", 1.0))
 
 
+@pytest.mark.behaviour("gradient-of-all-reduce", "all-reduce-gradients")
 @pytest.mark.parametrize(("reduce_op", "expected"), [("sum", [4.0, 4.0]), ("mean", [2.0, 2.0])])
 def test_gradient_through_all_reduce(
     strategy: MirroredStrategy, reduce_op: str, expected: list[float]
@@ -299,6 +306,7 @@ def test_gradient_through_all_reduce(
     assert local(strategy, gradients) == expected
 
 
+@pytest.mark.behaviour("gradient-of-all-reduce")
 def test_second_gradient_through_all_reduce(strategy: MirroredStrategy) -> None:
     """With s = x0 + x1, the derivative of s^3 by x is 3 s^2 a replica, summed over both."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replica_context import context
@@ -23,8 +24,9 @@ def parts_of(value: Any) -> list[Any]:
     return [part.numpy() for part in value.values]
 
 
-@pytest.mark.parametrize("how", [lambda f: f, mr.function], ids=["eager", "recorded"])
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("gather-numbers")
+@cases("how", [lambda f: f, mr.function], ids=["eager", "recorded"])
+@cases(
     ("axis", "shape"),
     [
         (0, (4, 2, 3)),
@@ -53,6 +55,7 @@ def test_shapes_over_four_replicas(
     np.testing.assert_array_equal(joined.numpy(), expected)
 
 
+@pytest.mark.behaviour("gather", "replica-context")
 @settings(max_examples=25)
 @given(data=st.data(), sizes=st.lists(st.integers(0, 3), min_size=1, max_size=4))
 def test_uneven_shards_are_concatenated(data: st.DataObject, sizes: list[int]) -> None:
@@ -157,6 +160,7 @@ REFUSED: list[tuple[Any, Any, type[Exception], str]] = [
 ]
 
 
+@pytest.mark.behaviour("gather")
 @pytest.mark.usefixtures("no_deadlock", "no_thread_left")
 @pytest.mark.parametrize(("shape", "axis", "error", "match"), REFUSED)
 def test_an_axis_that_is_not_there(

@@ -38,6 +38,7 @@ def apart(function: Callable[[], Any]) -> Any:
     return contextvars.copy_context().run(function)
 
 
+@pytest.mark.behaviour("set-strategy")
 def test_a_strategy_that_is_set_stays_in_force(strategy: MirroredStrategy) -> None:
     def script() -> None:
         experimental_set_strategy(strategy)

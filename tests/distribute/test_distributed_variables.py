@@ -59,6 +59,7 @@ def copies(variable: Any) -> list[Any]:
 # Making one
 
 
+@pytest.mark.behaviour("copies", "mirrored-variable-repr")
 @pytest.mark.parametrize(
     ("kwargs", "trainable", "dtype"),
     [
@@ -78,6 +79,7 @@ def test_properties(
     assert v.device == f"{FULL}GPU:0"
 
 
+@pytest.mark.behaviour("mirrored-variable-repr")
 def test_repr(strategy: MirroredStrategy) -> None:
     assert repr(mirrored_variable(strategy, 1.0)) == (
         "MirroredVariable:{\n"
@@ -87,6 +89,7 @@ def test_repr(strategy: MirroredStrategy) -> None:
     )
 
 
+@pytest.mark.behaviour("copies")
 def test_the_initial_value_is_computed_once(strategy: MirroredStrategy) -> None:
     calls: list[int] = []
 
@@ -146,6 +149,7 @@ def test_a_tape_around_the_replicas_sums_their_reads(strategy: MirroredStrategy)
 # Writing in the cross-replica context, and outside all scopes
 
 
+@pytest.mark.behaviour("on-write-outside")
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("aggregation", list(Aggregation))
 @pytest.mark.parametrize(
@@ -210,6 +214,7 @@ def test_a_per_replica_value_without_aggregation(strategy: MirroredStrategy) -> 
 # Writing in replicas
 
 
+@pytest.mark.behaviour("on-write-in-replicas", "variable-numbers")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("aggregation", "method", "value", "expected"),
@@ -269,6 +274,7 @@ def test_replica_writes_of_integers(strategy: MirroredStrategy) -> None:
     assert copies(v) == [14, 14]
 
 
+@pytest.mark.behaviour("on-write-in-replicas")
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
 def test_replica_writes_without_aggregation(
@@ -386,6 +392,7 @@ def test_a_write_without_memory_on_one_replica_changes_no_copy(
 # Which variables can be made
 
 
+@pytest.mark.behaviour("synchronization", "aggregation")
 @pytest.mark.parametrize(
     ("kwargs", "match"),
     [
@@ -407,6 +414,7 @@ def test_refused_modes(strategy: MirroredStrategy, kwargs: dict[str, Any], match
         mirrored_variable(strategy, 1, name="X", **kwargs)
 
 
+@pytest.mark.behaviour("synchronization")
 @pytest.mark.parametrize(
     "mode", [mr.VariableSynchronization.AUTO, mr.VariableSynchronization.ON_WRITE]
 )

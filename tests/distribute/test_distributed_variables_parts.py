@@ -39,6 +39,7 @@ def own_row() -> mr.IndexedSlices:
     return mr.IndexedSlices(ops.reshape(ops.cast(number() + 1, ops.float32), (1,)), [1])
 
 
+@pytest.mark.behaviour("scatters-in-replicas")
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize(
     ("aggregation", "method", "middle"),
@@ -62,6 +63,7 @@ def test_rows_of_replicas(
     assert copies(variable) == [[1.0, middle, 3.0]] * 2
 
 
+@pytest.mark.behaviour("parts-of-copies")
 @pytest.mark.parametrize("aggregation", ["NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"])
 def test_outside_of_replicas_all_copies_change(
     strategy: MirroredStrategy, aggregation: str
@@ -79,6 +81,7 @@ def test_a_part_of_a_copy_that_is_brought_together_on_reads(strategy: MirroredSt
     assert copies(variable) == [[1.0, 0.0, 3.0], [1.0, 1.0, 3.0]]
 
 
+@pytest.mark.behaviour("scatters-in-replicas", "parts-of-copies")
 @pytest.mark.parametrize(
     ("aggregation", "options", "change", "error", "text"),
     [

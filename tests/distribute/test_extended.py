@@ -37,6 +37,7 @@ def values(parts: Any) -> list[float]:
     return [float(part) for part in getattr(parts, "values", parts)]
 
 
+@pytest.mark.behaviour("extended")
 def test_devices(strategy: MirroredStrategy) -> None:
     expected = (f"{FULL}GPU:0", f"{FULL}GPU:2")
     assert strategy.extended.worker_devices == expected
@@ -56,6 +57,7 @@ def test_whose_a_variable_is(strategy: MirroredStrategy) -> None:
 # update
 
 
+@pytest.mark.behaviour("extended")
 @pytest.mark.parametrize("synchronization", ["AUTO", "ON_READ"])
 def test_update_calls_a_function_on_each_copy(
     strategy: MirroredStrategy, synchronization: str

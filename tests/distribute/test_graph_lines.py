@@ -111,6 +111,7 @@ def usual() -> Compared:
         return compared_by(0, (1, 1), program(), monkeypatch)
 
 
+@pytest.mark.behaviour("workers-alike")
 @pytest.mark.parametrize(("name", "value", "shown"), OTHER)
 def test_a_difference_is_found(
     usual: Compared, monkeypatch: pytest.MonkeyPatch, name: str, value: Any, shown: set[str]
@@ -119,6 +120,7 @@ def test_a_difference_is_found(
     assert shown <= differences(usual, other)[TRAINS]
 
 
+@pytest.mark.behaviour("workers-alike")
 def test_constants_are_compared(usual: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
     # Momentum of moving averages is that of the first replica on all workers: no operation has it.
     options = {name: value for name, (value, _, _) in CONSTANTS.items()} | {"bn_momentum": 0.3}
@@ -155,6 +157,7 @@ def changing(change: Change) -> mr.callbacks.Callback:
     return Changing()
 
 
+@pytest.mark.behaviour("workers-alike")
 @pytest.mark.parametrize(
     ("change", "shown"),
     [

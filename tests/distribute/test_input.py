@@ -63,6 +63,7 @@ class Fresh:
 # A global batch in parts
 
 
+@pytest.mark.behaviour("distribute-dataset", "shard-sizes")
 @pytest.mark.parametrize(
     ("examples", "sizes"),
     [(7, [3, 2, 2]), (4, [2, 1, 1]), (3, [1] * 3), (1, [1, 0, 0]), (0, [0] * 3)],
@@ -108,6 +109,7 @@ def test_no_example_is_lost_or_seen_twice(examples: int, batch_size: int, replic
     assert len(distributed) == len(batches)
 
 
+@pytest.mark.behaviour("distribute-dataset")
 def test_structures(strategy: MirroredStrategy) -> None:
     batch = ({"b": [1, 2, 3, 4], "a": np.ones((4, 1))}, ([True, False, True, True],))
     distributed = strategy.experimental_distribute_dataset([batch])
@@ -281,6 +283,7 @@ def test_threads_of_a_dataset_end_with_the_iterator(strategy: MirroredStrategy, 
 # A batch for each replica
 
 
+@pytest.mark.behaviour("datasets-from-function")
 @pytest.mark.parametrize(
     ("sizes", "steps"),
     [
@@ -321,6 +324,7 @@ def test_a_dataset_that_ends_in_the_middle_of_a_step(
     assert seen == [InputContext(1, 0, REPLICAS)]
 
 
+@pytest.mark.behaviour("per-replica-batch-size")
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 def test_the_batch_size_of_a_replica(replicas: int) -> None:
     context = InputContext(num_replicas_in_sync=replicas)
@@ -335,6 +339,7 @@ def test_the_batch_size_of_a_replica(replicas: int) -> None:
 # A value for each replica
 
 
+@pytest.mark.behaviour("values-from-function")
 def test_values_from_a_function(strategy: MirroredStrategy) -> None:
     distribute = strategy.experimental_distribute_values_from_function
     found = distribute(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 from replica_context import number
 
 import mirrored as mr
@@ -56,6 +57,7 @@ def copies(variable: SyncOnReadVariable) -> list[Any]:
 # Making one
 
 
+@pytest.mark.behaviour("synchronization")
 def test_properties(strategy: MirroredStrategy) -> None:
     v = on_read(strategy, [1.0, 2.0])
     assert (v.shape, v.dtype, v.name, v.trainable) == ((2,), mr.float32, "v:0", False)
@@ -71,6 +73,7 @@ def test_properties(strategy: MirroredStrategy) -> None:
     )
 
 
+@pytest.mark.behaviour("synchronization")
 @pytest.mark.parametrize(("asked", "trainable"), [(None, False), (False, False), (True, True)])
 def test_it_is_trained_only_where_that_is_asked_for(
     strategy: MirroredStrategy, asked: bool | None, trainable: bool
@@ -90,6 +93,7 @@ def test_a_mean_of_integers_is_refused(strategy: MirroredStrategy) -> None:
         on_read(strategy, 1, Aggregation.MEAN)
 
 
+@pytest.mark.behaviour("copies")
 def test_random_initial_values_are_equal(strategy: MirroredStrategy) -> None:
     v = on_read(strategy, lambda: mr.random.normal((4,)))
     first, second = copies(v)
@@ -112,6 +116,7 @@ WRITES: list[tuple[Aggregation, str, list[float], float]] = [
 ]
 
 
+@pytest.mark.behaviour("on-read")
 @pytest.mark.parametrize(
     ("dtype", "aggregation", "method", "parts", "total"),
     [
@@ -148,6 +153,7 @@ def test_replica_writes(
         assert v.numpy() == float(v.value()) == total
 
 
+@pytest.mark.behaviour("variable-numbers")
 @pytest.mark.parametrize(
     ("start", "aggregation", "method", "delta", "parts", "read"),
     [
@@ -197,6 +203,7 @@ def test_a_read_is_a_snapshot(strategy: MirroredStrategy) -> None:
 # Writes outside of replicas
 
 
+@pytest.mark.behaviour("on-read-assign")
 @pytest.mark.parametrize("inside", [True, False], ids=["in scope", "outside"])
 @pytest.mark.parametrize("aggregation", list(Aggregation))
 @pytest.mark.parametrize(
@@ -225,6 +232,7 @@ def test_writes_outside_of_replicas(
     assert copies(v) == [3.5 if aggregation is Aggregation.SUM else expected] * 2
 
 
+@pytest.mark.behaviour("on-read-assign")
 @pytest.mark.parametrize("method", ["assign_add", "assign_sub"])
 def test_a_sum_is_not_added_to_outside_of_replicas(strategy: MirroredStrategy, method: str) -> None:
     v = on_read(strategy, 4.0)
@@ -239,8 +247,9 @@ def test_a_sum_is_not_added_to_outside_of_replicas(strategy: MirroredStrategy, m
     assert copies(v) == [4.0, 4.0]
 
 
-@pytest.mark.parametrize("value", [7, 8, -7, 1, 2**31 - 1, -(2**31)])
-@pytest.mark.parametrize("replicas", [2, 3, 4])
+@pytest.mark.behaviour("on-read-assign")
+@cases("value", [7, 8, -7, 1, 2**31 - 1, -(2**31)])
+@cases("replicas", [2, 3, 4])
 def test_a_sum_of_integers_keeps_the_whole(simulate: Simulate, replicas: int, value: int) -> None:
     """TensorFlow loses what the replicas cannot share evenly: it reads 6 where 7 was assigned."""
     simulate(replicas)
@@ -332,6 +341,7 @@ def test_another_strategys_scope_is_outside_of_its_replicas(strategy: MirroredSt
 # The placement log
 
 
+@pytest.mark.behaviour("log-of-an-on-read-variable")
 def test_the_log_of_a_read(simulate: Simulate, caplog: pytest.LogCaptureFixture) -> None:
     simulate(3)
     v = on_read(MirroredStrategy(), 1.0)

@@ -49,6 +49,7 @@ def parts_of(value: Any) -> list[float]:
     return [float(each[0]) for each in value.values]
 
 
+@pytest.mark.behaviour("replica-attributes")
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("form", ["value", "list", "dict"])
 def test_each_replica_reads_its_own(strategy: MirroredStrategy, form: str, recorded: bool) -> None:
@@ -79,6 +80,7 @@ def test_what_a_step_left_for_the_next(strategy: MirroredStrategy) -> None:
     assert parts_of(two.run(step, args=(parts(7.0, 8.0),))) == [7.0, 8.0]
 
 
+@pytest.mark.behaviour("replica-attributes")
 def test_outside_of_replicas(strategy: MirroredStrategy) -> None:
     """There it is what all replicas have, until it is assigned there."""
     layer = Keeping()
@@ -175,6 +177,7 @@ def replica() -> Any:
     return get_replica_context().replica_id_in_sync_group
 
 
+@pytest.mark.behaviour("made-in-replicas")
 def test_one_for_all(strategy: MirroredStrategy) -> None:
     made: list[Any] = []
 
@@ -236,6 +239,7 @@ def test_names_in_another_order(strategy: MirroredStrategy) -> None:
     assert listed(list(strategy.run(program).values)) == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.behaviour("made-in-replicas")
 def test_the_first_replica_makes_it(strategy: MirroredStrategy) -> None:
     found = strategy.run(lambda: 5.0 if replica() else float(mr.Variable(1.0)))
     assert found.values == (1.0, 5.0, 5.0)

@@ -55,6 +55,7 @@ def fails_at(point: str, culprit: int, error: type[BaseException]) -> Callable[[
 POINTS = ["before", "in the merge", "between", "after"]
 
 
+@pytest.mark.behaviour("no-hang")
 @pytest.mark.parametrize(
     ("culprit", "error"),
     [

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from replica_context import context, in_use, number
 
 import mirrored as mr
@@ -43,8 +44,8 @@ def test_one_replica_runs_at_a_time_and_in_order(strategy: MirroredStrategy) -> 
     ]
 
 
-@pytest.mark.parametrize("merges", [0, 1, 5])
-@pytest.mark.parametrize("count", [2, 3, 8])
+@cases("merges", [0, 1, 5])
+@cases("count", [2, 3, 8])
 def test_any_number_of_merge_calls(simulate: Simulate, count: int, merges: int) -> None:
     simulate(count)
     strategy = MirroredStrategy()
@@ -182,6 +183,7 @@ def test_draws_by_example_are_those_of_one_device(simulate: Simulate, count: int
 # Different numbers of merge calls
 
 
+@pytest.mark.behaviour("merge-calls", "no-hang")
 @pytest.mark.parametrize(
     ("calls", "waiting"),
     [

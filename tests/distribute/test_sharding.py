@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,8 @@ from mirrored.distribute.sharding import sharding_of, sharding_of_own
 from mirrored.errors import InvalidArgumentError
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("shard-sizes")
+@cases(
     ("examples", "replicas", "sizes", "bounds"),
     [
         (7, 3, [3, 2, 2], [(0, 3), (3, 5), (5, 7)]),
@@ -28,6 +30,7 @@ def test_table(
     assert shard_bounds(examples, replicas) == bounds
 
 
+@pytest.mark.behaviour("shard-sizes")
 @given(examples=st.integers(0, 10**6), replicas=st.integers(1, 64))
 def test_any_batch(examples: int, replicas: int) -> None:
     sizes = split_sizes(examples, replicas)
@@ -53,8 +56,8 @@ def test_own_rows_are_those_of_the_whole(examples: int, layout: list[int]) -> No
             np.testing.assert_array_equal(part, wanted)
 
 
-@pytest.mark.parametrize("split", [split_sizes, shard_bounds])
-@pytest.mark.parametrize(("examples", "replicas"), [(3, 0), (3, -1), (-1, 2)])
+@cases("split", [split_sizes, shard_bounds])
+@cases(("examples", "replicas"), [(3, 0), (3, -1), (-1, 2)])
 def test_what_cannot_be_split(split: object, examples: int, replicas: int) -> None:
     assert callable(split)
     with pytest.raises(InvalidArgumentError, match=f"{examples} examples, {replicas} replicas"):

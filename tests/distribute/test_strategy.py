@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 from replica_context import number
 
 import mirrored as mr
@@ -38,7 +39,8 @@ def split_cpu(count: int) -> None:
 # Making one
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("default-devices")
+@cases(
     ("gpus", "given", "expected"),
     [
         (2, None, ["GPU:0", "GPU:1"]),
@@ -60,12 +62,14 @@ def test_devices(simulate: Simulate, gpus: int, given: Any, expected: list[str])
     assert replica_devices(strategy) == expected
 
 
+@pytest.mark.behaviour("default-devices")
 def test_logical_devices(simulate: Simulate) -> None:
     gpus = simulate(3)
     assert replica_devices(MirroredStrategy(gpus[1:])) == ["GPU:1", "GPU:2"]
     assert replica_devices(MirroredStrategy(gpus[2])) == ["GPU:2"]
 
 
+@pytest.mark.behaviour("default-devices")
 def test_listed_gpus_of_a_machine_without_any() -> None:
     strategy = MirroredStrategy(mr.config.list_logical_devices("GPU"))
     assert replica_devices(strategy) == ["CPU:0"]
@@ -86,7 +90,8 @@ def test_split_cpus_are_not_taken_by_default() -> None:
     assert replica_devices(MirroredStrategy()) == ["CPU:0"]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("duplicate-devices", "absent-devices")
+@cases(
     ("given", "error", "match"),
     [
         (["GPU:0", "GPU:7"], InvalidArgumentError, "GPU:7 unknown device"),
@@ -110,6 +115,7 @@ def test_devices_that_cannot_be(
     assert MirroredStrategy().num_replicas_in_sync == 2
 
 
+@pytest.mark.behaviour("absent-devices")
 def test_an_unknown_device_lists_those_there_are(simulate: Simulate) -> None:
     simulate(2)
     with pytest.raises(InvalidArgumentError) as error:
@@ -127,6 +133,7 @@ def test_collectives_that_are_none(given: Any) -> None:
 # Scopes
 
 
+@pytest.mark.behaviour("scope")
 def test_scopes_of_two_strategies_do_not_mix(simulate: Simulate) -> None:
     simulate(2)
     one, other, default = MirroredStrategy(), MirroredStrategy(["CPU:0"]), get_strategy()
@@ -144,6 +151,7 @@ def test_scopes_of_two_strategies_do_not_mix(simulate: Simulate) -> None:
         assert get_strategy() is other
 
 
+@pytest.mark.behaviour("scope")
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_a_scope_entered_again_mirrors_once(simulate: Simulate, depth: int) -> None:
     simulate(2)

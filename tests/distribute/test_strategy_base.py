@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from replica_context import number
 
 import mirrored as mr
@@ -125,6 +126,7 @@ def test_gradients_are_what_a_subclass_makes_of_them(
                 assert copy.numpy().tolist() == [-6.0 if twice else -3.0] * v.size
 
 
+@pytest.mark.behaviour("strategy-options")
 @RECORDED
 @pytest.mark.parametrize("given", [None, OPTIONS])
 @pytest.mark.parametrize("own", [None, CommunicationOptions(bytes_per_pack=8)])
@@ -146,6 +148,7 @@ FAILURES = [
 ]
 
 
+@pytest.mark.behaviour("nccl-failure")
 @RECORDED
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda each: type(each).__name__)
 def test_a_failure_is_raised(simulate: Simulate, recorded: bool, failure: Exception) -> None:
@@ -159,6 +162,7 @@ def test_a_failure_is_raised(simulate: Simulate, recorded: bool, failure: Except
         assert len(set(notes)) == 1
 
 
+@pytest.mark.behaviour("nccl-failure")
 @RECORDED
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda each: type(each).__name__)
 def test_a_failure_is_got_around(
@@ -195,6 +199,7 @@ def test_the_same_bits_are_asked_for_once(simulate: Simulate) -> None:
     assert collectives.calls == [("make_deterministic", PREPARE[1])]
 
 
+@pytest.mark.behaviour("deterministic-option")
 @pytest.mark.parametrize("gpus", [0, 2])
 def test_on_the_host_the_same_bits_cost_nothing(
     simulate: Simulate, bits: Callable[[Any], list[Any]], gpus: int
@@ -238,7 +243,7 @@ def test_threads_of_steps_end_without_it(simulate: Simulate) -> None:
     strategy.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "match"),
     [
         ({"on_nccl_failure": "ignore"}, r"one of \('raise', 'fallback'\). Received: .*'ignore'"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replica_context import number
@@ -23,7 +24,8 @@ Simulate = Callable[..., list[mr.config.LogicalDevice]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("reduce")
+@cases(
     ("op", "axis", "expected"),
     [
         ("SUM", None, [[6.0, 8.0], [10.0, 12.0]]),
@@ -44,6 +46,7 @@ def test_reduce(simulate: Simulate, op: str, axis: int | None, expected: Any) ->
     assert reduced.device == f"{FULL}CPU:0"
 
 
+@pytest.mark.behaviour("reduce-uneven")
 @settings(max_examples=40)
 @given(
     data=st.data(),
@@ -83,6 +86,7 @@ def test_the_mean_of_nothing_is_none(simulate: Simulate, dtype: str) -> None:
         assert np.isnan(MirroredStrategy().reduce("mean", value, axis=0).numpy()).all()
 
 
+@pytest.mark.behaviour("reduce-uneven")
 @pytest.mark.parametrize("how", [lambda f: f, mr.function], ids=["eager", "recorded"])
 def test_a_sum_over_an_axis_is_not_a_mean_of_means(simulate: Simulate, how: Any) -> None:
     simulate(3)
@@ -143,7 +147,8 @@ def test_reduce_of_one_replica(op: str) -> None:
     assert float(get_strategy().reduce(op, 2.0)) == 2.0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("reduce")
+@cases(
     ("call", "match"),
     [
         (

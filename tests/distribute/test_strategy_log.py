@@ -24,6 +24,7 @@ def messages(caplog: pytest.LogCaptureFixture, start: str) -> list[str]:
 # Making one
 
 
+@pytest.mark.behaviour("strategy-log")
 def test_the_line_in_the_log(simulate: Simulate, caplog: pytest.LogCaptureFixture) -> None:
     simulate(2)
     MirroredStrategy()
@@ -38,6 +39,7 @@ def test_the_line_in_the_log(simulate: Simulate, caplog: pytest.LogCaptureFixtur
 # The placement log
 
 
+@pytest.mark.behaviour("log-of-a-mirrored-variable")
 @pytest.mark.parametrize(
     "initial",
     [3.0, lambda: mr.constant(3.0), np.float32(3.0)],
@@ -65,6 +67,7 @@ def test_placement_log_of_a_mirrored_variable(
     ]
 
 
+@pytest.mark.behaviour("four-gpus-by-hand")
 def test_by_hand_on_four_gpus(simulate: Simulate, caplog: pytest.LogCaptureFixture) -> None:
     gpus = simulate(4)
     mr.debugging.set_log_device_placement(True)

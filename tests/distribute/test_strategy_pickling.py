@@ -27,6 +27,7 @@ STRATEGIES: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.behaviour("strategies-travel")
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_strategy_in_another_process(simulate: Simulate, make: Callable[[], Any]) -> None:
     simulate(2)
@@ -49,6 +50,7 @@ def test_a_strategy_in_another_process(simulate: Simulate, make: Callable[[], An
     assert pickle.loads(pickled)[0] is again  # What comes later is of the same one.
 
 
+@pytest.mark.behaviour("strategies-travel")
 def test_one_strategy_stays_one(simulate: Simulate) -> None:
     simulate(2)
     strategy = mr.MirroredStrategy()
@@ -58,6 +60,7 @@ def test_one_strategy_stays_one(simulate: Simulate) -> None:
     assert pickle.loads(pickle.dumps(default)) is copy.deepcopy(default) is default
 
 
+@pytest.mark.behaviour("strategies-travel")
 def test_the_strategy_in_force_is_taken_where_it_is_alike(simulate: Simulate) -> None:
     simulate(2)
     pickled = pickle.dumps(mr.MirroredStrategy()), pickle.dumps(mr.MirroredStrategy(["GPU:0"]))
@@ -69,6 +72,7 @@ def test_the_strategy_in_force_is_taken_where_it_is_alike(simulate: Simulate) ->
         assert pickle.loads(pickled[1]) is not strategy
 
 
+@pytest.mark.behaviour("strategies-travel")
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_devices_that_are_not_there(simulate: Simulate, make: Callable[[], Any]) -> None:
     simulate(2)

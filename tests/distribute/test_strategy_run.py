@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from case_table import cases
 from replica_context import number
 
 import mirrored as mr
@@ -30,6 +31,7 @@ class Pair(NamedTuple):
 # run
 
 
+@pytest.mark.behaviour("two-replicas-run")
 def test_id_plus_one(simulate: Simulate) -> None:
     simulate(2)
     strategy = MirroredStrategy()
@@ -38,6 +40,7 @@ def test_id_plus_one(simulate: Simulate) -> None:
     assert repr(result) == "PerReplica:{\n  0: 1,\n  1: 2\n}"
 
 
+@pytest.mark.behaviour("run", "two-replicas-run")
 def test_structures_are_regrouped(simulate: Simulate) -> None:
     simulate(2)
     strategy = MirroredStrategy()
@@ -58,6 +61,7 @@ def test_structures_are_regrouped(simulate: Simulate) -> None:
     assert list(result) == ["a", "b"]
 
 
+@pytest.mark.behaviour("run")
 def test_one_replica_is_unwrapped() -> None:
     strategy = MirroredStrategy(["CPU:0"])
     result = strategy.run(lambda x, *, y: {"sum": [x + y]}, [PerReplica([1])], {"y": 2})
@@ -96,8 +100,9 @@ def test_mirrored_variables_are_passed_whole(simulate: Simulate) -> None:
     assert all(each is v for each in seen)
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("run-arguments")
+@cases("replicas", [1, 2])
+@cases(
     ("call", "error", "match"),
     [
         (
@@ -148,6 +153,7 @@ def test_refused_calls(
     assert strategy.run(lambda: 7) == 7
 
 
+@pytest.mark.behaviour("different-structures")
 @pytest.mark.parametrize(
     ("result", "match"),
     [
@@ -180,6 +186,7 @@ def test_run_outside_all_scopes_is_placed_as_any_code_is(simulate: Simulate) -> 
 # experimental_local_results
 
 
+@pytest.mark.behaviour("local-results")
 def test_local_results(simulate: Simulate) -> None:
     simulate(2)
     strategy = MirroredStrategy()

@@ -12,6 +12,7 @@ from mirrored.distribute.worker_agreement import own_devices
 from mirrored.workers.worker import OneWorker
 
 
+@pytest.mark.behaviour("workers-alike")
 @needs_mpi
 def test_programs_that_differ(two_workers: dict[str, list[Any]]) -> None:
     (*first, shorter), (*second, longer) = two_workers["differing"]

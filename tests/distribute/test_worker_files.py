@@ -11,6 +11,7 @@ from launching import launch, needs_mpi
 import mirrored as mr
 
 
+@pytest.mark.behaviour("workers-files")
 @needs_mpi
 def test_the_first_worker_writes_for_all(two_workers: dict[str, list[Any]]) -> None:
     first, second = two_workers["filed"]

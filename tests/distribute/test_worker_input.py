@@ -20,6 +20,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.behaviour("workers-input", "workers-own-input")
 @needs_mpi
 def test_each_way_to_share_a_dataset(two_workers: dict[str, list[Any]]) -> None:
     first, second = two_workers["inputs"]
@@ -39,6 +40,7 @@ def test_each_way_to_share_a_dataset(two_workers: dict[str, list[Any]]) -> None:
             assert text.startswith(begin)
 
 
+@pytest.mark.behaviour("workers-own-input")
 @needs_mpi
 def test_fit_takes_what_each_worker_has(two_workers: dict[str, list[Any]]) -> None:
     check_own(SOME, LAYOUT, two_workers["fitted_on_own"])

@@ -40,6 +40,7 @@ def test_what_agrees_is_taken(given: Any, monkeypatch: pytest.MonkeyPatch) -> No
     check_resolver(None, WORKERS)
 
 
+@pytest.mark.behaviour("workers-resolver")
 @pytest.mark.parametrize(("given", "text"), DIFFER.values(), ids=DIFFER.keys())
 def test_what_differs_is_refused(given: Any, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=f"`cluster_resolver`.*|{text}") as caught:
@@ -72,6 +73,7 @@ def test_ours_says_what_mpi_says() -> None:
     check_resolver(ours, WORKERS)
 
 
+@pytest.mark.behaviour("workers-resolver")
 def test_a_cluster_is_asked_as_tensorflows() -> None:
     spec = ClusterSpec({"chief": ["a:1"], "worker": ["b:1", "c:1"]})
     assert (spec.num_tasks("worker"), spec.task_indices("worker")) == (2, [0, 1])

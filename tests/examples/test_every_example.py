@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from case_table import cases
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = sorted((HERE.parents[1] / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@cases("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_has_a_test_and_says_what_it_shows(example: Path) -> None:
     tests = [path.read_text() for path in HERE.glob("test_*.py") if path != Path(__file__)]
     assert any(f'"{example.name}"' in text for text in tests)

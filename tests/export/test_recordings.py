@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.export.onnx_file import RULES
@@ -18,7 +19,7 @@ EVEN = Samples.of(["batch", "steps"], (12, 24, 36, 48), exact=True)
 Numbered = Callable[[int, int], Any]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("samples", "number"),
     [
         (SAMPLES, lambda n, t: 7),
@@ -44,7 +45,7 @@ def test_a_number_that_is_no_sum_of_products(number: Numbered) -> None:
     assert SAMPLES.fitted([number(*run) for run in SAMPLES.runs]) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("array", "kind"),
     [
         (lambda n, t: np.ones((n, 3), np.float32), Repeated),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 import mirrored.compat.v1 as tf
@@ -48,6 +49,7 @@ DRAWINGS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.behaviour("drawing-makes-no-device")
 @pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
 def test_drawing_makes_no_device(draw: Callable[[], Any]) -> None:
     with tf.Graph().as_default():
@@ -58,6 +60,7 @@ def test_drawing_makes_no_device(draw: Callable[[], Any]) -> None:
         draw()  # On devices it goes as well.
 
 
+@pytest.mark.behaviour("drawing-makes-no-device")
 def test_a_variable_that_a_call_makes_is_on_a_device() -> None:
     class Making(Layer):
         """Makes weights in its first call."""
@@ -111,6 +114,6 @@ MEETING: dict[str, tuple[Callable[[], Any], list[tuple[int | None, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "shapes"), MEETING.values(), ids=MEETING)
+@cases(("call", "shapes"), MEETING.values(), ids=MEETING)
 def test_unknown_sizes_meet_known_ones(call: Callable[[], Any], shapes: Any) -> None:
     assert [each.shape for each in mr.nest.flatten(call())] == shapes

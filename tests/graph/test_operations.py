@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.graph import Part, SymbolicTensor
@@ -43,7 +44,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@cases("call", CALLS.values(), ids=CALLS)
 def test_a_run_gives_what_the_call_gives(call: Callable[[Any, Any], Any]) -> None:
     x, y = Input((4,)), Input((4,))
     drawn = call(x, y)
@@ -58,6 +59,7 @@ def test_a_run_gives_what_the_call_gives(call: Callable[[Any, Any], Any]) -> Non
             assert tensor.shape.as_list().count(None) <= 2
 
 
+@pytest.mark.behaviour("graph-names")
 def test_names_are_those_of_keras() -> None:
     mr.layers.reset_names()
     x, y = Input((4,)), Input((4,), name="b")
@@ -89,7 +91,8 @@ NO_VALUES: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
 }
 
 
-@pytest.mark.parametrize(("use", "kind"), NO_VALUES.values(), ids=NO_VALUES)
+@pytest.mark.behaviour("placeholders")
+@cases(("use", "kind"), NO_VALUES.values(), ids=NO_VALUES)
 def test_there_are_no_values(use: Callable[[Any], Any], kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"placeholder for a shape and a dtype, without values.*`call`"):
         use(Input((4,)))
@@ -144,7 +147,7 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], list[int | None]]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "shape"), SHAPES.values(), ids=SHAPES)
+@cases(("call", "shape"), SHAPES.values(), ids=SHAPES)
 def test_sizes_that_are_not_known(call: Callable[[Any], Any], shape: list[int | None]) -> None:
     assert call(Input((None, 6))).shape.as_list() == shape
 

@@ -16,6 +16,7 @@ A = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
 DEEP = sys.getrecursionlimit() + 100
 
 
+@pytest.mark.behaviour("graph-inputs")
 def test_any_placeholders_may_be_given_and_asked_for() -> None:
     """As a session feeds and fetches."""
     x, y = Input((4,)), Input((4,))

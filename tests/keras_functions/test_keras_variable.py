@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import keras
@@ -60,7 +61,7 @@ def test_paths_have_the_scopes_and_layers_around() -> None:
             keras.name_scope(name)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("dtypes", "name"),
     [
         (("int32", "float32"), "float32"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.keras_functions import promotion
@@ -30,7 +31,7 @@ def value(kind: str) -> Any:
     return float(kind) if "." in kind else int(kind) if kind.isdigit() else mr.cast(1, kind)
 
 
-@pytest.mark.parametrize("first", PROMOTED)
+@cases("first", PROMOTED)
 def test_two_dtypes_have_one(first: str) -> None:
     for second, expected in zip(PROMOTED, PROMOTED[first].split(), strict=True):
         given = [value(kind) for kind in (first, second)]
@@ -81,13 +82,13 @@ RESULTS: list[tuple[Callable[[], Any], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("compute", "expected", "dtype"), RESULTS)
+@cases(("compute", "expected", "dtype"), RESULTS)
 def test_results(compute: Callable[[], Any], expected: Any, dtype: str) -> None:
     result = compute()
     assert (result.numpy().tolist(), result.dtype.name) == (np.asarray(expected).tolist(), dtype)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda: K.moments([1.0], 0, synchronized=True), NotImplementedError, "one replica here"),

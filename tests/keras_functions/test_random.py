@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -65,7 +66,7 @@ NUMBERS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("draw", "expected"), NUMBERS.values(), ids=NUMBERS)
+@cases(("draw", "expected"), NUMBERS.values(), ids=NUMBERS)
 def test_the_numbers_are_keras(draw: Callable[[], Any], expected: list[Any]) -> None:
     np.testing.assert_allclose(draw().numpy(), expected, rtol=1e-6)
 

@@ -7,6 +7,7 @@ from typing import Any
 import keras_op_values as table
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -17,7 +18,7 @@ for call in KERAS:
     CALLS.setdefault(call.partition("(")[0], []).append(call)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@cases("name", CALLS)
 def test_results_and_gradients_are_those_of_keras(name: str) -> None:
     given = {name: mr.constant(each) for name, each in table.GIVEN.items()}
     for call in CALLS[name]:
@@ -78,7 +79,7 @@ AS_NUMPY: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", AS_NUMPY)
+@cases("name", AS_NUMPY)
 def test_results_are_those_of_numpy(name: str) -> None:
     call, expected = AS_NUMPY[name]
     np.testing.assert_array_equal(call(mr.keras.ops).numpy(), expected)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -59,7 +60,7 @@ def test_every_public_activation_is_in_the_table() -> None:
     assert set(activations.__all__) - others == set(EXPECTED) | OF_OTHER_ARGUMENTS
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@cases("name", EXPECTED)
 def test_values_are_numpys(name: str) -> None:
     function = activations.get(name)
     assert function is getattr(activations, name)
@@ -68,7 +69,7 @@ def test_values_are_numpys(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "options", "expected"),
     [
         ("relu", {"negative_slope": 0.5}, [-1.5, -0.5, 2.0, 9.0]),
@@ -111,7 +112,7 @@ def test_softmax_runs_along_the_axis_asked_for() -> None:
     np.testing.assert_allclose(values.sum(axis=0), 1.0)
 
 
-@pytest.mark.parametrize("axis", [(1, 2), [2, 1], (0, 2), (-1,), (-1, -3), (0, 1, 2)])
+@cases("axis", [(1, 2), [2, 1], (0, 2), (-1,), (-1, -3), (0, 1, 2)])
 def test_softmax_over_several_axes(axis: Any) -> None:
     x = np.linspace(-3, 3, 24).reshape(2, 3, 4)
     exp = np.exp(x)
@@ -127,8 +128,8 @@ def test_softmax_over_several_axes(axis: Any) -> None:
     np.testing.assert_allclose(gradient, expected * (x - mean), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("function", [activations.log_softmax, mr.keras.ops.log_softmax])
-@pytest.mark.parametrize("axis", [(1, 2), [2, 0], (-1,), ()])
+@cases("function", [activations.log_softmax, mr.keras.ops.log_softmax])
+@cases("axis", [(1, 2), [2, 0], (-1,), ()])
 def test_log_softmax_over_several_axes(function: Any, axis: Any) -> None:
     x = np.linspace(-3, 3, 24).reshape(2, 3, 4)
     expected = x - np.log(np.exp(x).sum(axis=tuple(axis), keepdims=True))
@@ -138,8 +139,8 @@ def test_log_softmax_over_several_axes(function: Any, axis: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("function", [activations.softmax, activations.log_softmax])
-@pytest.mark.parametrize("axis", [(1, 3), (1, 1), (1, -2), (-4,)])
+@cases("function", [activations.softmax, activations.log_softmax])
+@cases("axis", [(1, 3), (1, 1), (1, -2), (-4,)])
 def test_axes_that_softmax_refuses(function: Any, axis: Any) -> None:
     with pytest.raises(
         ValueError, match=r"or several different ones. Received: axis=.*\(2, 3, 4\)"

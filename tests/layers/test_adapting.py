@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -45,7 +46,7 @@ DATA: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", DATA.values(), ids=DATA)
+@cases("make", DATA.values(), ids=DATA)
 def test_data_in_any_form_have_one_mean_and_variance(make: Callable[[], Any]) -> None:
     layer = mr.layers.Normalization()
     layer.adapt(make())
@@ -66,7 +67,7 @@ def test_large_arrays_are_gone_over_in_parts() -> None:
         np.testing.assert_allclose(found, one, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "error", "text"),
     [
         ([], ValueError, "empty iterable"),
@@ -140,7 +141,7 @@ def test_batches_are_taken_in_one_by_one() -> None:
     assert layer.bin_boundaries == whole.bin_boundaries
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda: mr.layers.Discretization(), ValueError, "either `num_bins` or"),
@@ -184,7 +185,7 @@ def test_placeholders_have_the_dtypes_of_the_values() -> None:
     np.testing.assert_array_equal(values[1][0], np.eye(3))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64", "bool"])
+@cases("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64", "bool"])
 def test_integers_of_all_dtypes_are_categories(dtype: str) -> None:
     ids = np.array([[1, 0]], dtype)
     vectors = mr.layers.Embedding(2, 2, embeddings_initializer="identity")(ids)

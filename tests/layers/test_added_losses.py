@@ -41,6 +41,7 @@ def values(layer: Layer) -> list[float]:
     return [float(each) for each in layer.losses]
 
 
+@pytest.mark.behaviour("added-losses")
 def test_losses_are_there_until_a_call_begins() -> None:
     layer = Added()
     outer = Holds(layer)
@@ -68,6 +69,7 @@ def test_a_call_for_shapes_adds_nothing() -> None:
     assert len(model.losses) == 6
 
 
+@pytest.mark.behaviour("added-losses")
 def test_what_is_no_tensor_is_refused() -> None:
     layer = Added()
     for wrong in (3.0, None, lambda: 1.0, np.ones(3), [mr.constant(1.0), 2], Input((3,))):
@@ -79,6 +81,7 @@ def test_what_is_no_tensor_is_refused() -> None:
     assert values(layer) == [2.0, 1.0]
 
 
+@pytest.mark.behaviour("added-losses")
 def test_a_functional_model_adds_none() -> None:
     x = Input((3,))
     with pytest.raises(NotImplementedError, match="A functional model has no `call` of its own"):

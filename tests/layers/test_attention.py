@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -107,7 +108,7 @@ def test_the_inputs_keep_their_masks() -> None:
         np.testing.assert_array_equal(each._keras_mask, [[1, 1, 0], [1, 0, 0]])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: mr.layers.MultiHeadAttention(0, 3), "`num_heads`, expected a positive"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -63,6 +64,7 @@ def same(one: Any, other: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.behaviour("batch-statistics")
 @pytest.mark.parametrize(
     ("replicas", "batch_size", "kind", "eager"),
     [
@@ -130,7 +132,7 @@ def test_in_mixed_precision_it_computes_in_float32() -> None:
     assert layer.moving_variance.dtype == np.float32
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "error", "match"),
     [
         ({"axis": 0}, ValueError, "axis 0 is that of the batch, which replicas share"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.layers import constraints
@@ -34,8 +35,8 @@ KERAS: list[tuple[Any, list[list[float]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("constraint", "values"), KERAS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@cases(("constraint", "values"), KERAS)
+@cases("dtype", ["float32", "float64"])
 def test_numbers_are_kerass(constraint: Any, values: Any, dtype: str) -> None:
     found = constraint(mr.constant(W, dtype))
     assert found.dtype == np.dtype(dtype)
@@ -62,7 +63,7 @@ def test_names_and_configurations(kind: Any) -> None:
     assert vars(kind.from_config(changed)) == vars(constraints.get(given)) == changed
 
 
-@pytest.mark.parametrize("identifier", ["maxnorm", "", 3, [1], {}, {"class_name": "nothing"}])
+@cases("identifier", ["maxnorm", "", 3, [1], {}, {"class_name": "nothing"}])
 def test_what_is_no_constraint(identifier: Any) -> None:
     with pytest.raises(ValueError, match=r"Could not interpret constraint ident|Unknown `config`"):
         mr.keras.layers.Dense(2, bias_constraint=identifier)
@@ -94,8 +95,9 @@ FAILING: list[tuple[Any, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("constraint", "kind", "text"), FAILING)
-@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.behaviour("constraints")
+@cases(("constraint", "kind", "text"), FAILING)
+@cases("recorded", [False, True])
 def test_a_constraint_that_fails_changes_nothing(
     constraint: Any, kind: Any, text: str, recorded: bool, simulate: Callable[..., Any]
 ) -> None:

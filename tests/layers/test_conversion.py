@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.distribute import PerReplica
@@ -12,7 +13,7 @@ from mirrored.layers.conversion import as_input
 from mirrored.variables import Variable
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
     [
         [[1, 2]],
@@ -22,7 +23,7 @@ from mirrored.variables import Variable
         np.array([[2, 1]], dtype=np.float32)[:, ::-1],
     ],
 )
-@pytest.mark.parametrize("dtype", [ops.float32, ops.float64])
+@cases("dtype", [ops.float32, ops.float64])
 def test_numbers_become_tensors_of_the_dtype(values: Any, dtype: Any) -> None:
     tensor = as_input(values, dtype, "dense")
     assert tensor.dtype == dtype
@@ -54,7 +55,7 @@ def test_a_variable_is_read() -> None:
     np.testing.assert_array_equal(as_input(variable, ops.float32, "d").numpy(), [[1, 2]])
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
     [
         np.array([[None, 1]], dtype=object),

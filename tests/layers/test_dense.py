@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.layers import Dense, Input, initializers, regularizers
@@ -66,7 +67,7 @@ def test_softmax_outputs_remember_their_logits() -> None:
     assert logits.shape == (2, 3)
 
 
-@pytest.mark.parametrize("units", [0, -1, 2.5, True, "3", None])
+@cases("units", [0, -1, 2.5, True, "3", None])
 def test_units_must_be_a_positive_integer(units: object) -> None:
     text = (
         "Received an invalid value for `units`, expected a positive integer. "

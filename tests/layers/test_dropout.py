@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -77,7 +78,7 @@ def test_a_generator_may_be_shared() -> None:
     assert not np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan"), "0.5", None, True])
+@cases("rate", [-0.1, 1.5, float("nan"), "0.5", None, True])
 def test_other_rates_are_refused(rate: object) -> None:
     text = (
         "Invalid value received for argument `rate`. Expected a float value between 0 and 1. "
@@ -87,8 +88,8 @@ def test_other_rates_are_refused(rate: object) -> None:
         Dropout(rate)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("examples", [1, 4, 7, 21])
+@cases("replicas", [1, 2, 3, 5, 8])
+@cases("examples", [1, 4, 7, 21])
 def test_replicas_drop_what_one_device_drops(simulate: Any, replicas: int, examples: int) -> None:
     simulate(replicas)
     strategy = MirroredStrategy()
@@ -108,10 +109,8 @@ def test_replicas_drop_what_one_device_drops(simulate: Any, replicas: int, examp
         np.testing.assert_array_equal(joined, dropped(x, alone).numpy())
 
 
-@pytest.mark.parametrize("kind", [mr.layers.Dropout, mr.layers.AlphaDropout])
-@pytest.mark.parametrize(
-    ("noise_shape", "axes"), [((None, 1), (1,)), ([1, 3], (0,)), ((3,), (0,)), ((1, 1), (0, 1))]
-)
+@cases("kind", [mr.layers.Dropout, mr.layers.AlphaDropout])
+@cases(("noise_shape", "axes"), [((None, 1), (1,)), ([1, 3], (0,)), ((3,), (0,)), ((1, 1), (0, 1))])
 def test_draws_that_are_shared(kind: Any, noise_shape: Any, axes: tuple[int, ...]) -> None:
     layer = kind(0.5, seed=1, noise_shape=noise_shape)
     outputs = layer(np.ones((8, 3)), training=True).numpy()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -67,8 +68,8 @@ def test_every_public_initializer_is_in_the_tables() -> None:
     assert there == shown | {Initializer, Identity, Orthogonal}
 
 
-@pytest.mark.parametrize(("make", "value"), DETERMINISTIC)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@cases(("make", "value"), DETERMINISTIC)
+@cases("dtype", ["float32", "float64", "int32"])
 def test_constants_fill(make: Any, value: float, dtype: str) -> None:
     tensor = make((2, 3), dtype=dtype)
     assert tensor.dtype == np.dtype(dtype)
@@ -95,8 +96,8 @@ def test_identities_are_matrices_of_one_kind() -> None:
         Identity()((2, 2), "int32")
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (7, 3), (3, 7), (2, 3, 4), (2, 2, 6), (0, 3), (3, 0)])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@cases("shape", [(5, 5), (7, 3), (3, 7), (2, 3, 4), (2, 2, 6), (0, 3), (3, 0)])
+@cases("dtype", ["float32", "float64", "float16"])
 def test_orthogonal_matrices(shape: tuple[int, ...], dtype: str) -> None:
     tensor = Orthogonal(2.0, seed=3)(shape, dtype)
     assert (tensor.shape, tensor.dtype) == (shape, np.dtype(dtype))
@@ -119,7 +120,7 @@ def test_orthogonal_values_have_two_axes(shape: tuple[int, ...]) -> None:
         Orthogonal()(shape)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("made", "config"),
     [  # What Keras 3.15.1 says; but its Identity forgets the gain.
         (Zeros(), {}),
@@ -208,7 +209,7 @@ def test_truncated_normals_are_the_exact_quantiles_of_their_uniforms(dtype: str)
     np.testing.assert_allclose(values, exact, rtol=0, atol=2e-8 if dtype == "float64" else 2e-7)
 
 
-@pytest.mark.parametrize("row", RANDOM)
+@cases("row", RANDOM)
 def test_seeds(row: Any) -> None:
     kind = type(row[0])
     np.testing.assert_array_equal(kind(seed=3)((4, 5)).numpy(), kind(seed=3)((4, 5)).numpy())
@@ -230,7 +231,7 @@ def test_seeds(row: Any) -> None:
     np.testing.assert_array_equal(*drawn)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "axes", "fan_in", "fan_out"),
     [
         ((), (), 1, 1),
@@ -243,7 +244,7 @@ def test_seeds(row: Any) -> None:
         ((3, 4, 5), (None, [0]), 12, 15),
     ],
 )
-@pytest.mark.parametrize("kind", [VarianceScaling, GlorotUniform])
+@cases("kind", [VarianceScaling, GlorotUniform])
 def test_fans_are_kerass(
     kind: Any, shape: tuple[int, ...], axes: tuple[Any, ...], fan_in: int, fan_out: int
 ) -> None:
@@ -256,15 +257,15 @@ def test_fans_are_kerass(
     np.testing.assert_allclose(made(shape).numpy(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("shape", [(), (0, 3), (3, 0), (0,)])
-@pytest.mark.parametrize("row", RANDOM)
+@cases("shape", [(), (0, 3), (3, 0), (0,)])
+@cases("row", RANDOM)
 def test_scalars_and_empty_shapes(row: Any, shape: tuple[int, ...]) -> None:
     values = row[0](shape)
     assert values.shape == shape
     assert np.isfinite(values.numpy()).all()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "kind"),
     [
         ("constant", Constant),
@@ -320,16 +321,16 @@ def test_instances_and_functions_are_accepted() -> None:
     np.testing.assert_array_equal(layer.get_weights()[0], [[0, 1], [2, 3]])
 
 
-@pytest.mark.parametrize("row", RANDOM)
-@pytest.mark.parametrize("dtype", ["int32", "bool"])
+@cases("row", RANDOM)
+@cases("dtype", ["int32", "bool"])
 def test_random_values_are_floats(row: Any, dtype: str) -> None:
     text = f"{type(row[0]).__name__} expected a floating point dtype. Received: dtype={dtype}"
     with pytest.raises(ValueError, match=text):
         row[0]((2,), dtype=dtype)
 
 
-@pytest.mark.parametrize("row", RANDOM)
-@pytest.mark.parametrize("seed", ["x", 1.5, True])
+@cases("row", RANDOM)
+@cases("seed", ["x", 1.5, True])
 def test_other_seeds_are_refused(row: Any, seed: object) -> None:
     text = (
         "`seed` argument should be an instance of `SeedGenerator` or an integer. "

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -50,7 +51,7 @@ def test_the_layer_passes_what_has_the_announced_shape() -> None:
         layer(np.ones((3, 4)))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kwargs", "text"),
     [
         ({}, "You must pass a `shape` argument."),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import config, ops
@@ -199,7 +200,7 @@ class Infers(Parent):
         return super().call(inputs)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("outer", "training", "seen"),
     [
         (lambda layer: layer, None, True),
@@ -223,6 +224,7 @@ def test_a_default_mode_holds_where_no_outer_layer_says_one(
     assert inner.modes == [seen]
 
 
+@pytest.mark.behaviour("layer-arguments")
 @pytest.mark.parametrize("value", [True, False, 3.0, "yes"])
 def test_what_is_no_input_is_not_passed_by_position(value: Any) -> None:
     """In Keras 3.15's words: a factor, say, would be taken for the mode."""

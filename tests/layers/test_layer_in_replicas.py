@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.distribute import MirroredVariable
@@ -37,9 +38,9 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize("replicas", [1, 3])
-@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@cases("recorded", [False, True])
+@cases("replicas", [1, 3])
+@cases("make", MODELS.values(), ids=MODELS)
 def test_the_first_step_makes_the_weights_once(
     simulate: Callable[..., Any], make: Callable[[], Any], replicas: int, recorded: bool
 ) -> None:

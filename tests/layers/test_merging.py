@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import layers
@@ -72,7 +73,7 @@ def test_every_such_layer_is_in_the_table() -> None:
     assert public == {type(make()) for make, _, _ in CASES.values()}
 
 
-@pytest.mark.parametrize(("make", "inputs", "expected"), CASES.values(), ids=CASES)
+@cases(("make", "inputs", "expected"), CASES.values(), ids=CASES)
 def test_values_gradients_and_shapes(
     make: Callable[..., Any], inputs: list[np.ndarray], expected: np.ndarray
 ) -> None:
@@ -97,7 +98,7 @@ def test_values_gradients_and_shapes(
     np.testing.assert_allclose(model(inputs).numpy(), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"])
+@cases("name", ["Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"])
 def test_integers_and_the_functional_forms(name: str) -> None:
     ints, floats = np.arange(6).reshape(2, 3), np.ones((2, 3), np.float32)
     function = getattr(mr.keras.layers, name.lower())
@@ -187,7 +188,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "kind", "message"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.behaviour("merged-inputs")
+@cases(("call", "kind", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused(call: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=re.escape(message)):
         call()

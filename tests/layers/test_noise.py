@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -66,7 +67,7 @@ def test_replicas_add_what_one_device_adds(name: str, simulate: Callable[..., An
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "match"),
     [
         (lambda: mr.layers.GaussianNoise(2.0), "`stddev`. Expected a float value between 0 and 1"),

@@ -52,6 +52,7 @@ def test_dtypes_of_a_policy(name: str, compute: str, variable: str) -> None:
     assert policy != name
 
 
+@pytest.mark.behaviour("mixed-precision")
 @pytest.mark.parametrize(
     ("name", "error", "text"),
     [
@@ -103,6 +104,7 @@ def test_what_cannot_be_the_global_policy(policy: Any, text: str) -> None:
     assert mixed_precision.global_policy().name == "mixed_bfloat16"
 
 
+@pytest.mark.behaviour("mixed-precision")
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", DTypePolicy("mixed_bfloat16"), None])
 def test_a_mixed_layer(policy: Any) -> None:
     if policy is None:

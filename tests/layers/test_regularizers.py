@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
@@ -54,7 +55,7 @@ def test_no_factors_are_no_penalty() -> None:
     assert (float(result.numpy()), result.dtype) == (0.0, ops.float64)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("identifier", "expected"),
     [
         ("l1", "L1(l1=0.01)"),
@@ -105,7 +106,7 @@ REFUSED = [(kind, name, None) for kind, name in ((L1, "l1"), (L2, "l2"))] + [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "factor"), REFUSED)
+@cases(("kind", "name", "factor"), REFUSED)
 def test_other_factors_are_refused(kind: Any, name: str, factor: object) -> None:
     text = (
         f"Invalid value for argument {name}: expected a non-negative float. "

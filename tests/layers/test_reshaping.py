@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -87,7 +88,7 @@ def test_an_embedding_begins_with_a_table_that_is_given() -> None:
         mr.layers.Embedding(2, 2, weights=table)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "error", "match"),
     [
         (lambda: mr.layers.Reshape((2, -1, -1)), ValueError, "of which one may be -1"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.layers import shapes
 
@@ -24,7 +25,7 @@ def test_shapes_become_tuples_of_integers(given: Any, expected: shapes.Shape) ->
     assert all(size is None or type(size) is int for size in result)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "text"),
     [
         (64, "Cannot convert '64' to a shape."),

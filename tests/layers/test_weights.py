@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -128,7 +129,8 @@ def _taken_out(owner: Any, part: Callable[[str], Any]) -> None:
 ORDERS = [_not_yet_there, _assigned_again, _deleted, _moved, _swapped, _in_containers, _taken_out]
 
 
-@pytest.mark.parametrize("assign", ORDERS)
+@pytest.mark.behaviour("weights-order")
+@cases("assign", ORDERS)
 def test_parts_come_in_the_order_of_their_assignments_as_in_keras(
     assign: Callable[..., None],
 ) -> None:
@@ -171,6 +173,7 @@ def test_a_replaced_layer_is_kept_by_nothing() -> None:
     assert [each() for each in gone] == [None, None]
 
 
+@pytest.mark.behaviour("stream-states")
 def test_states_of_random_streams_are_among_variables_as_in_keras() -> None:
     class Drawing(Layer):
         def __init__(self) -> None:
@@ -196,6 +199,7 @@ def test_states_of_random_streams_are_among_variables_as_in_keras() -> None:
     assert not layer.kept.variables
 
 
+@pytest.mark.behaviour("stream-states")
 def test_the_state_of_a_layer_s_stream_is_read_and_assigned() -> None:
     layer = mr.layers.Dropout(0.5, seed=7)
     (state,) = layer.variables
@@ -360,7 +364,7 @@ def test_values_are_converted_to_the_weights_dtype() -> None:
     assert layer(X).numpy().tolist() == [[6.0], [6.0]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("weights", "error", "text"),
     [
         (
@@ -446,6 +450,7 @@ def test_other_containers_and_strings_are_not_searched() -> None:
     assert find([deque([Part()]), "Part", iter([Part()]), {1, "a"}], Part) == []
 
 
+@pytest.mark.behaviour("layers-in-sets")
 @pytest.mark.parametrize("kind", [set, frozenset])
 def test_sets_are_refused(kind: Callable[[list[Part]], Any]) -> None:
     """Keras looks into them, in an order that differs from process to process."""

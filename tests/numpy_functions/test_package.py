@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -93,7 +94,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@cases("name", CALLS)
 def test_numbers_and_dtypes_of_numpy(name: str) -> None:
     args = CALLS[name]
     expected = np.asarray(getattr(np, name)(*args))
@@ -103,7 +104,7 @@ def test_numbers_and_dtypes_of_numpy(name: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-7)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "args"),
     [
         ("split", ([1, 2, 3, 4], [1, 3])),
@@ -146,7 +147,7 @@ def test_gradients_and_recording() -> None:
     assert slope().numpy().tolist() == [2.0, 0.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error"),
     [
         (lambda tnp: tnp.arange(1, 2, 0), ValueError),

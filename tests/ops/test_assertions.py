@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -115,13 +116,13 @@ SHAPES: list[tuple[Callable[[], list[Any]], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize("name", PASS)
+@cases("name", PASS)
 def test_what_holds_says_nothing(name: str) -> None:
     for arguments in PASS[name]():
         assert getattr(D, name)(*arguments) is None
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@cases("name", REFUSED)
 def test_what_does_not_hold_is_an_error(name: str) -> None:
     for error, arguments in REFUSED[name]():
         with pytest.raises(error) as caught:
@@ -129,7 +130,7 @@ def test_what_does_not_hold_is_an_error(name: str) -> None:
         assert type(caught.value) is error, arguments
 
 
-@pytest.mark.parametrize(("pairs", "text"), SHAPES)
+@cases(("pairs", "text"), SHAPES)
 def test_shapes(pairs: Any, text: str | None) -> None:
     if text is None:
         D.assert_shapes(pairs())
@@ -150,10 +151,8 @@ def test_a_comparison_shows_where_it_fails() -> None:
         D.Assert(False, ["text", C([1, 2, 3]), 3.5], summarize=2)
 
 
-@pytest.mark.parametrize(
-    ("values", "found"), [([1, NAN], "NaN"), ([INF, 1], "Inf"), ([-INF, NAN], "Inf and NaN")]
-)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@cases(("values", "found"), [([1, NAN], "NaN"), ([INF, 1], "Inf"), ([-INF, NAN], "Inf and NaN")])
+@cases("dtype", ["float32", "float64", "bfloat16"])
 def test_what_is_not_finite_is_found(values: list[float], found: str, dtype: str) -> None:
     for check in (D.check_numerics, D.assert_all_finite):
         with pytest.raises(InvalidArgumentError, match=f"^here : Tensor had {found} values"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
@@ -14,7 +15,7 @@ NAMES = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
 OPERATORS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 
 
-@pytest.mark.parametrize(("name", "symbol"), list(zip(NAMES, OPERATORS, strict=True)))
+@cases(("name", "symbol"), list(zip(NAMES, OPERATORS, strict=True)))
 def test_comparisons(name: str, symbol: Callable[[Any, Any], Any]) -> None:
     x, y = np.array([1.0, 2.0, np.nan], np.float32), np.float32(2.0)
     expected = symbol(x, y)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
@@ -13,7 +14,8 @@ from mirrored.variables import Variable
 
 
 # As TensorFlow 2.21 has them.
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("constant-dtype")
+@cases(
     ("value", "dtype"),
     [
         (1.5, "float32"),
@@ -60,7 +62,7 @@ def test_constant_of_tensors_keeps_the_dtype() -> None:
     assert ops.constant(Variable(np.float64(3.0))).dtype == ops.float64
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "dtype", "expected"),
     [
         ([1, 2], "float64", [1.0, 2.0]),
@@ -82,7 +84,8 @@ def test_constant_of_a_given_dtype(value: Any, dtype: str, expected: Any) -> Non
         np.testing.assert_array_equal(tensor.numpy(), expected)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("absent-dtypes")
+@cases(
     ("value", "dtype", "text"),
     [
         (1.5, "int32", "Cannot convert 1.5 to a tensor of dtype int32"),
@@ -133,7 +136,8 @@ def test_constant_copies() -> None:
     np.testing.assert_array_equal(tensor.numpy(), [1.0, 1.0])
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("constant-shape")
+@cases(
     ("value", "shape", "expected"),
     [
         (2.0, (2, 2), np.full((2, 2), 2.0)),
@@ -149,6 +153,7 @@ def test_constant_of_a_given_shape(value: Any, shape: Any, expected: Any) -> Non
     np.testing.assert_array_equal(ops.constant(value, shape=shape).numpy(), expected)
 
 
+@pytest.mark.behaviour("constant-shape")
 def test_constant_of_another_count() -> None:
     with pytest.raises(TypeError) as caught:
         ops.constant([1, 2, 3], shape=(2, 2))
@@ -164,7 +169,8 @@ def test_convert_to_tensor() -> None:
         ops.convert_to_tensor(x, "float64")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("numbers-adopt")
+@cases(
     ("dtype", "other"),
     [
         ("float32", 1),
@@ -202,7 +208,7 @@ def test_python_floats_keep_their_digits() -> None:
     assert (ops.constant(0.0, "float64") + 0.1).numpy() == 0.1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("dtype", "other"),
     [
         ("int32", 1.5),
@@ -218,6 +224,7 @@ def test_numbers_that_cannot_adopt_it(dtype: str, other: Any) -> None:
         ops.equal(ops.constant([1, 0], dtype) if dtype != "bool" else ops.constant(True), other)
 
 
+@pytest.mark.behaviour("numbers-adopt")
 def test_integers_that_do_not_fit() -> None:
     """TensorFlow lets them wrap around without a word."""
     with pytest.raises(TypeError, match="int32 cannot hold all of the values"):
@@ -227,6 +234,7 @@ def test_integers_that_do_not_fit() -> None:
             ops.equal(ops.constant(np.uint8(3)), number)
 
 
+@pytest.mark.behaviour("ragged-lists")
 def test_lists_that_mix_booleans_and_numbers() -> None:
     """Where the first is a boolean, as TensorFlow 2.21 has it."""
     for mixed in ([True, 1], [True, 1.5], [np.bool_(True), 1], [[True], [2]]):
@@ -235,6 +243,7 @@ def test_lists_that_mix_booleans_and_numbers() -> None:
     assert ops.constant([1, True]).dtype == ops.int32
 
 
+@pytest.mark.behaviour("tensors-keep-their-dtype")
 def test_tensors_are_not_converted_by_the_way() -> None:
     x = ops.constant([1.5])
     with pytest.raises(TypeError, match=r"Expected tensor .* with dtype int32, but got dtype floa"):
@@ -249,6 +258,7 @@ def test_tensors_are_not_converted_by_the_way() -> None:
 RAGGED = [[[1, 2], [3]], [1, [2]], ([1.0], [1.0, 2.0]), [np.zeros(2), np.zeros(3)], [[[1]], [2]]]
 
 
+@pytest.mark.behaviour("ragged-lists")
 @pytest.mark.parametrize("value", RAGGED, ids=str)
 def test_rows_that_differ_in_length(value: Any) -> None:
     for function in (

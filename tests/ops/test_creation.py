@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices, ops
 from mirrored.errors import InvalidArgumentError
 
 
-@pytest.mark.parametrize(("make", "value"), [(ops.zeros, 0), (ops.ones, 1)])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "bool"])
+@cases(("make", "value"), [(ops.zeros, 0), (ops.ones, 1)])
+@cases("dtype", ["float32", "float64", "int32", "int64", "bool"])
 def test_zeros_and_ones(make: Any, value: int, dtype: str) -> None:
     made = make((2, 3), dtype)
     assert made.dtype == np.dtype(dtype)
@@ -34,8 +35,8 @@ def test_fill(value: Any, dtype: str) -> None:
     np.testing.assert_array_equal(filled.numpy(), np.full((2, 2), value))
 
 
-@pytest.mark.parametrize(("make", "value"), [(ops.zeros_like, 0), (ops.ones_like, 1)])
-@pytest.mark.parametrize("like", [[1.5, 2.5], np.arange(3), np.array([[True]])])
+@cases(("make", "value"), [(ops.zeros_like, 0), (ops.ones_like, 1)])
+@cases("like", [[1.5, 2.5], np.arange(3), np.array([[True]])])
 def test_like(make: Any, value: int, like: Any) -> None:
     made = make(like)
     assert made.shape == np.shape(like)

@@ -156,6 +156,7 @@ def check_eager(case: Case, collective: CrossDeviceOps) -> None:
             case.check(inputs, result.numpy(), reference.numpy())
 
 
+@pytest.mark.behaviour("packs")
 @PARTS
 @pytest.mark.parametrize("make", ALL_REDUCES)
 @examples(150)
@@ -167,6 +168,7 @@ def test_all_reduces(make: Callable[[int], CrossDeviceOps], case: Case, is_mine:
     check_eager(case, make(case.num_packs))
 
 
+@pytest.mark.behaviour("virtual-gpus-nccl")
 @PARTS_ON_CARDS
 @examples(25)
 @given(case=CARDS)
@@ -214,6 +216,7 @@ def recorded_as_eager(case: Case, make: Callable[[], CrossDeviceOps], bits: Bits
     return reduced
 
 
+@pytest.mark.behaviour("packs")
 @PARTS
 @examples(100)
 @given(
@@ -227,6 +230,7 @@ def test_recorded_as_eager(bits: Bits, case: Case, hierarchical: bool, is_mine: 
     recorded_as_eager(case, lambda: packed if hierarchical else ReductionToOneDevice(), bits)
 
 
+@pytest.mark.behaviour("virtual-gpus-nccl")
 @PARTS_ON_CARDS
 @examples(20)
 @given(case=CARDS, hierarchical=st.booleans())
@@ -286,6 +290,7 @@ def trained(strategy: MirroredStrategy, x: np.ndarray, y: np.ndarray) -> list[np
     return weights
 
 
+@pytest.mark.behaviour("virtual-gpus-nccl")
 @pytest.mark.parametrize(
     ("split", "num_packs"), [pytest.param([1, 1], 3, marks=pytest.mark.slow), ([2, 1], 1)]
 )

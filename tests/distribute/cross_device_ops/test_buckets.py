@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ SIZES = st.lists(st.integers(0, 100), max_size=20)
 SOME = settings(max_examples=40)
 
 
+@pytest.mark.behaviour("packs")
 @SOME
 @given(SIZES, st.integers(0, 300))
 def test_every_tensor_once_and_in_order(sizes: list[int], least: int) -> None:
@@ -39,6 +41,7 @@ def test_every_tensor_once_and_in_order(sizes: list[int], least: int) -> None:
     assert all(sum(each[:-1]) < least for each in held if len(each) > 1)
 
 
+@pytest.mark.behaviour("packs")
 @SOME
 @given(SIZES, st.integers(2, 10))
 def test_num_packs(sizes: list[int], num_packs: int) -> None:
@@ -59,7 +62,8 @@ def test_without_packs_each_tensor_is_alone(sizes: list[int]) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("packs")
+@cases(
     ("num_packs", "bytes_per_pack", "expected"),
     [(1, 0, BUCKET_BYTES), (2, 0, 500), (3, 0, 334), (0, 0, 0), (0, 7, 7), (1, 7, 7), (4, 7, 7)],
 )
@@ -96,6 +100,7 @@ def bucket(tensors: Sequence[mr.Tensor], numbers: Sequence[int]) -> Buckets:
     return result
 
 
+@pytest.mark.behaviour("packs")
 @SHAPES
 def test_vectors_and_back(shapes: list[tuple[int, ...]]) -> None:
     tensors = filled(shapes)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 from mirrored import devices
 from mirrored.backends.communication.connection import MULTI_RANK
@@ -25,7 +26,8 @@ SIMULATED = f"{WHERE} simulated in host memory"
 ONE_CARD = f"{WHERE} on one card"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("default-collective")
+@cases(
     ("facts", "kind", "reason"),
     [
         (Facts(gpus=False), ReductionToOneDevice, NO_GPU),
@@ -51,6 +53,7 @@ def test_the_rules(facts: Facts, kind: type, reason: str) -> None:
     assert decide(facts) == (kind, reason)
 
 
+@pytest.mark.behaviour("default-collective", "notes-are-information")
 @pytest.mark.parametrize(
     ("names", "line"),
     [
@@ -68,6 +71,7 @@ def test_which_and_why(
     assert lines("The") == [line]
 
 
+@pytest.mark.behaviour("default-collective")
 def test_a_strategy_says_it_when_it_is_made(
     simulate: Callable[[int], Any], lines: Callable[[str], list[str]]
 ) -> None:
@@ -78,6 +82,7 @@ def test_a_strategy_says_it_when_it_is_made(
     assert lines("The GPUs") == [SIMULATED + REST]
 
 
+@pytest.mark.behaviour("default-collective")
 @pytest.mark.parametrize(
     ("split", "kind"),
     [([1], ReductionToOneDevice), ([2], ReductionToOneDevice), ([2, 1], NcclAllReduce)],
@@ -99,6 +104,7 @@ def test_a_rank_a_replica_where_the_environment_asks_for_it(
     assert type(choose_cross_device_ops(where)) is NcclAllReduce
 
 
+@pytest.mark.behaviour("default-collective")
 @pytest.mark.parametrize("split", [[1, 1], [2, 1], [1, 1, 1]])
 @pytest.mark.parametrize("reads", [True, False])
 def test_without_nccl(

@@ -75,6 +75,7 @@ def no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MULTI_RANK, raising=False)
 
 
+@pytest.mark.behaviour("virtual-gpus-nccl")
 @pytest.mark.parametrize(
     ("cards", "expected"),
     [
@@ -131,6 +132,7 @@ class Second(OneWorker):
         return [next(self._said), value]
 
 
+@pytest.mark.behaviour("workers-nccl")
 @pytest.mark.parametrize(
     ("found", "hosts", "why"),
     [
@@ -147,6 +149,7 @@ def test_the_choice(found: list[Cards], hosts: str, why: str | None) -> None:
     assert said == why or (said is not None and why is not None and said.startswith(why))
 
 
+@pytest.mark.behaviour("workers-nccl")
 def test_what_a_worker_says(emulated_cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     emulator = emulated_cuda(cards=2)
     gpus, cpu = devices.logical_devices("GPU"), devices.logical_devices("CPU")

@@ -64,6 +64,7 @@ def test_one_sum_crosses_between_the_groups_each_way(
     assert copies == [(1, 0), (2, 0), (4, 3), (3, 0), (0, 3), (0, 1), (0, 2), (3, 4)]
 
 
+@pytest.mark.behaviour("packs-log")
 def test_the_line_in_the_log(simulate: Simulate, spread: Spread, lines: Lines) -> None:
     simulate(2)
     batch = [spread([1.0, 2.0]), spread([1, 2])]
@@ -81,6 +82,7 @@ def test_the_line_in_the_log(simulate: Simulate, spread: Spread, lines: Lines) -
     assert lines("", "INFO") == [text, line]
 
 
+@pytest.mark.behaviour("num-packs")
 @pytest.mark.parametrize(
     ("num_packs", "nbytes", "packs"),
     [
@@ -120,6 +122,7 @@ def test_how_many_all_reduces(
             np.testing.assert_array_equal(result.numpy(), 2 * values[0].numpy())
 
 
+@pytest.mark.behaviour("num-packs")
 @pytest.mark.parametrize("num_packs", [-1, 1.5, "2", True, None])
 def test_refused(num_packs: Any) -> None:
     match = f"^HierarchicalCopy requires num_packs >= 0, but {num_packs} is specified$"

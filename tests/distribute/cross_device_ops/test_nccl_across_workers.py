@@ -36,6 +36,7 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch
     return monkeypatch
 
 
+@pytest.mark.behaviour("workers-nccl")
 @pytest.mark.parametrize(
     ("count", "total", "ways"),
     [
@@ -63,6 +64,7 @@ def test_workers_equal_one_device(
                 np.testing.assert_array_equal(other[way][name], many, err_msg=f"{way} {name}")
 
 
+@pytest.mark.behaviour("workers-nccl")
 @pytest.mark.parametrize(
     ("fault", "said", "whole"),
     [

@@ -31,6 +31,7 @@ Lines = Callable[[str], list[str]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 
 
+@pytest.mark.behaviour("num-packs")
 @pytest.mark.parametrize("num_packs", [-1, 2.0, "1", None])
 def test_num_packs(num_packs: Any) -> None:
     match = f"^NCCL all-reduce requires num_packs >= 0, but {num_packs} is specified$"
@@ -41,6 +42,7 @@ def test_num_packs(num_packs: Any) -> None:
 # Without NCCL
 
 
+@pytest.mark.behaviour("no-nccl")
 @pytest.mark.parametrize(
     ("names", "told"),
     [
@@ -86,6 +88,7 @@ def test_where_there_are_no_cards_it_is_the_reference(
     ]
 
 
+@pytest.mark.behaviour("no-nccl")
 def test_a_strategy_takes_it_where_there_are_no_cards(simulate: Callable[[int], Any]) -> None:
     simulate(2)
     strategy = MirroredStrategy(cross_device_ops=NcclAllReduce(), deterministic=True)
@@ -108,6 +111,7 @@ def test_slices_and_single_values_go_by_the_reference() -> None:
 # What is asked of NCCL
 
 
+@pytest.mark.behaviour("virtual-gpus-nccl")
 @pytest.mark.parametrize(
     ("num_packs", "nbytes", "buckets"),
     [(1, 0, [6, 4]), (0, 0, [2, 3, 1, 4]), (2, 0, [5, 1, 4]), (1, 12, [5, 1, 4])],
@@ -231,6 +235,7 @@ def failing(*_: Any) -> selftest.Outcome:
     return selftest.Outcome(-11, "", "NCCL WARN something", 0.1)
 
 
+@pytest.mark.behaviour("nccl-failure")
 @pytest.mark.parametrize("own", [True, False], ids=["chosen by the user", "chosen"])
 @pytest.mark.parametrize("recorded", [False, True], ids=["eager", "recorded"])
 def test_a_self_test_that_fails(
@@ -254,6 +259,7 @@ def test_a_self_test_that_fails(
     assert emulator.nccl.calls["ncclCommInitAll"] == 0
 
 
+@pytest.mark.behaviour("nccl-self-test")
 @pytest.mark.parametrize(("value", "tests"), [(None, 1), ("1", 1), ("0", 0)])
 def test_the_self_test_may_be_left_out(
     cards: Cards,
@@ -277,6 +283,7 @@ def test_the_self_test_may_be_left_out(
     assert len(asked) == tests
 
 
+@pytest.mark.behaviour("deterministic-option")
 @pytest.mark.parametrize(("split", "expected"), [([1], 0), ([2], 0), ([1, 1], 1), ([2, 1], 1)])
 def test_the_same_bits_cost_nothing_on_one_card(
     cards: Cards, monkeypatch: pytest.MonkeyPatch, split: list[int], expected: int
@@ -291,6 +298,7 @@ def test_the_same_bits_cost_nothing_on_one_card(
 # Failures in flight
 
 
+@pytest.mark.behaviour("nccl-deadline")
 @pytest.mark.parametrize("seconds", [0.05, 1e-3])
 def test_a_sum_that_never_ends(cards: Cards, spread: Spread, seconds: float) -> None:
     """It is an error that names the bucket, and the next sum is right."""
@@ -304,6 +312,7 @@ def test_a_sum_that_never_ends(cards: Cards, spread: Spread, seconds: float) -> 
     assert [float(part) for part in parts] == [3.0, 3.0]
 
 
+@pytest.mark.behaviour("nccl-deadline")
 def test_the_deadline_is_the_strategys(cards: Cards) -> None:
     emulator = cards(1, 1)
     strategy = MirroredStrategy(communication_options=CommunicationOptions(timeout_seconds=0.05))

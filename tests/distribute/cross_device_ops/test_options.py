@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.distribute import ReduceOp
 from mirrored.distribute.experimental import CommunicationImplementation, CommunicationOptions
 
 
+@pytest.mark.behaviour("communication-options")
 def test_defaults() -> None:
     options = CommunicationOptions()
     assert (options.bytes_per_pack, options.timeout_seconds) == (0, None)
@@ -24,7 +26,8 @@ def test_implementations() -> None:
             assert CommunicationOptions(implementation=given).implementation is each
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("nccl-deadline")
+@cases(
     ("seconds", "expected"),
     [(None, 600.0), (0, math.inf), (0.0, math.inf), (math.inf, math.inf), (0.5, 0.5), (120, 120)],
 )
@@ -33,7 +36,8 @@ def test_timeouts(seconds: Any, expected: float) -> None:
     assert (options.timeout_seconds, options.timeout) == (seconds, expected)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("communication-options")
+@cases(
     ("options", "match"),
     [
         ({"bytes_per_pack": -1}, r"^Argument `bytes_per_pack` must be >=0, Received -1\.$"),
@@ -61,6 +65,7 @@ def test_sizes_of_numpy_are_sizes() -> None:
     assert CommunicationOptions(bytes_per_pack=np.int64(3)).bytes_per_pack == 3
 
 
+@pytest.mark.behaviour("reduce")
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -75,6 +80,7 @@ def test_a_reduce_op(given: Any, expected: ReduceOp) -> None:
     assert ReduceOp.of(given) is expected
 
 
+@pytest.mark.behaviour("reduce")
 @pytest.mark.parametrize("given", ["PROD", "", None, 0, ["SUM"]])
 def test_no_such_reduce_op(given: Any) -> None:
     with pytest.raises(ValueError, match="is not a valid ReduceOp") as error:

@@ -17,6 +17,7 @@ Lines = Callable[..., list[str]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 
 
+@pytest.mark.behaviour("deterministic")
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [((), "int32"), ((3,), "float64"), ((2, 0), "float32"), ((2, 3), "float32"), ((2, 3), "int32")],
@@ -54,6 +55,7 @@ def test_against_numpy(
         np.testing.assert_array_equal(part.numpy(), expected)
 
 
+@pytest.mark.behaviour("collectives")
 @pytest.mark.parametrize(
     ("reduce_to", "expected"), [(None, "CPU:0"), ("GPU:1", "GPU:1"), ("/gpu:0", "GPU:0")]
 )
@@ -73,6 +75,7 @@ def test_where_it_reduces(
     ]
 
 
+@pytest.mark.behaviour("collectives")
 def test_accumulation_fn(simulate: Simulate, spread: Spread) -> None:
     simulate(3)
     seen: list[list[str]] = []
@@ -86,6 +89,7 @@ def test_accumulation_fn(simulate: Simulate, spread: Spread) -> None:
     assert seen == [["GPU:0", "GPU:1", "GPU:2"]]
 
 
+@pytest.mark.behaviour("reduce-log")
 def test_the_line_in_the_log(simulate: Simulate, spread: Spread, lines: Lines) -> None:
     simulate(2)
     values = spread([1.0, 2.0])
@@ -98,6 +102,7 @@ def test_the_line_in_the_log(simulate: Simulate, spread: Spread, lines: Lines) -
     ]
 
 
+@pytest.mark.behaviour("reduce-log")
 def test_the_line_is_logged_ten_times(simulate: Simulate, spread: Spread, lines: Lines) -> None:
     simulate(2)
     values = spread([1.0, 2.0])

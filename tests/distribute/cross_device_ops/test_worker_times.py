@@ -10,6 +10,7 @@ from mirrored.distribute.cross_device_ops.worker_times import WorkerTimes, slow_
 from mirrored.workers.worker import OneWorker
 
 
+@pytest.mark.behaviour("workers-slow")
 @pytest.mark.parametrize(
     ("seconds", "slow"),
     [
@@ -31,6 +32,7 @@ class Slow(OneWorker):
         return [value, 5.0]
 
 
+@pytest.mark.behaviour("workers-slow")
 def test_a_slow_worker_is_told_of_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
