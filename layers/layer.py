@@ -52,7 +52,7 @@ from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.serialization.constructor_arguments import serialized
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
-from mirrored.variables.tracking import Seeds, Tracking
+from mirrored.variables.tracking import Part, Seeds
 from mirrored.variables.variable import check_overwrite, mode_of
 
 _Found = TypeVar("_Found")
@@ -112,7 +112,7 @@ class EmbeddingOptions(_SharedOptions, total=False):
 
 @explained
 @absent_members("tf.keras.layers.Layer")
-class Layer(Tracking, _overrides.Subclassable):
+class Layer(Part, _overrides.Subclassable):
     """A function of tensors, with the variables that it computes with.
 
     A subclass defines ``call``, and ``build`` where it has weights. Layers and variables that it

@@ -16,7 +16,7 @@ from mirrored.ops.spec import ALL_DTYPES, holds_numbers
 from mirrored.program.variable_access import room_in_force
 from mirrored.variables import Module, Variable
 from mirrored.variables.module import held_by
-from mirrored.variables.tracking import Seeds, Tracking
+from mirrored.variables.tracking import Part, Seeds
 
 _Found = TypeVar("_Found")
 # The initializer, the regularizer and the constraint of a weight, as users write them.
@@ -255,7 +255,7 @@ _SETS = (set, frozenset)  # A union of them would be made anew for each value.
 def find(
     values: Iterable[object],
     kind: type[_Found] | tuple[Any, ...],
-    owner: Tracking | None = None,
+    owner: Part | None = None,
 ) -> list[_Found]:
     """Return the instances of ``kind`` among ``values``, each once, in order.
 
@@ -277,7 +277,7 @@ def find(
     _find(values, kind, by_id, set(), leaves)
     instances = list(by_id.values())
     if owner is not None and len(instances) > 1:
-        return owner._tracker.in_order(instances)
+        instances = owner._tracker.in_order(instances)
     return instances
 
 

@@ -203,6 +203,7 @@ MOVED = MovedModules(
         "mirrored.training.metrics.confusion": "f_scores operating_points",
         "mirrored.training.metrics.means": "entropies",
         "mirrored.training.replica_comparison": "comparison comparison.replica_comparison",
+        "mirrored.training.compilation": "compiled_metrics",
         "mirrored.training.runs": "on_batches",
         "mirrored.variables.generator": "seed_generator stream_variable",
         "mirrored.variables.variable": "traits",

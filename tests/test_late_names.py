@@ -161,8 +161,8 @@ EARLIER = {
         writing.serialize_keras_object
     """,
     "mirrored.training": """
-        checkpoints.Checkpoint comparison.ReplicaComparison on_batches.StepFunction
-        summaries.SummaryWriter
+        checkpoints.Checkpoint comparison.ReplicaComparison compiled_metrics.CompiledMetrics
+        on_batches.StepFunction summaries.SummaryWriter
     """,
     "mirrored.variables": """
         seed_generator.SeedGenerator stream_variable.StreamVariable traits.Traits

@@ -7,22 +7,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mirrored import _nest
+from mirrored import _nest, ops
 from mirrored._files import alone_unless
 from mirrored._numbers import check_count
 from mirrored._overrides import Subclassable, check_overrides
 from mirrored.devices import refuse_reset_where
 from mirrored.distribute import Strategy
+from mirrored.distribute.global_batch import assumed_replicas
 from mirrored.layers.shapes import Shape, shapes_in
 from mirrored.optim import Optimizer
-from mirrored.training.compiled_outputs import CompiledOutputs, numbered
-from mirrored.training.matched_outputs import compile_outputs
-from mirrored.training.metrics import Mean, Metric
-
-if TYPE_CHECKING:
-    from mirrored.training.compiled_metrics import CompiledMetrics
+from mirrored.training.compiled_outputs import (
+    CompiledOutputs,
+    compile_outputs,
+    metrics_of,
+    numbered,
+)
+from mirrored.training.metrics import Mean, Metric, gathered_batch
+from mirrored.variables import Variable
 
 # The names of what `Compilation.given` has.
 COMPILED = ("loss", "loss_weights", "metrics", "weighted_metrics")
@@ -97,8 +100,6 @@ class Compilation:
     @cached_property
     def compiled_metrics(self) -> "CompiledMetrics":
         """All metrics as one."""
-        from mirrored.training.compiled_metrics import CompiledMetrics  # `fit` adds them up itself.
-
         return CompiledMetrics(self)
 
     def required_outputs(self) -> CompiledOutputs:
@@ -125,6 +126,77 @@ class Compilation:
                 "`train_step` of the model's own. Received: optimizer=None"
             )
         return self.optimizer
+
+
+class CompiledMetrics(Metric):
+    """The metrics of a compiled model, as its `metrics` has them.
+
+    Args:
+        compilation: Where the outputs will be, once their shapes are known.
+    """
+
+    def __init__(self, compilation: Compilation) -> None:
+        super().__init__(name="compile_metrics")
+        self._compilation = compilation
+
+    @property
+    def named(self) -> dict[str, Metric]:
+        """The metrics by what logs call them; none before the model knows its outputs' shapes."""
+        outputs = self._compilation.outputs
+        return {} if outputs is None else outputs.named_metrics
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The metrics."""
+        return list(self.named.values())
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables of all of them."""
+        return [variable for metric in self.metrics for variable in metric.variables]
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Update each metric with its output's part.
+
+        Args:
+            y_true: The targets.
+            y_pred: What the model returned.
+            sample_weight: The weights of examples, for the metrics that count them.
+        """
+        outputs = self._compilation.outputs
+        parts = [] if outputs is None else outputs.parts(y_true, y_pred, sample_weight)
+        calls = (call for call in metrics_of(parts) if not _is_left_out(call[0]))
+        of_batch, of_shard = gathered_batch.parted(calls)
+        for metric, arguments in of_shard.values():
+            _update(metric, *arguments)
+        if of_batch:
+            gathered_batch.call_once(of_batch.values(), _update)
+
+    def result(self) -> dict[str, Any]:
+        """Return the results by what logs call them."""
+        return {
+            name: ops.zeros(()) if _is_left_out(metric) else metric.result()
+            for name, metric in self.named.items()
+        }
+
+    def reset_state(self) -> None:
+        """Forget all batches."""
+        for metric in self.metrics:
+            metric.reset_state()
+
+
+def _is_left_out(metric: Metric) -> bool:
+    """Return whether a metric is custom, in a step that is only analysed.
+
+    It might keep what it is given in Python. Its result does not matter there: it is that of the
+    whole batch.
+    """
+    return assumed_replicas() is not None and metric._is_custom
+
+
+def _update(metric: Metric, y_true: Any, y_pred: Any, sample_weight: Any) -> None:
+    options = {} if sample_weight is None else {"sample_weight": sample_weight}
+    metric.update_state(y_true, y_pred, **options)
 
 
 def check_steps_per_execution(steps: int | str) -> None:

@@ -58,10 +58,10 @@ from mirrored.training.compilation import (
     check_variables,
     what_runs,
 )
+from mirrored.training.compiled_outputs import check_names
 from mirrored.training.functional_graph import FunctionalGraph, without_list_of_one
 from mirrored.training.given_inputs import begun_at_inputs, fed_as, refuse_more, shapes_listed
 from mirrored.training.losses.values import as_mean_of_shard, cast, in_one_dtype, loss_dtype
-from mirrored.training.matched_outputs import check_names
 from mirrored.training.metrics import Mean, Metric
 from mirrored.training.model_state import ModelState
 from mirrored.training.utilities import unpack_x_y_sample_weight

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.training.compiled_metrics import CompiledMetrics
+from mirrored.training.compilation import CompiledMetrics
 from mirrored.training.metrics import kind_of
 from mirrored.training.metrics.quotient import Quotient
 from mirrored.training.model import Model

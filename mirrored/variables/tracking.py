@@ -14,19 +14,6 @@ from mirrored.variables.variable import Variable
 _Part = TypeVar("_Part")
 
 
-class Part:
-    """Base of classes whose instances are parts of other objects."""
-
-    __slots__ = ()
-
-
-class Seeds(Part):
-    """Base of streams of random numbers whose state is a variable among those of a layer."""
-
-    state: Variable
-
-
-_PARTS = (Variable, SeedGenerator, Part)
 _LEAVES = frozenset((str, int, float, bool, type(None)))
 
 
@@ -98,15 +85,26 @@ class Tracker:
         return known
 
 
-class Tracking(Part):
-    """Base of classes whose instances note the order of their parts.
+class Part:
+    """Base of classes whose instances are parts of other objects, and note the order of their own.
 
     `Subclassable.__setattr__` gives a tracker what is assigned to attributes.
     """
 
+    __slots__ = ()
+
     @functools.cached_property
-    def _tracker(self) -> Tracker:
+    def _tracker(self) -> Any:
         return Tracker()
+
+
+_PARTS = (Variable, SeedGenerator, Part)
+
+
+class Seeds(Part):
+    """Base of streams of random numbers whose state is a variable among those of a layer."""
+
+    state: Variable
 
 
 class Watched(Part):

@@ -27,13 +27,13 @@ from mirrored.layers.weights import find
 from mirrored.program.variable_access import room_in_force
 from mirrored.serialization.constructor_arguments import Configured, arguments_of
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
-from mirrored.variables.tracking import Tracking
+from mirrored.variables.tracking import Part
 from mirrored.variables.variable import mode_of
 
 
 @explained
 @absent_members("tf.keras.metrics.Metric")
-class Metric(Tracking, _overrides.Subclassable, Configured):
+class Metric(Part, _overrides.Subclassable, Configured):
     """Base of the metrics: a subclass makes variables, adds to them, and says what they result in.
 
     It is made in the scope of its model's strategy. A subclass of the user's that `compile` is
