@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 from mirrored.ops.activations import ANY_ENTROPY, remember
@@ -29,7 +29,6 @@ def linear(x: Tensor) -> Tensor:
     return x
 
 
-@explained
 def sigmoid(x: Tensor) -> Tensor:
     """Return 1 / (1 + exp(-x)), elementwise.
 
@@ -59,7 +58,6 @@ def tanh(x: Tensor) -> Tensor:
     return ops.tanh(x)
 
 
-@explained
 def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
     """Return exp(x) / sum(exp(x)), the sum running along ``axis``.
 
@@ -90,7 +88,6 @@ def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
     return remember(probabilities, ANY_ENTROPY, x)
 
 
-@explained
 def relu(
     x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
 ) -> Tensor:
@@ -120,7 +117,6 @@ def relu(
     return above - negative_slope * ops.relu(threshold - x)
 
 
-@explained
 def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
     """Return ``x`` where it is above 0, and ``negative_slope`` times ``x`` elsewhere.
 
@@ -135,7 +131,6 @@ def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
     return ops.leaky_relu(x, negative_slope)
 
 
-@explained
 def relu6(x: Any) -> Tensor:
     """Return min(max(x, 0), 6), elementwise.
 
@@ -149,7 +144,6 @@ def relu6(x: Any) -> Tensor:
     return ops.relu6(x)
 
 
-@explained
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return ``x`` where it is above 0, and ``alpha * (exp(x) - 1)`` elsewhere.
 
@@ -168,7 +162,6 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     return result if alpha == 1 else ops.leaky_relu(result, alpha)
 
 
-@explained
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return ``x`` where it is above 0, and ``alpha * (exp(x / alpha) - 1)`` elsewhere.
 
@@ -185,7 +178,6 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     return ops.maximum(x, 0.0) + alpha * ops.expm1(ops.minimum(x, 0.0) / alpha)
 
 
-@explained
 def selu(x: Any) -> Tensor:
     """Return ``elu`` with the scales that keep mean 0 and variance 1 from layer to layer.
 
@@ -201,7 +193,6 @@ def selu(x: Any) -> Tensor:
     return ops.selu(x)
 
 
-@explained
 def gelu(x: Any, approximate: bool = False) -> Tensor:
     """Return ``x`` times the probability that a normal number is below it.
 
@@ -280,7 +271,6 @@ def softsign(x: Any) -> Tensor:
     return ops.softsign(x)
 
 
-@explained
 def log_sigmoid(x: Any) -> Tensor:
     """Return the logarithm of ``sigmoid(x)``, elementwise, without overflow.
 
@@ -294,7 +284,6 @@ def log_sigmoid(x: Any) -> Tensor:
     return ops.log_sigmoid(x)
 
 
-@explained
 def log_softmax(x: Any, axis: int | tuple[int, ...] = -1) -> Tensor:
     """Return the logarithm of ``softmax(x, axis)``.
 
@@ -356,7 +345,6 @@ def exponential(x: Any) -> Tensor:
     return ops.exp(x)
 
 
-@explained
 def hard_sigmoid(x: Any) -> Tensor:
     """Return ``x / 6 + 0.5``, cut off at 0 and at 1.
 
@@ -370,7 +358,6 @@ def hard_sigmoid(x: Any) -> Tensor:
     return ops.relu6(ops.convert_to_tensor(x) + 3.0) / 6.0
 
 
-@explained
 def hard_silu(x: Any) -> Tensor:
     """Return ``x * hard_sigmoid(x)``, elementwise; its other name is ``hard_swish``.
 
@@ -389,7 +376,6 @@ def hard_silu(x: Any) -> Tensor:
 hard_swish = hard_silu
 
 
-@explained
 def hard_tanh(x: Any) -> Tensor:
     """Return ``x``, cut off at -1 and at 1.
 
@@ -403,7 +389,6 @@ def hard_tanh(x: Any) -> Tensor:
     return ops.clip_by_value(x, -1.0, 1.0)
 
 
-@explained
 def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """Return ``x`` where it is farther from 0 than the threshold, and 0 elsewhere.
 
@@ -419,7 +404,6 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     return ops.where(ops.greater(ops.abs(x), threshold), x, 0)
 
 
-@explained
 def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """Return ``x`` brought nearer to 0 by the threshold, and 0 where that goes beyond it.
 
@@ -436,7 +420,6 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     return ops.where(ops.greater(x, threshold), x - threshold, below)
 
 
-@explained
 def tanh_shrink(x: Any) -> Tensor:
     """Return ``x - tanh(x)``, elementwise.
 
@@ -450,7 +433,6 @@ def tanh_shrink(x: Any) -> Tensor:
     return ops.subtract(x, ops.tanh(x))
 
 
-@explained
 def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
     """Return ``x`` where it is above a threshold, and a value elsewhere.
 
@@ -468,7 +450,6 @@ def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
     return ops.where(ops.greater(x, threshold), x, default_value)
 
 
-@explained
 def squareplus(x: Any, b: float = 4) -> Tensor:
     """Return ``(x + sqrt(x^2 + b)) / 2``, elementwise.
 
@@ -485,7 +466,6 @@ def squareplus(x: Any, b: float = 4) -> Tensor:
     return ops.add(x, ops.sqrt(ops.square(x) + b)) / 2
 
 
-@explained
 def sparse_plus(x: Any) -> Tensor:
     """Return 0 up to -1, ``x`` from 1 on, and ``(x + 1)^2 / 4`` between them.
 
@@ -501,7 +481,6 @@ def sparse_plus(x: Any) -> Tensor:
     return ops.where(ops.less_equal(x, -1.0), 0, bent)
 
 
-@explained
 def sparse_sigmoid(x: Any) -> Tensor:
     """Return ``(x + 1) / 2``, and 0 up to -1 and 1 from 1 on.
 
@@ -519,7 +498,6 @@ def sparse_sigmoid(x: Any) -> Tensor:
     return ops.where(ops.less_equal(x, -1.0), 0, rising)
 
 
-@explained
 def glu(x: Any, axis: int = -1) -> Tensor:
     """Return one half of ``x`` times the sigmoid of the other one.
 
@@ -546,7 +524,6 @@ def glu(x: Any, axis: int = -1) -> Tensor:
     return first * ops.sigmoid(second)
 
 
-@explained
 def sparsemax(x: Any, axis: int = -1) -> Tensor:
     """Return ``max(x - t, 0)``, where Keras' t is above the paper's unless one value is left.
 
@@ -581,3 +558,8 @@ def sparsemax(x: Any, axis: int = -1) -> Tensor:
     total = ops.reduce_sum(ops.where(left, sums, 0), axis=axis, keepdims=True)
     count = ops.reduce_sum(ops.cast(left, x.dtype), axis=axis, keepdims=True)
     return ops.maximum(x - (total - 1.0) / count, 0)
+
+
+explain_functions(
+    __name__, all_but="along_axes exponential linear mish silu softplus softsign tanh"
+)

@@ -92,12 +92,18 @@ def explain_functions(module: str, all_but: str | None = None) -> None:
     """
     names = vars(sys.modules[module])
     left_out = (all_but or "").split()
-    for name, value in list(names.items()):
-        own = inspect.isfunction(value) and value.__module__ == module
-        if not own or name.startswith("_") or name in left_out:
-            continue
-        if has_options(value) or all_but is not None:
-            names[name] = explained(value)
+    chosen = {
+        value: explained(value)
+        for name, value in names.items()
+        if inspect.isfunction(value)
+        and (value.__module__, value.__name__) == (module, name)
+        and not name.startswith("_")
+        and name not in left_out
+        and (all_but is not None or has_options(value))
+    }
+    # Other names of one of them stay other names of it.
+    aliases = {name: value for name, value in names.items() if inspect.isfunction(value)}
+    names.update({name: chosen[value] for name, value in aliases.items() if value in chosen})
 
 
 def takes_older(

@@ -188,3 +188,11 @@ def is_explained(function: Any) -> bool:
     """Say whether a function is what `explained` made of one."""
     code = getattr(function, "__code__", None)
     return code is not None and code.co_filename.endswith("_arguments.py")
+
+
+def test_other_names_of_a_function_stay_other_names_of_it() -> None:
+    ops = mr.keras.ops
+    assert ops.hard_swish is ops.hard_silu
+    assert is_explained(ops.hard_swish)
+    assert ops.swish is ops.silu
+    assert not is_explained(ops.swish)
