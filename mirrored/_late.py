@@ -185,8 +185,8 @@ MOVED = MovedModules(
         "mirrored.layers.starting_values": "orthogonal variance_scaling",
         "mirrored.layers.wrapper": "time_distributed",
         "mirrored.ops.stateless_random": "draw",
-        "mirrored.optim.adagrad": "adadelta rmsprop",
-        "mirrored.optim.adam": "adamw adamax nadam lamb",
+        "mirrored.optim.adagrad": "adadelta adafactor ftrl rmsprop",
+        "mirrored.optim.adam": "adamax adamw lamb lion nadam schedule_free_adamw",
         "mirrored.optim.updates": "update_steps",
         "mirrored.optim.wrapping": "loss_scale_optimizer multi_optimizer",
         "mirrored.serialization.class_names": "custom_objects",
@@ -198,6 +198,7 @@ MOVED = MovedModules(
             mirrored.training.checkpoints.folder mirrored.training.checkpoints.manager
         """,
         "mirrored.training.files.model_files": "model_json",
+        "mirrored.training.losses.batch_losses": "overlap pairs",
         "mirrored.training.losses.regression": "margins probabilistic",
         "mirrored.training.metrics.accuracy": "hits top_k",
         "mirrored.training.metrics.confusion": "f_scores operating_points",

@@ -1,14 +1,14 @@
 # Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
 from mirrored._absent import public_module as _public_module
 from mirrored.optim.adagrad import Adadelta as Adadelta
-from mirrored.optim.adafactor import Adafactor as Adafactor
+from mirrored.optim.adagrad import Adafactor as Adafactor
 from mirrored.optim.adagrad import Adagrad as Adagrad
 from mirrored.optim.adam import Adam as Adam
 from mirrored.optim.adam import AdamW as AdamW
 from mirrored.optim.adam import Adamax as Adamax
-from mirrored.optim.ftrl import Ftrl as Ftrl
+from mirrored.optim.adagrad import Ftrl as Ftrl
 from mirrored.optim.adam import Lamb as Lamb
-from mirrored.optim.lion import Lion as Lion
+from mirrored.optim.adam import Lion as Lion
 from mirrored.optim.wrapping import LossScaleOptimizer as LossScaleOptimizer
 from mirrored.optim.wrapping import MultiOptimizer as MultiOptimizer
 from mirrored.optim.muon import Muon as Muon
@@ -17,7 +17,7 @@ from mirrored.optim.optimizer import Optimizer as Optimizer
 from mirrored.optim.wrapping import OptimizerMap as OptimizerMap
 from mirrored.optim.adagrad import RMSprop as RMSprop
 from mirrored.optim.sgd import SGD as SGD
-from mirrored.optim.schedule_free_adamw import ScheduleFreeAdamW as ScheduleFreeAdamW
+from mirrored.optim.adam import ScheduleFreeAdamW as ScheduleFreeAdamW
 from mirrored.optim.optimizer_registry import deserialize as deserialize
 from mirrored.optim.optimizer_registry import get as get
 from mirrored.optim import schedules as schedules

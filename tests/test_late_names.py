@@ -152,9 +152,10 @@ EARLIER = {
     """,
     "mirrored.ops": "draw.Algorithm",
     "mirrored.optim": """
-        adadelta.Adadelta adamax.Adamax adamw.AdamW lamb.Lamb
-        loss_scale_optimizer.LossScaleOptimizer multi_optimizer.MultiOptimizer nadam.Nadam
-        rmsprop.RMSprop update_steps.RuleByVariable
+        adadelta.Adadelta adafactor.Adafactor adamax.Adamax adamw.AdamW ftrl.Ftrl lamb.Lamb
+        lion.Lion loss_scale_optimizer.LossScaleOptimizer multi_optimizer.MultiOptimizer
+        nadam.Nadam rmsprop.RMSprop schedule_free_adamw.ScheduleFreeAdamW
+        update_steps.RuleByVariable
     """,
     "mirrored.serialization": """
         custom_objects.CustomObjectScope reading.deserialize_keras_object
@@ -175,7 +176,7 @@ EARLIER = {
     """,
     "mirrored.training.comparison": "replica_comparison.ReplicaComparison",
     "mirrored.training.files": "model_json.model_from_json",
-    "mirrored.training.losses": "margins.Hinge probabilistic.Poisson",
+    "mirrored.training.losses": "margins.Hinge overlap.Dice pairs.Circle probabilistic.Poisson",
     "mirrored.training.metrics": """
         entropies.BinaryCrossentropy f_scores.F1Score hits.binary_accuracy
         operating_points.PrecisionAtRecall top_k.TopKCategoricalAccuracy

@@ -5,6 +5,7 @@ from mirrored._late import late_module as _late_module
 _late_module(
     __name__,
     {
+        "mirrored.training.losses.batch_losses": "Circle Dice Tversky circle dice tversky",
         "mirrored.training.losses.crossentropy": """
             BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy
             binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy
@@ -20,8 +21,6 @@ _late_module(
         """,
         "mirrored.training.losses.loss": "Loss Reduction",
         "mirrored.training.losses.loss_registry": "as_loss deserialize get serialize",
-        "mirrored.training.losses.overlap": "Dice Tversky dice tversky",
-        "mirrored.training.losses.pairs": "Circle circle",
         "mirrored.training.losses.regression": """
             CategoricalHinge CosineSimilarity Hinge Huber KLD=kl_divergence KLDivergence
             LogCosh MAE=mean_absolute_error MAPE=mean_absolute_percentage_error

@@ -6,9 +6,9 @@ from mirrored.training.losses.crossentropy import CategoricalCrossentropy as Cat
 from mirrored.training.losses.focal import CategoricalFocalCrossentropy as CategoricalFocalCrossentropy
 from mirrored.training.losses.focal import CategoricalGeneralizedCrossEntropy as CategoricalGeneralizedCrossEntropy
 from mirrored.training.losses.regression import CategoricalHinge as CategoricalHinge
-from mirrored.training.losses.pairs import Circle as Circle
+from mirrored.training.losses.batch_losses import Circle as Circle
 from mirrored.training.losses.regression import CosineSimilarity as CosineSimilarity
-from mirrored.training.losses.overlap import Dice as Dice
+from mirrored.training.losses.batch_losses import Dice as Dice
 from mirrored.training.losses.regression import Hinge as Hinge
 from mirrored.training.losses.regression import Huber as Huber
 from mirrored.training.losses.regression import kl_divergence as _kl_divergence
@@ -32,7 +32,7 @@ from mirrored.training.losses.regression import Poisson as Poisson
 from mirrored.training.losses.loss import Reduction as Reduction
 from mirrored.training.losses.crossentropy import SparseCategoricalCrossentropy as SparseCategoricalCrossentropy
 from mirrored.training.losses.regression import SquaredHinge as SquaredHinge
-from mirrored.training.losses.overlap import Tversky as Tversky
+from mirrored.training.losses.batch_losses import Tversky as Tversky
 from mirrored.training.losses.loss_registry import as_loss as as_loss
 from mirrored.training.losses.crossentropy import binary_crossentropy as binary_crossentropy
 from mirrored.training.losses.focal import binary_focal_crossentropy as binary_focal_crossentropy
@@ -40,10 +40,10 @@ from mirrored.training.losses.crossentropy import categorical_crossentropy as ca
 from mirrored.training.losses.focal import categorical_focal_crossentropy as categorical_focal_crossentropy
 from mirrored.training.losses.focal import categorical_generalized_cross_entropy as categorical_generalized_cross_entropy
 from mirrored.training.losses.regression import categorical_hinge as categorical_hinge
-from mirrored.training.losses.pairs import circle as circle
+from mirrored.training.losses.batch_losses import circle as circle
 from mirrored.training.losses.regression import cosine_similarity as cosine_similarity
 from mirrored.training.losses.loss_registry import deserialize as deserialize
-from mirrored.training.losses.overlap import dice as dice
+from mirrored.training.losses.batch_losses import dice as dice
 from mirrored.training.losses.loss_registry import get as get
 from mirrored.training.losses.regression import hinge as hinge
 from mirrored.training.losses.regression import huber as huber
@@ -71,4 +71,4 @@ from mirrored.training.losses.regression import poisson as poisson
 from mirrored.training.losses.loss_registry import serialize as serialize
 from mirrored.training.losses.crossentropy import sparse_categorical_crossentropy as sparse_categorical_crossentropy
 from mirrored.training.losses.regression import squared_hinge as squared_hinge
-from mirrored.training.losses.overlap import tversky as tversky
+from mirrored.training.losses.batch_losses import tversky as tversky
