@@ -16,7 +16,7 @@ FILE = re.compile(r"`([\w./]+\.py)`")
 def walk() -> list[str]:
     """Return the files of the walk of one batch, in its order."""
     text = ARCHITECTURE.read_text()
-    section = text[text.index("## One batch") : text.index("## Devices")]
+    section = text.partition("\n## One batch")[2].partition("\n## ")[0]
     return re.findall(r"^\| `([\w/]+\.py)` \|", section, re.MULTILINE)
 
 
