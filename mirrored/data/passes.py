@@ -6,8 +6,9 @@ what they made.
 
 import itertools
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from mirrored.data.arrays import Arrays, Check, Rows, adapt_batch, rows_from
 from mirrored.data.batches import Span
@@ -18,16 +19,53 @@ from mirrored.data.py_dataset import PyDataset, batches_of
 from mirrored.data.transform import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from mirrored.ops import SeedGenerator
 
-if TYPE_CHECKING:
-    from mirrored.data.stored_passes import PassesOfStored
-    from mirrored.data.worker_passes import PassesOfWorkers
-
 _MOST_AHEAD = 16  # Batches of a stream.
 _ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
 _OVER = object()
 
 
-class PassesOfRows:
+class Passes(ABC):
+    """Global batches that are read pass after pass.
+
+    Attributes:
+        example: Arrays of the shapes and dtypes that the data have, but for their first axis.
+        batches_read: The number of batches of this pass that were read.
+        most_ahead: The number that is read at once where nobody asks for another one.
+        is_lent: Whether a batch's memory may be written to when the next one is read.
+        begins_anew: Whether a pass may follow another one.
+        notified: The data, if they are notified when epochs begin and end.
+    """
+
+    example: Arrays
+    batches_read = 0
+    most_ahead: int
+    is_lent = False
+    begins_anew = True
+    notified: PyDataset | None = None
+
+    @property
+    @abstractmethod
+    def is_open(self) -> bool:
+        """Whether a pass was begun and not ended."""
+
+    @abstractmethod
+    def checked(self, check: Check) -> "Passes":
+        """Return the data as a function leaves them."""
+
+    @abstractmethod
+    def has_next(self) -> bool:
+        """Return whether this pass has another batch; where none is open, one begins."""
+
+    @abstractmethod
+    def read(self, most: int) -> Span | None:
+        """Return the next batches, at most as many; None at the end of a pass."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the pass."""
+
+
+class PassesOfRows(Passes):
     """Batches of the rows of arrays, of which nothing is read but which rows they are.
 
     Args:
@@ -37,19 +75,7 @@ class PassesOfRows:
             it is called with.
         count: The number of batches in a pass; negative: it has no end.
         otherwise: Gives the batches one by one, where not all examples are well.
-
-    Attributes:
-        example: Arrays of the shapes and dtypes that the data have, but for their first axis.
-        batches_read: How many batches of this pass were read.
-        most_ahead: How many are read at once where nobody asks for another number.
-        is_lent: Whether a batch's memory may be written to when the next one is read.
-        begins_anew: Whether a pass may follow another one.
-        notified: The data, if they are notified when epochs begin and end.
     """
-
-    is_lent = False
-    begins_anew = True
-    notified: PyDataset | None = None
 
     def __init__(
         self,
@@ -57,16 +83,15 @@ class PassesOfRows:
         batch_size: int,
         begin: Callable[[], Callable[[int], Rows]],
         count: int = INFINITE_CARDINALITY,
-        otherwise: "Callable[[], Passes] | None" = None,
+        otherwise: Callable[[], Passes] | None = None,
     ) -> None:
         self._arrays, self._size, self._otherwise = arrays, batch_size, otherwise
         self._begin, self._count = begin, count
         self.example = arrays if otherwise is None else arrays.rows(slice(0, batch_size))
         self.most_ahead = max(1, _ROWS_AHEAD // batch_size)
         self._read: Callable[[int], Rows] | None = None
-        self.batches_read = 0
 
-    def checked(self, check: Check) -> "Passes":
+    def checked(self, check: Check) -> Passes:
         """Return the data as a function leaves them: all at once, unless it raises for some."""
         try:
             self._arrays = check(self._arrays)
@@ -105,7 +130,7 @@ class PassesOfRows:
         self._read, self.batches_read = None, 0
 
 
-class PassesOfBatches:
+class PassesOfBatches(Passes):
     """Batches that a dataset, a generator or another iterable gives one by one.
 
     The first batch is read at once: it tells the shapes and dtypes.
@@ -120,7 +145,6 @@ class PassesOfBatches:
     """
 
     most_ahead = _MOST_AHEAD
-    notified: PyDataset | None = None
 
     def __init__(
         self, data: Iterable[Any], for_what: str, class_weight: Mapping[int, float] | None
@@ -132,7 +156,6 @@ class PassesOfBatches:
         self._checks: list[Check] = []
         self._first: Arrays | None = None  # Read, and not given out yet.
         self._layout: Layout | None = None  # That of the first batch.
-        self.batches_read = 0
         try:
             example = self._peek()
         except BaseException:
@@ -150,7 +173,7 @@ class PassesOfBatches:
         self._first = self._next()
         return self._first
 
-    def checked(self, check: Check) -> "Passes":
+    def checked(self, check: Check) -> Passes:
         """Return the data as a function leaves them: each batch when it comes."""
         self._checked(self.example, check)
         self._checks.append(check)
@@ -276,9 +299,6 @@ class PassesOfPyDataset(PassesOfBatches):
         if self._left is not None:
             self._left -= 1
         return self._adapted(batch)
-
-
-Passes: TypeAlias = "PassesOfRows | PassesOfBatches | PassesOfStored | PassesOfWorkers"
 
 
 def cardinality_of(data: Iterable[Any]) -> int:

@@ -7,28 +7,19 @@ from collections.abc import Iterator
 
 from mirrored.data.arrays import Check, Rows
 from mirrored.data.batches import Span
-from mirrored.data.py_dataset import PyDataset
+from mirrored.data.passes import Passes
 from mirrored.data.stored import Stored, runs_of
 from mirrored.ops import SeedGenerator
 
 
-class PassesOfStored:
+class PassesOfStored(Passes):
     """Batches of data that are read block by block, pass after pass without end.
 
     Args:
         data: The data.
         batch_size: The number of examples in a batch.
         shuffled: Whether each pass is in another order, by the global seed.
-
-    Attributes:
-        example: Arrays of the shapes and dtypes that the data have, but for their first axis.
-        batches_read: How many batches of this pass were read.
-        most_ahead: How many are read at once where nobody asks for another number.
     """
-
-    is_lent = False
-    begins_anew = True
-    notified: PyDataset | None = None
 
     def __init__(self, data: Stored, batch_size: int, *, shuffled: bool) -> None:
         self._data, self._size, self._shuffled = data, batch_size, shuffled
@@ -38,7 +29,6 @@ class PassesOfStored:
         self._checks: list[Check] = []
         self._runs: Iterator[list[slice]] | None = None
         self._span: Span | None = None  # Read, and not given out yet.
-        self.batches_read = 0
 
     def checked(self, check: Check) -> "PassesOfStored":
         """Return the data as a function leaves them: what is read, when it is read."""

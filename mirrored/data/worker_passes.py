@@ -4,59 +4,41 @@ Before each batch the workers tell each other how many examples they have for it
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from mirrored.data.arrays import Arrays, Check, count_of
 from mirrored.data.batches import Span
-from mirrored.data.py_dataset import PyDataset
+from mirrored.data.passes import Passes
 
 # From what this process says to what each of them says, in order; all of them call it.
 Gather = Callable[[Any, str], list[Any]]
 
 
-class Own(Protocol):
-    """The passes of one process; `mirrored.data.passes` says what each of these is."""
-
-    example: Arrays
-    is_lent: bool
-    begins_anew: bool
-
-    def checked(self, check: Check) -> Any:
-        """Return the data as a function leaves them."""
-
-    def read(self, most: int) -> Span | None:
-        """Return the next batch; None at the end of a pass."""
-
-    def close(self) -> None:
-        """Leave the pass."""
-
-
-class PassesOfWorkers:
+class PassesOfWorkers(Passes):
     """Batches that all processes have together, each in the order of the processes.
 
     Args:
         own: The batches of this process.
         share: From how many examples this process has to how many each of its replicas gets.
         gather: Asks all processes.
-
-    Attributes:
-        example: Arrays of the shapes and dtypes that the data have, but for their first axis.
-        batches_read: How many batches of this pass were read.
-        is_open: Whether a pass was begun and not ended.
     """
 
     most_ahead = 1  # They meet for a batch, run its step, and meet again.
-    notified: PyDataset | None = None
 
-    def __init__(self, own: Own, share: Callable[[int], Sequence[int]], gather: Gather) -> None:
+    def __init__(self, own: Passes, share: Callable[[int], Sequence[int]], gather: Gather) -> None:
         self._own, self._share, self._gather = own, share, gather
         self.example = self._latest = own.example
         self.is_lent, self.begins_anew = own.is_lent, own.begins_anew
         self._next: Span | None = None  # Read, and not given out yet.
         self._ended = False  # This process has nothing more in this pass.
-        self.is_open, self.batches_read = False, 0
+        self._is_open = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pass was begun and not ended."""
+        return self._is_open
 
     def checked(self, check: Check) -> "PassesOfWorkers":
         """Return the data as a function leaves them: each batch when it comes."""
@@ -67,7 +49,7 @@ class PassesOfWorkers:
         """Return whether any process has another batch, for which all of them meet."""
         if self._next is None:
             self._next = self._meet()
-            self.is_open = self._next is not None
+            self._is_open = self._next is not None
             if self._next is None:
                 self.close()
         return self._next is not None
@@ -85,7 +67,7 @@ class PassesOfWorkers:
         """Leave the pass."""
         self._own.close()
         self._next, self._ended = None, False
-        self.is_open, self.batches_read = False, 0
+        self._is_open, self.batches_read = False, 0
 
     def _meet(self) -> Span | None:
         """Return this process's part of the next batch; None where no process has one."""

@@ -5,7 +5,7 @@ What they run on is checked before, so bad input changes nothing.
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from typing import Any
 
 from mirrored._interrupt import InterruptGuard
@@ -62,7 +62,7 @@ def fit(
             # One worker may have drawn more random numbers than the others.
             draw_alike(plan.strategy.of_each_worker)
         trained, validated = fit_epochs(plan, training, validation, validation_split, stack)
-        steps = stack.enter_context(_steps_of(plan))
+        steps = _steps_of(plan, stack)
         stack.enter_context(plan.strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
         stack.callback(hooks._let_go)
@@ -160,7 +160,7 @@ def evaluate(
     with ExitStack() as stack:
         epochs = _begun(plan, data, hooks, verbose, stack)
         epochs.begin()
-        steps = stack.enter_context(_steps_of(plan))
+        steps = _steps_of(plan, stack)
         return _evaluate_batches(plan, steps, epochs, hooks)
 
 
@@ -175,7 +175,7 @@ def on_batch(
         epochs = stack.enter_context(closing(epochs_of(plan, data)))
         prepare(plan, epochs, use=data.use)
         stack.enter_context(running(plan.model, f"{kind}_on_batch"))
-        steps = stack.enter_context(_steps_of(plan))
+        steps = _steps_of(plan, stack)
         stack.enter_context(plan.strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
         epochs.begin()
@@ -195,7 +195,7 @@ def predict(plan: RunPlan, data: DataArguments, *, callbacks: Callbacks, verbose
     hooks = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
         epochs = _begun(plan, data, hooks, verbose, stack)
-        steps = stack.enter_context(_steps_of(plan))
+        steps = _steps_of(plan, stack)
         outputs: list[Any] = []
         plan.model.stop_predicting = False
         hooks.on_predict_begin()
@@ -321,14 +321,12 @@ def _introduce(
 # ---------------------------------------------------------------------------- running
 
 
-@contextmanager
-def _steps_of(plan: RunPlan) -> Iterator[Steps]:
-    """Run a model's steps within this context, recorded ones unless it is to run eagerly.
+def _steps_of(plan: RunPlan, stack: ExitStack) -> Steps:
+    """Return what takes a model's steps: recorded ones, unless it is to run eagerly.
 
-    The memory of recorded steps is given back at its end.
+    The memory of recorded steps is given back when the stack is closed.
     """
     if plan.model.run_eagerly or functions_run_eagerly():
-        yield EagerSteps(plan)
-    else:
-        with plan.model._mirrored.traces.memory():
-            yield RecordedSteps(plan)
+        return EagerSteps(plan)
+    stack.enter_context(plan.model._mirrored.traces.memory())
+    return RecordedSteps(plan)

@@ -3,8 +3,7 @@
 Batches are gathered from the user's arrays straight into the memory that a program reads.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,8 +43,16 @@ class RecordedSteps(StepDriver):
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
         """Take a step of training for each batch; see `StepDriver`."""
-        with self._undone_unless_stepped():
+        optimizers, self._stepped = self._plan.optimizers, False
+        known = [optimizer.slots.snapshot() for optimizer in optimizers]
+        try:
             super().train(span, where, take, going_on)
+        except BaseException:  # Slots that were made for a first step which then failed go.
+            for optimizer, before in zip(optimizers, known, strict=True):
+                if not self._stepped and optimizer.slots.snapshot().keys() != before.keys():
+                    optimizer.slots.restore(before)
+                    self._traces.clear()
+            raise
 
     def _predict(self, part: Span, sharding: Sharding, take: Callable[[Any], None]) -> None:
         trace = self._trace("predict", part, sharding)
@@ -87,20 +94,6 @@ class RecordedSteps(StepDriver):
             if totals.names is not None:
                 rows = [row_of(totals, row) for row in rows]
             take(rows, part.size)
-
-    @contextmanager
-    def _undone_unless_stepped(self) -> Iterator[None]:
-        """Take back the slots that were made for a first step which then failed."""
-        optimizers, self._stepped = self._plan.optimizers, False
-        known = [optimizer.slots.snapshot() for optimizer in optimizers]
-        try:
-            yield
-        except BaseException:
-            for optimizer, before in zip(optimizers, known, strict=True):
-                if not self._stepped and optimizer.slots.snapshot().keys() != before.keys():
-                    optimizer.slots.restore(before)
-                    self._traces.clear()
-            raise
 
     def _replay(self, trace: Trace, span: Span, sharding: Sharding, report: Report) -> bool:
         """Run a recorded step for each batch of a span; return whether to go on."""
