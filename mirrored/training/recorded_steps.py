@@ -6,21 +6,25 @@ Batches are gathered from the user's arrays straight into the memory that a prog
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
+from mirrored._logging import logger
 from mirrored.data.batches import Span
 from mirrored.data.columns import Layout
 from mirrored.distribute import PerReplica, Strategy
 from mirrored.distribute.sharding import Sharding
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
-from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
+from mirrored.program import THREADS_FROM, Feeder, Graph, GuardFailed, Report, Trace, trace
 from mirrored.program.function_arguments import Results
 from mirrored.training.custom_steps import row_of
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Totals, joined, of_all_workers
 from mirrored.training.step_driver import NotFinite, StepDriver, Take
+
+_logged: WeakSet[Strategy] = WeakSet()  # Those of which it was said that steps are small.
 
 
 class RecordedSteps(StepDriver):
@@ -121,10 +125,8 @@ class RecordedSteps(StepDriver):
             recording = self._record(kind, specs, layout, sharding)
             recording.kept = self._plan.held
             if kind == "train" and not self._weighed:  # Not again, for the smaller last batch.
-                from mirrored.training.replica_work import tell_of_small_steps
-
                 self._weighed = True
-                tell_of_small_steps(self._strategy, recording.graph)
+                _tell_of_small_steps(self._strategy, recording.graph)
             return self._traces.keep(key, recording)
 
     def _record(
@@ -202,3 +204,29 @@ def _join(
     rows = joined(results.with_tensors([output.copy() for output in outputs]))
     take(of_all_workers(strategy, rows))
     return True
+
+
+def _tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
+    """Say once of a strategy that one device would be faster, where a step is that small.
+
+    Real GPUs have numbers of their own, which nobody has measured.
+
+    Args:
+        strategy: The strategy whose replicas take the step.
+        graph: A step of training.
+    """
+    replicas = strategy.local_replicas
+    if replicas == 1 or strategy in _logged or not strategy.shares_memory:
+        return
+    if strategy.executor == "threads":  # The user's choice: they do not run one after another.
+        return
+    work = sum(node.flops for node in graph.nodes) / replicas
+    if work < THREADS_FROM:
+        _logged.add(strategy)
+        logger.debug(
+            "A step's matrix products take %s operations on each of %d replicas. Below %s replicas "
+            "run one after another here, so that one device would be faster.",
+            f"{work:,.0f}",
+            replicas,
+            f"{THREADS_FROM:,.0f}",
+        )

@@ -3,13 +3,18 @@
 `RecordedSteps` replays programs; `EagerSteps` has Python run for every op of every step.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mirrored.data.batches import Span
 from mirrored.distribute.sharding import Sharding, sharding_of, sharding_of_own
+from mirrored.errors import NonFiniteLossError
 from mirrored.training.custom_steps import row_of, step_of
+from mirrored.training.model import Model
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Step, Totals
 
@@ -65,10 +70,8 @@ class StepDriver(ABC):
                 row = row_with_penalty(totals, outputs)
                 take([row_of(totals, row)], part.size)
                 losses = [float(loss) for loss in outputs[1 + (totals.penalty is not None) :]]
-                from mirrored.training.failed_step import failed_step  # Seldom needed.
-
                 place = where(done + failed.step)
-                raise failed_step(self._model, totals, row[0], losses, place) from None
+                raise _failed_step(self._model, totals, row[0], losses, place) from None
             done += part.count
 
     def test(self, span: Span, take: Take) -> None:
@@ -119,3 +122,49 @@ def row_with_penalty(totals: Totals, outputs: Sequence[Any]) -> list[float]:
     if totals.penalty is not None:
         row[0] += float(outputs[1].reshape(-1)[0])
     return row
+
+
+def _failed_step(
+    model: Model, totals: Totals, loss: float, losses: Sequence[float], where: str
+) -> Exception:
+    """Return the error that a step raises whose loss is not finite.
+
+    Args:
+        model: The model.
+        totals: What the step left, or left when it was recorded.
+        loss: The loss of the global batch.
+        losses: Each replica's part of it.
+        where: What the error calls the step.
+    """
+    strategy = model.distribute_strategy
+    first, devices = strategy.first_replica, strategy.devices
+    here = [
+        f"replica {first + i} ({devices[i].full_name})"
+        for i, part in enumerate(losses)
+        if not math.isfinite(part)
+    ]
+    bad = [replica for there in strategy.of_each_worker(here, "losses") for replica in there]
+    if totals.names is not None and not bad:
+        return ValueError(
+            f"An integer that a step returns is the same on all replicas. Received: others in "
+            f"{where}, among {list(totals.names)}. Return a float: the mean over the shard's "
+            "examples. The weights are those of the step before."
+        )
+    place = " and ".join(bad)
+    return NonFiniteLossError(
+        f"The loss is not finite in {where}: {loss} over the batch"
+        f"{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
+        f"are those of the step before{_state_of_weights(model)}. Look for NaN and infinite "
+        "values in the data, as `fit(validate_data=True)` does, or lower the learning rate."
+    )
+
+
+def _state_of_weights(model: Model) -> str:
+    """Say so where a step with a finite loss has spoilt the weights already."""
+    values = (weight.numpy() for weight in model.trainable_variables)
+    if all(np.isfinite(value).all() for value in values):
+        return ""
+    return (
+        ", but these are not finite either: the gradient of an earlier step was NaN or "
+        "infinite where its loss was not"
+    )

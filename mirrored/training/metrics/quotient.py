@@ -257,7 +257,7 @@ class FunctionMetric(Comparison):
     def _mixes_examples(self, y_true: Any, y_pred: Any) -> bool:
         key = tuple([(tensor.shape[1:], tensor.dtype) for tensor in (y_true, y_pred)])
         if key not in self._by_example:
-            from mirrored.training.shard_analysis.function_analysis import is_by_example
+            from mirrored.training.shard_analysis.shard_recorder import is_by_example
 
             self._by_example[key] = is_by_example(self._values, (y_true, y_pred))
         return not self._by_example[key]

@@ -4,28 +4,34 @@ Nothing is computed. If a constant may have been made from the sizes of shards a
 function is recorded again for other sizes, which shows how it follows from them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirrored.devices import Device, place
+from mirrored.distribute.context import outside_scopes
+from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.graph.inference import ShapeRecorder
-from mirrored.ops.hooks import CustomCall, RecordedTensor
+from mirrored.ops.hooks import CustomCall, RecordedTensor, only
 from mirrored.ops.op import Op
+from mirrored.ops.rng_state import current_rng_state
 from mirrored.ops.spec import FLOATS, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.dataflow import SHARED
+from mirrored.program.variable_access import ruled_by
 from mirrored.training.shard_analysis.rules import DRAWS, Call, example_axes, rule_of
 from mirrored.training.shard_analysis.shard_values import (
     SAME,
+    UNIT,
     Kind,
     Operation,
     Scale,
     ShardValue,
 )
 from mirrored.variables import VariableAggregation, VariableSynchronization
+from mirrored.variables.device_variable import Undone
 
 _POWERS = range(-2, 3)
 _MOST = 1e4  # The numerator of a short fraction.
@@ -341,3 +347,39 @@ def sizes_beside(others: Sequence[int]) -> tuple[Sizes, Sizes]:
         and all(other % number or not other for other in others)
     ]
     return Sizes(primes[2], primes[0]), Sizes(primes[3], primes[1])
+
+
+def is_by_example(function: Callable[..., Any], arguments: Sequence[Tensor]) -> bool:
+    """Return whether each row of a function's result is known to depend on one example alone.
+
+    The function is recorded for other numbers of examples; nothing is computed or written.
+
+    Args:
+        function: The function, of tensors of shape (examples, ...).
+        arguments: What it is called with, of which shapes and dtypes are looked at.
+
+    Returns:
+        False also where that is unknown, as where the function cannot be recorded.
+    """
+    specs = [TensorSpec(tensor.shape[1:], tensor.dtype) for tensor in arguments]
+    result: Any = None
+    back = current_rng_state().mark()
+    try:
+        for recorder in recordings([size for spec in specs for size in spec.shape]):
+            with (
+                only(),
+                recorder.recording(),
+                ruled_by(lambda name: None),
+                Undone().in_force(),
+                GlobalBatch([recorder.sizes.examples]).in_force(),
+                outside_scopes(),
+            ):
+                result = function(*[recorder.shard(spec) for spec in specs])
+    except Exception:  # Whatever it raises, it does so again where it is called.
+        return False
+    finally:
+        back()
+    value = recorder.value_known(result)
+    is_row_each = value.kind is Kind.ROWS and value.axis == 0 and value.scale == UNIT
+    is_in_order = value.blocks in (1, None) and not value.reordered
+    return is_row_each and is_in_order and not (value.mixing or value.step)

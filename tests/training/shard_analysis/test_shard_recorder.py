@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.training.shard_analysis.function_analysis import is_by_example
+from mirrored.training.shard_analysis.shard_recorder import is_by_example
 
 ROWS = np.zeros((4, 3), "float32")
 
