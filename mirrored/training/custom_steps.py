@@ -20,13 +20,13 @@ from mirrored.ops import Tensor
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS, INTEGERS, DType
 from mirrored.training.run_plan import RunPlan, optimizers_of
-from mirrored.training.running_means import LatestLogs, RunningMeans
+from mirrored.training.running_means import EpochLogs, LatestLogs, RunningMeans
 from mirrored.training.step import Shards, Step, Totals, undone_on_failure
 from mirrored.training.utilities import pack_x_y_sample_weight
 from mirrored.variables import Variable
 
 
-def means_of(plan: RunPlan, kind: str, *, goes_on: bool = False) -> RunningMeans | LatestLogs:
+def means_of(plan: RunPlan, kind: str, *, goes_on: bool = False) -> EpochLogs:
     """Return what makes logs of the steps of one epoch.
 
     Args:

@@ -25,12 +25,11 @@ from mirrored.training.inputs import epochs_of, epochs_to_validate, fit_epochs, 
 from mirrored.training.model import Model
 from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.run_plan import RunPlan
-from mirrored.training.running_means import LatestLogs, RunningMeans
+from mirrored.training.running_means import EpochLogs
 from mirrored.training.step import joined
 
 Callbacks = Sequence[Callback] | Callback | None
 Steps = EagerSteps | RecordedSteps
-Means = RunningMeans | LatestLogs
 
 # ---------------------------------------------------------------------------- fit
 
@@ -120,7 +119,7 @@ def _train_epoch(
 
 
 def _train(
-    steps: Steps, span: Span, means: Means, guard: InterruptGuard, epoch: str, before: int
+    steps: Steps, span: Span, means: EpochLogs, guard: InterruptGuard, epoch: str, before: int
 ) -> tuple[int, NonFiniteLossError | None]:
     """Take the steps of one execution; `before` is how many of the epoch came before it.
 

@@ -4,6 +4,7 @@ Totals and counts are added up, so that batches of different sizes count as they
 """
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,15 +16,39 @@ from mirrored.training.metrics.quotient import Quotient
 from mirrored.training.model import Model
 
 
-class RunningMeans:
+class EpochLogs(ABC):
+    """What logs show of the steps of an epoch so far.
+
+    Attributes:
+        examples: The number of examples so far.
+    """
+
+    examples = 0
+
+    def add(self, rows: list[Any], examples: int) -> None:
+        """Add global batches of one size.
+
+        Args:
+            rows: For each what its step left: numbers, or values by name of a custom step.
+            examples: How many examples each has.
+        """
+        self.examples += examples * len(rows)
+
+    @abstractmethod
+    def logs(self) -> dict[str, float]:
+        """Return the values by name."""
+
+    def finish(self) -> dict[str, float]:
+        """Return the values by name at the end of an epoch."""
+        return self.logs()
+
+
+class RunningMeans(EpochLogs):
     """The means over an epoch so far: of the losses by example, of the metrics by their counts.
 
     Args:
         model: A model that is compiled, and knows its outputs.
         goes_on: Whether the metrics go on from what they have counted, or begin anew.
-
-    Attributes:
-        examples: How many examples there were so far.
     """
 
     def __init__(self, model: Model, *, goes_on: bool = False) -> None:
@@ -42,17 +67,12 @@ class RunningMeans:
         self._sums = [list(metric.totals) if goes_on else [0.0, 0.0] for metric in metrics]
 
     def add(self, rows: list[Any], examples: int) -> None:
-        """Add global batches of one size.
-
-        Args:
-            rows: For each the losses, and every metric's total and count.
-            examples: How many examples each has.
-        """
+        """Add global batches: of each the losses, and every metric's total and count."""
+        super().add(rows, examples)
         first = len(self._losses)
         for number in range(first):
             for row in rows:
                 self._losses[number] += row[number] * examples
-        self.examples += examples * len(rows)
         for number, sums in enumerate(self._sums):
             for row in rows:
                 sums[0] += row[first + 2 * number]
@@ -77,32 +97,23 @@ class RunningMeans:
         return self.logs()
 
 
-class LatestLogs:
+class LatestLogs(EpochLogs):
     """What a model's own step returned last: its metrics go on from step to step by themselves.
 
     Args:
         model: The model.
         goes_on: Whether its metrics go on from what they have counted, or begin anew.
-
-    Attributes:
-        examples: How many examples there were so far.
     """
 
     def __init__(self, model: Any, *, goes_on: bool = False) -> None:
         self._model = model
         self._logs: dict[str, Any] = {}
-        self.examples = 0
         if not goes_on:
             model.reset_metrics()
 
     def add(self, rows: list[Any], examples: int) -> None:
-        """Take what steps returned.
-
-        Args:
-            rows: For each the values by name.
-            examples: How many examples each had.
-        """
-        self.examples += examples * len(rows)
+        """Take what steps returned: of each the values by name."""
+        super().add(rows, examples)
         if rows:
             self._logs = rows[-1]
 
