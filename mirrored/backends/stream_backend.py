@@ -6,7 +6,6 @@ Recorded programs are fed, launched and read through this, and learn nothing els
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
@@ -110,17 +109,21 @@ class Launchable(Protocol):
 class StreamBackend(Backend, Protocol):
     """A backend whose programs the host feeds, launches and reads.
 
-    `StreamDefaults` has plain ways of all of it, for a device without streams.
+    What a method does here serves a device without streams, kernels or links for it: work is done
+    when it is asked for, so nothing has to be waited for. A backend that derives from this
+    overrides what it can do better; the methods of `Backend` come from a class before it.
     """
 
     def fuses(self, op_name: str) -> bool:
         """Whether an op can be one of several that one kernel computes."""
+        return False
 
     def fused_kernel(self, fusion: Fusion) -> Callable[..., None]:
         """Return the kernel of fused ops: kernel(xp, outputs, inputs, flag).
 
         With a flag, an array of one int32, it writes nothing while that is 0.
         """
+        raise NotImplementedError(f"{type(self).__name__} fuses no ops. Received: {fusion}")
 
     @property
     def combinations(self) -> Mapping[tuple[str, ...], Combination]:
@@ -129,12 +132,14 @@ class StreamBackend(Backend, Protocol):
         Each op reads the result of the one before it, or has the inputs of that, and more behind
         them.
         """
+        return {}
 
     def finite_kernel(self) -> Callable[..., None] | None:
         """Return what sets a flag to 0 unless first elements are finite: kernel(xp, flag, *arrays).
 
         A flag that is 0 stays 0. None: the host looks at them, in the kernel's turn.
         """
+        return None
 
     @property
     def report_kernels(self) -> tuple[Callable[..., None], Callable[..., None]] | None:
@@ -145,23 +150,28 @@ class StreamBackend(Backend, Protocol):
         memory, which are taken in turn from the first on; or none, where the address is 0. The
         array is of four numbers of 64 bits. None: results are fetched.
         """
+        return None
 
     @property
     def beside(self) -> StreamBackend:
         """The same device with another stream, for work that may run at the same time."""
+        return self.another()
 
     @property
     def settings(self) -> Hashable:
         """What launches depend on beside their arguments; what was captured under others is old."""
+        return None
 
     def another(self, *, urgent: bool = False) -> StreamBackend:
         """Return the same device with a stream of its own, that nothing else uses.
 
         Where it is urgent, what waits there goes before what waits on other streams.
         """
+        return self
 
     def record(self) -> Event:
         """Return an event at the end of the work so far."""
+        return None
 
     def is_done(self, event: Event) -> bool:
         """Return whether the device has come to an event; it waits for nothing.
@@ -169,6 +179,7 @@ class StreamBackend(Backend, Protocol):
         Raises:
             DeviceLostError: The device cannot go on.
         """
+        return True
 
     def wait(self, event: Event) -> None:
         """Let work from now on wait for an event, of this device or of another one."""
@@ -181,6 +192,7 @@ class StreamBackend(Backend, Protocol):
 
         It looks, and starts nothing.
         """
+        return f"NCCL cannot be used: {type(self).__name__} does not connect devices."
 
     def new_key(self) -> bytes:
         """Return what several processes connect their devices by, once: one of them makes it.
@@ -190,6 +202,7 @@ class StreamBackend(Backend, Protocol):
         Raises:
             CollectiveError: It could not be made.
         """
+        raise DeviceUnavailableError(str(self.why_not_connected(())))
 
     def connect(self, ranks: Sequence[StreamBackend], place: Place | None = None) -> Communicator:
         """Return a communicator of devices, this one among them, in the order of ranks.
@@ -204,9 +217,11 @@ class StreamBackend(Backend, Protocol):
             DeviceUnavailableError: They cannot be connected; the text says what mends that.
             CollectiveError: They could not be.
         """
+        raise DeviceUnavailableError(str(self.why_not_connected(ranks)))
 
     def reads(self, other: StreamBackend) -> bool:
         """Return whether copies from another device come directly, without the host between."""
+        return False
 
     def capture(self, work: Callable[[], object]) -> Launchable | None:
         """Return what a function launches here, captured, or None where that is not possible.
@@ -214,9 +229,11 @@ class StreamBackend(Backend, Protocol):
         Nothing of it is done. The function may let other devices of the same memory work for it,
         if it waits for them.
         """
+        return None
 
     def pinned(self, shape: Shape, dtype: DType) -> NDArray[Any]:
         """Return an array of host memory that is copied to the device, and back, without delay."""
+        return np.empty(shape, dtype)
 
     def feed(
         self, source: NDArray[Any], by_way_of: Any, target: Any, after: Event | None
@@ -232,6 +249,8 @@ class StreamBackend(Backend, Protocol):
         Returns:
             Where the copies end: that beside the compute work, and that in its turn.
         """
+        self.bring(source, target)
+        return self.record(), self.record()
 
     def bring(self, source: NDArray[Any], target: Any) -> None:
         """Copy pinned memory into an array, after the work so far.
@@ -240,6 +259,7 @@ class StreamBackend(Backend, Protocol):
             source: Pinned memory, which is read when the device comes to the copy.
             target: An array of as many bytes.
         """
+        self.copy_between(source, target)
 
     def fetch(self, copies: Sequence[tuple[Any, NDArray[Any]]]) -> Event:
         """Copy arrays into pinned memory, after the work so far, and return where that ends.
@@ -247,6 +267,9 @@ class StreamBackend(Backend, Protocol):
         Args:
             copies: Arrays of this device, each with pinned memory of as many bytes.
         """
+        for source, target in copies:
+            target[...] = self.to_host(source)
+        return self.record()
 
 
 class Communicator(Protocol):
@@ -282,94 +305,6 @@ class Communicator(Protocol):
 
     def close(self) -> None:
         """Disconnect the devices, once all that was asked for is done. Again: do nothing."""
-
-
-class StreamDefaults:
-    """What a `StreamBackend` does where the device has no streams, kernels or links for it.
-
-    Work is done when it is asked for, so nothing has to be waited for. A backend derives from this,
-    and overrides what it can do better.
-    """
-
-    report_kernels: tuple[Callable[..., None], Callable[..., None]] | None = None
-    combinations: Mapping[tuple[str, ...], Combination] = MappingProxyType({})
-    settings: Hashable = None
-
-    @property
-    def beside(self) -> Any:
-        """The device itself."""
-        return self.another()
-
-    def another(self, *, urgent: bool = False) -> Any:
-        """Return the device itself."""
-        return self
-
-    def fuses(self, op_name: str) -> bool:
-        """Return False: each op has a kernel of its own."""
-        return False
-
-    def fused_kernel(self, fusion: Fusion) -> Callable[..., None]:
-        """Raise NotImplementedError: no ops are fused."""
-        raise NotImplementedError(f"{type(self).__name__} fuses no ops. Received: {fusion}")
-
-    def finite_kernel(self) -> Callable[..., None] | None:
-        """Return None: the host looks at the values."""
-        return None
-
-    def record(self) -> Event:
-        """Return an event, which is done."""
-        return None
-
-    def is_done(self, event: Event) -> bool:
-        """Return True: what was asked for is done."""
-        return True
-
-    def wait(self, event: Event) -> None:
-        """Return at once."""
-
-    def wait_on_host(self, event: Event) -> None:
-        """Return at once."""
-
-    def why_not_connected(self, others: Sequence[StreamBackend]) -> str | None:
-        """Return that nothing connects such devices."""
-        return f"NCCL cannot be used: {type(self).__name__} does not connect devices."
-
-    def new_key(self) -> bytes:
-        """Raise DeviceUnavailableError: nothing connects such devices."""
-        raise DeviceUnavailableError(str(self.why_not_connected(())))
-
-    def connect(self, ranks: Sequence[StreamBackend], place: Place | None = None) -> Communicator:
-        """Raise DeviceUnavailableError: nothing connects such devices."""
-        raise DeviceUnavailableError(str(self.why_not_connected(ranks)))
-
-    def reads(self, other: StreamBackend) -> bool:
-        """Return False: copies come through the host."""
-        return False
-
-    def capture(self, work: Callable[[], object]) -> Launchable | None:
-        """Return None: nothing is captured."""
-        return None
-
-    def pinned(self, shape: Shape, dtype: DType) -> NDArray[Any]:
-        """Return memory of the host."""
-        return np.empty(shape, dtype)
-
-    def feed(
-        self: Any, source: NDArray[Any], by_way_of: Any, target: Any, after: Event | None
-    ) -> tuple[Event, Event]:
-        """Copy memory of the host into an array at once."""
-        self.bring(source, target)
-        return self.record(), self.record()
-
-    def bring(self: Any, source: NDArray[Any], target: Any) -> None:
-        """Copy memory of the host into an array at once."""
-        self.copy_between(source, target)
-
-    def fetch(self: Any, copies: Sequence[tuple[Any, NDArray[Any]]]) -> Event:
-        """Copy arrays into memory of the host at once."""
-        for source, target in copies:
-            target[...] = self.to_host(source)
-        return self.record()
 
 
 def is_offloaded(backend: Backend) -> TypeGuard[StreamBackend]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mirrored import ops
 from mirrored.backends import Backend, Hardware, HostBackend, Platform, Pool, Storage
 from mirrored.backends.host import values_on_host
-from mirrored.backends.stream_backend import StreamDefaults
+from mirrored.backends.stream_backend import StreamBackend
 from mirrored.program.dataflow import COPY
 
 
@@ -74,7 +74,7 @@ class _Kernels(dict[str, Any]):
         return self.get(str(name)) is not None
 
 
-class ApartBackend(StreamDefaults, HostBackend):
+class ApartBackend(HostBackend, StreamBackend):
     """NumPy on arrays that the host does not see, without streams."""
 
     host_readable = False

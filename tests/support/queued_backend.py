@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from mirrored.backends import Backend, Hardware, HostBackend, Platform, Storage
 from mirrored.backends.host import values_on_host
-from mirrored.backends.stream_backend import StreamDefaults
+from mirrored.backends.stream_backend import StreamBackend
 
 
-class QueuedBackend(StreamDefaults, HostBackend):
+class QueuedBackend(HostBackend, StreamBackend):
     """One logical device, with one stream; an event is the stream and whether it has come there."""
 
     streamed = True

@@ -167,7 +167,17 @@ class Blas(Handle):
         transpose: bool = False,
         unit: bool = False,
     ) -> None:
-        """Launch the solution of triangular systems; see `Launcher`."""
+        """Replace right sides by the solutions of systems whose matrices are triangular.
+
+        Args:
+            out: The right sides, of shape (count, n, k); none of these is 0.
+            matrices: Shape (count, n, n), of the same dtype, float32 or float64.
+            addresses: Two int64 arrays with the addresses of all matrices and of their right
+                sides, where they are solved by one call; None: one after another.
+            lower: Which triangle of each matrix counts.
+            transpose: Whether to transpose it.
+            unit: Whether its diagonal counts as 1.
+        """
         count, n, k = out.shape
         # By columns, an array of ours is the transposed matrix: the system's transpose is solved,
         # in which the matrix is on the right, and of its triangles the other one counts.
@@ -186,7 +196,14 @@ class Blas(Handle):
         return None
 
     def factor(self, matrices: Any, addresses: Any, pivots: Any, status: Any) -> None:
-        """Launch the LU factorization of many small matrices; see `Launcher`."""
+        """Replace many small matrices by the LU factors of the transposed ones, by one call.
+
+        Args:
+            matrices: Shape (count, n, n).
+            addresses: An int64 array with the address of each.
+            pivots: int32, of shape (count, n): the row that each row was exchanged with, from 1 on.
+            status: int32, one per matrix: 0, or the place on the diagonal of a 0, from 1 on.
+        """
         count, n = map(ctypes.c_int, pivots.shape)
         arrays = [ctypes.c_void_p(array.data.ptr) for array in (addresses, pivots, status)]
         function = f"{LETTERS[matrices.dtype.name]}getrfBatched"

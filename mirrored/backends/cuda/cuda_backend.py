@@ -25,7 +25,7 @@ from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.fusion import fused_kernel
 from mirrored.backends.cuda.graphs import Events
 from mirrored.backends.cuda.kernels.step_end import AIM, ALL_FINITE, REPORT
-from mirrored.backends.cuda.launcher import CudaLauncher
+from mirrored.backends.cuda.launcher import Launcher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.host import values_on_host
 from mirrored.backends.stream_backend import (
@@ -105,10 +105,10 @@ class CudaBackend:
         return self._cupy.cuda.MemoryPool()
 
     @made_once
-    def xp(self) -> CudaLauncher:
+    def xp(self) -> Launcher:
         """What launches the device's kernels."""
         modules = Modules(self._cupy, self._card.compute_capability)
-        return CudaLauncher(self._cupy, self.stream, self._make_blas, modules)
+        return Launcher(self._cupy, self.stream, self._make_blas, modules)
 
     def _new_stream(self) -> Any:
         with self.entered():

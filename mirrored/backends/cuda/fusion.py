@@ -15,8 +15,8 @@ import numpy as np
 
 from mirrored.backends.cuda.compiling import PRELUDE, VECTORS, Source, computed_type, stored_type
 from mirrored.backends.cuda.expressions import EXPRESSIONS, FUNCTIONS
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
 from mirrored.backends.cuda.kernels.teams import NARROW
+from mirrored.backends.cuda.launcher import DeviceKernel, Launcher
 from mirrored.backends.stream_backend import FusedOp, Fusion, Shape
 
 THREADS = 256

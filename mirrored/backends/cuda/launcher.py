@@ -1,10 +1,13 @@
-"""Launches kernels and library calls on a backend's stream.
+"""Launches kernels and library calls on a backend's stream, and what a kernel is.
 
-Texts are compiled when they are first needed.
+Texts are compiled when they are first needed. A kernel launches on the stream of the backend that
+it is given, and waits for nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +16,17 @@ from mirrored.backends.cuda import solver
 from mirrored.backends.cuda.blas import Blas
 from mirrored.backends.cuda.compiling import Modules, Source
 
+Shape = tuple[int, ...]
+# The shape and dtype of an array, as in the library's TensorSpec.
+Spec = tuple[Shape, np.dtype[Any]]
 
-class CudaLauncher:
-    """Launches on the stream that is current, which the backend sees to.
 
-    The handle of each library is created when it is first used.
+class Launcher:
+    """Launches work on the compute stream of one backend, in the order of the calls.
+
+    Kernels launch on the stream that is current, which the backend sees to. The handle of each
+    library is created when it is first used. A recorded program gives kernels another launcher,
+    which notes the calls.
     """
 
     def __init__(self, cupy: Any, stream: Any, blas: Any, modules: Modules) -> None:
@@ -37,7 +46,17 @@ class CudaLauncher:
         args: tuple[Any, ...],
         shared: int = 0,
     ) -> None:
-        """Launch a kernel; see `Launcher`."""
+        """Launch a kernel.
+
+        Args:
+            source: The text that it is in.
+            name: Its name there.
+            blocks: The size of the grid, each at least 1.
+            threads: The size of a block, at most 1024 in all.
+            args: Arrays of the device, passed as pointers; NumPy scalars, passed by value; NumPy
+                arrays of int64, passed as a struct of N `long long`.
+            shared: Bytes of dynamic shared memory.
+        """
         kernel = self.kernel(source, name)
         kernel(blocks, threads, tuple(map(_argument, args)), shared_mem=shared)
 
@@ -51,7 +70,7 @@ class CudaLauncher:
             _ = self.solver
 
     def copy(self, target: Any, source: Any) -> None:
-        """Copy an array of this card; see `Launcher`."""
+        """Copy one contiguous array of this card into another one of as many bytes."""
         if target.nbytes:
             runtime = self._cupy.cuda.runtime
             runtime.memcpyAsync(
@@ -63,37 +82,54 @@ class CudaLauncher:
             )
 
     def clear(self, target: Any) -> None:
-        """Set all bytes to 0; see `Launcher`."""
+        """Set all bytes of a contiguous array to 0."""
         if target.nbytes:
             runtime = self._cupy.cuda.runtime
             runtime.memsetAsync(target.data.ptr, 0, target.nbytes, self._stream.ptr)
 
     def matmul(self, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> None:
-        """Write a product of matrices; see `Launcher`."""
+        """Write a product of matrices; see `Blas`."""
         self.blas.matmul(out, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
 
     def solve_triangular(self, *args: Any, **options: bool) -> None:
-        """Solve triangular systems; see `Launcher`."""
+        """Solve triangular systems; see `Blas`."""
         self.blas.solve_triangular(*args, **options)
 
     def factor(self, *args: Any) -> None:
-        """Write the LU factors of many small matrices; see `Launcher`."""
+        """Write the LU factors of many small matrices; see `Blas`."""
         self.blas.factor(*args)
 
     def decompose(self, routine: str, dtype: Any, count: int, work: Any, *args: Any) -> None:
-        """Run a routine of cuSOLVER; see `Launcher`."""
+        """Run a routine of cuSOLVER for each of several matrices, or once for all.
+
+        It may wait for the card, so it is in no CUDA graph.
+
+        Args:
+            routine: Its name behind the letter of the dtype, as in 'potrf'.
+            dtype: float32 or float64.
+            count: How often it is called.
+            work: Its scratch memory, which all calls share.
+            *args: The arguments behind the handle: numbers, None for NULL, `work`, and arrays, of
+                which each call gets another part in order.
+        """
         self.refuse_capture()
         self.solver.decompose(routine, dtype, count, work, *args)
 
     def refuse_capture(self) -> None:
-        """Raise where the stream is being captured; see `Launcher`."""
+        """Raise NotImplementedError where a CUDA graph is captured: what follows waits."""
         if self._cupy.cuda.runtime.streamIsCapturing(self._stream.ptr):
             raise NotImplementedError(
                 "Decompositions, which may wait for the card, are in no graph."
             )
 
     def workspace(self, routine: str, dtype: Any, *args: int | None) -> int:
-        """Return how many elements of scratch memory a routine needs; see `Launcher`."""
+        """Return how many elements of scratch memory a routine of cuSOLVER needs.
+
+        Args:
+            routine: Its name behind the letter of the dtype.
+            dtype: float32 or float64.
+            *args: The arguments behind the handle of its function for that, None for addresses.
+        """
         return self.solver.workspace(routine, dtype, *args)
 
     @property
@@ -116,3 +152,36 @@ def _argument(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.view(f"V{value.nbytes}")
     return value
+
+
+def launch_for_each(
+    xp: Launcher,
+    source: Source,
+    name: str,
+    count: int,
+    args: tuple[Any, ...],
+    *,
+    threads: int = 256,
+) -> None:
+    """Launch a kernel with a thread per element, in blocks of `threads` threads."""
+    xp.launch(source, name, (-(-count // threads), 1, 1), (threads, 1, 1), args)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKernel:
+    """An op's kernel on a device of this backend.
+
+    Attributes:
+        run: Called with a launcher, the array to write, those to read, and the op's attributes;
+            with `workspace=(array, ...)` where it needs scratch memory.
+        workspace: From the inputs' specs and the attributes to the specs of that memory.
+        asks: Whether `workspace` takes a launcher first, since libraries say what they need.
+        verdicts: The number of rows of the first array of that memory in which the kernel leaves
+            another number than 0 for each matrix that it has no result for. The host reads them
+            behind it, so it is in no CUDA graph.
+    """
+
+    run: Callable[..., None]
+    workspace: Callable[..., tuple[Spec, ...]] | None = None
+    asks: bool = False
+    verdicts: int = 0

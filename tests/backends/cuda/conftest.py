@@ -18,7 +18,7 @@ from mirrored.backends.cuda import nvml
 from mirrored.backends.cuda.compiling import OPTIONS, Source
 from mirrored.backends.cuda.cuda_backend import CudaBackend
 from mirrored.backends.cuda.kernels import COMBINATIONS, KERNELS
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Spec
+from mirrored.backends.cuda.launcher import DeviceKernel, Spec
 from mirrored.ops.op import OPS
 
 Array = np.ndarray[Any, Any]

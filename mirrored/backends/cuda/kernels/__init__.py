@@ -18,7 +18,7 @@ from mirrored.backends.cuda.kernels import (
     softmax_kernels,
     step_end,
 )
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel
+from mirrored.backends.cuda.launcher import DeviceKernel
 from mirrored.backends.stream_backend import Combination
 
 _MODULES = (

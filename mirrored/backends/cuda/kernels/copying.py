@@ -12,7 +12,7 @@ import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, launch_for_each
+from mirrored.backends.cuda.launcher import DeviceKernel, Launcher, launch_for_each
 
 _AXES = 8  # As many as the kernels' struct has; copies of more are made of several.
 _TILE = 32

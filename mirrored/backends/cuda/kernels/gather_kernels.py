@@ -13,7 +13,7 @@ import numpy as np
 from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.copying import ELEMENTS
-from mirrored.backends.cuda.kernels.kernel import (
+from mirrored.backends.cuda.launcher import (
     DeviceKernel,
     Launcher,
     Shape,

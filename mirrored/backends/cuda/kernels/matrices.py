@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
-from mirrored.backends.cuda.kernels.kernel import (
+from mirrored.backends.cuda.launcher import (
     DeviceKernel,
     Launcher,
     Spec,

@@ -14,7 +14,7 @@ import numpy as np
 from mirrored.backends.cuda.compiling import Source, computed_type, source
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.kernels import reduction_kernels, teams
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.launcher import DeviceKernel, Launcher
 from mirrored.backends.stream_backend import Combination, OpSpec
 
 _TILE = 16

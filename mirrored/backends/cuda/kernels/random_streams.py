@@ -10,7 +10,7 @@ import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, launch_for_each
+from mirrored.backends.cuda.launcher import DeviceKernel, Launcher, launch_for_each
 
 _THREADS = 128
 _WORD = 1 << 64

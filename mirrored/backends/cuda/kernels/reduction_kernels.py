@@ -12,8 +12,8 @@ import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, Shape, Spec
 from mirrored.backends.cuda.kernels.teams import Teams
+from mirrored.backends.cuda.launcher import DeviceKernel, Launcher, Shape, Spec
 
 # Multiprocessors of the largest cards, and blocks for all of them. The same everywhere, as are the
 # bits.

@@ -14,7 +14,7 @@ import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.launcher import DeviceKernel, Launcher
 from mirrored.backends.stream_backend import Combination, OpSpec
 
 # For texts whose element type is T.

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
-from mirrored.backends.cuda.kernels.kernel import Launcher
 from mirrored.backends.cuda.kernels.teams import float_dtypes
+from mirrored.backends.cuda.launcher import Launcher
 
 _MOST = 16  # Numbers a launch.
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored.backends.cuda.compiling import Source
-from mirrored.backends.cuda.kernels.kernel import Launcher
+from mirrored.backends.cuda.launcher import Launcher
 
 INDICES = ("int32", "int64")
 INTEGERS = (*INDICES, "uint8", "int8", "int16", "uint16", "uint32", "uint64")
