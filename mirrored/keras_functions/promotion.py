@@ -191,15 +191,15 @@ def widened(
     return f
 
 
-_PROMOTED = ", in the dtype that both promote to"
+PROMOTED = ", in the dtype that both promote to"
 RULES = Rules(
     public="mr.keras.ops",
     same=Rule(ops.convert_to_tensor),
     number=Rule(to_numbers),
-    floats=Rule(to_floats, "; integers become floats of floatx"),
+    floats=Rule(to_floats, "; integers count as floats of floatx"),
     truth=Rule(to_truth),
-    pair=Rule(promoted, _PROMOTED),
-    tensors=Rule(promoted_tensors, _PROMOTED),
-    float_pair=Rule(promoted_floats, f"{_PROMOTED} as floats"),
+    pair=Rule(promoted, PROMOTED),
+    tensors=Rule(promoted_tensors),
+    float_pair=Rule(promoted_floats, f"{PROMOTED}, as floats"),
     truths=Rule(lambda *values: [to_truth(value) for value in values]),
 )

@@ -140,13 +140,13 @@ nextafter = binary(
 heaviside = binary(_heaviside, "0 below 0, 1 above, and x2 at 0", "-1.0, 2.0 -> 0.0")
 logaddexp = binary(
     _log_of_sum(lambda x: log1p(exp(x))),
-    "log(exp(x1) + exp(x2))",
+    "log(exp(x1) + exp(x2)) without overflow",
     "0.0, 0.0 -> 0.69...",
     "float_pair",
 )
 logaddexp2 = binary(
     _log_of_sum(lambda x: log1p(exp2(x)) / np.log(2)),
-    "log2(2**x1 + 2**x2)",
+    "log2(2**x1 + 2**x2) without overflow",
     "0.0, 0.0 -> 1.0",
     "float_pair",
 )

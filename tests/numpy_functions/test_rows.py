@@ -32,7 +32,7 @@ def test_a_row_is_a_function_of_its_module(function: Any, parameters: list[str])
 def test_a_row_converts_its_arguments_by_its_rule() -> None:
     assert twice(2).dtype == mr.float64
     assert larger(1, 2.5).dtype == mr.float64
-    assert "Return the elements times 2; integers become float64." in (twice.__doc__ or "")
+    assert "Return the elements times 2; integers count as float64." in (twice.__doc__ or "")
 
 
 def test_rows_of_another_module_have_the_rules_of_this_one() -> None:

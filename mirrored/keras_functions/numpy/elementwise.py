@@ -9,6 +9,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored.keras_functions.promotion import (
+    PROMOTED,
     RULES,
     UNMULTIPLIED,
     promoted_floats,
@@ -123,7 +124,9 @@ multiply = binary(ops.multiply, "the products", "2, 2.5 -> 5.0")
 divide = binary(ops.divide, "the quotients", "1, 2 -> 0.5", "float_pair")
 true_divide = binary(ops.divide, "the quotients", "1, 2 -> 0.5", "float_pair")
 floor_divide = binary(ops.floordiv, "the quotients, rounded down", "7, 2 -> 3")
-mod = binary(ops.floormod, "what is left over, of the sign of x2", "-7, 3 -> 2", "tensors")
+mod = binary(
+    ops.floormod, f"what is left over, of the sign of x2{PROMOTED}", "-7, 3 -> 2", "tensors"
+)
 power = binary(widened(ops.pow, _BYTES), "x1 to the power of x2", "2.0, 3 -> 8.0")
 maximum = binary(ops.maximum, "the larger ones", "1, 2.5 -> 2.5")
 minimum = binary(ops.minimum, "the smaller ones", "1, 2.5 -> 1.0")
@@ -134,10 +137,14 @@ greater_equal = binary(ops.greater_equal, "whether x1 >= x2", "1, 2.5 -> False",
 less = binary(ops.less, "whether x1 < x2", "1, 2.5 -> True", "tensors")
 less_equal = binary(ops.less_equal, "whether x1 <= x2", "1, 2.5 -> True", "tensors")
 arctan2 = binary(ops.atan2, "the angle of the point (x2, x1)", "0, 1 -> 0.0", "float_pair")
-hypot = binary(_wide(ufuncs.hypot), "the root of x1^2 + x2^2", "3, 4 -> 5.0")
-heaviside = binary(_wide(ufuncs.heaviside), "0 below 0, 1 above, x2 at 0", "0, 2 -> 2.0")
-logaddexp = binary(ufuncs.logaddexp, "log(exp(x1) + exp(x2))", "0.0, 0.0 -> 0.69...", "float_pair")
-logaddexp2 = binary(ufuncs.logaddexp2, "log2(2**x1 + 2**x2)", "0.0, 0.0 -> 1.0", "float_pair")
+hypot = binary(_wide(ufuncs.hypot), "the root of x1^2 + x2^2 as floats", "3, 4 -> 5.0")
+heaviside = binary(_wide(ufuncs.heaviside), "0 below 0, 1 above, x2 at 0, as floats", "0, 2 -> 2.0")
+logaddexp = binary(
+    ufuncs.logaddexp, "log(exp(x1) + exp(x2)) without overflow", "0.0, 0.0 -> 0.69...", "float_pair"
+)
+logaddexp2 = binary(
+    ufuncs.logaddexp2, "log2(2**x1 + 2**x2) without overflow", "0.0, 0.0 -> 1.0", "float_pair"
+)
 nextafter = binary(
     ops.nextafter, "the next number after x1 towards x2", "1, 1 -> 1.0", "float_pair"
 )
