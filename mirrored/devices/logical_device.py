@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from mirrored.backends import MEGABYTE, Backend, HostPlace, OutOfPoolMemory, Pool, Storage
+from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices.names import PhysicalDevice, full_name
 from mirrored.errors import DevicesResetError, ResourceExhaustedError
 
@@ -68,6 +69,15 @@ class Device:
         self.backend = backend
         self.pool = pool
         self.simulated = simulated
+
+    @property
+    def why_no_card(self) -> str | None:
+        """What it is where nothing can connect it with others, for messages; None: a card."""
+        if self.type != "GPU":
+            return "not a GPU"
+        if is_offloaded(self.backend):
+            return None
+        return "simulated in host memory" if self.simulated else "in host memory"
 
     @property
     def is_gone(self) -> bool:

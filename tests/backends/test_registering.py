@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 import mirrored as mr
 from mirrored import backends
-from mirrored.backends import Hardware, Platform
+from mirrored.backends import Hardware, HostBackend, Platform
+from mirrored.devices import logical_devices
+from mirrored.distribute.cross_device_ops import choose_cross_device_ops
 from tests.support.apart_backend import ApartBackend, OwnMemory
 from tests.support.queued_backend import Queued, QueuedBackend
 
@@ -82,6 +85,30 @@ def test_a_registered_platform_trains_as_the_host(
         np.testing.assert_array_equal(value, wanted)
 
 
+class Mapped(Platform):
+    """Two devices that compute at once in the host's memory."""
+
+    def hardware(self) -> Sequence[Hardware]:
+        return [Hardware("GPU", i, "mapped", lambda _: HostBackend()) for i in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("platform", "why"),
+    [
+        (Mapped(), "The GPUs in `mr.distribute.Strategy` are in host memory"),
+        (OwnMemory(), "NCCL cannot be used: ApartBackend does not connect devices"),
+    ],
+)
+def test_sums_go_to_one_device_where_nothing_connects_them(
+    caplog: pytest.LogCaptureFixture, platform: Platform, why: str
+) -> None:
+    caplog.set_level("DEBUG", "mirrored")
+    with _registered(platform):
+        collectives = choose_cross_device_ops(logical_devices("GPU"))
+    assert type(collectives) is mr.distribute.ReductionToOneDevice
+    assert f"{why}, not using nccl allreduce" in caplog.text
+
+
 def test_what_a_queue_has_not_computed_is_waited_for() -> None:
     with _registered(Queued()), mr.device("GPU:1"):
         x = mr.constant([1.0, 2.0]) * 3.0
@@ -112,3 +139,11 @@ def test_what_does_not_connect_devices_says_so() -> None:
     assert not first.reads(second)
     with pytest.raises(NotImplementedError, match="ApartBackend fuses no ops"):
         second.fused_kernel(None)  # type: ignore[arg-type]
+
+
+def test_packages_above_know_no_hardware() -> None:
+    """What serves a device is asked of the registry alone."""
+    root = Path(mr.__file__).parent
+    files = [path for path in root.rglob("*.py") if root / "backends" not in path.parents]
+    assert len(files) > 100
+    assert [path for path in files if "backends.cuda" in path.read_text()] == []

@@ -12,21 +12,21 @@ from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 
+_NOT_A_GPU = "not a GPU"
+
 
 class Facts(NamedTuple):
     """What the choice depends on.
 
     Attributes:
-        gpus: Whether all devices are GPUs.
-        simulated: Whether there are simulated ones among them.
+        no_card: What one of them is that is no card, as `Device.why_no_card` says; None: all are.
         cards: How many cards they are on.
         ranks: How many ranks NCCL would have.
         why_no_nccl: Why NCCL cannot connect the cards, in a sentence; None: it can.
         peers: Whether every card reads the memory of every other.
     """
 
-    gpus: bool = True
-    simulated: bool = False
+    no_card: str | None = None
     cards: int = 1
     ranks: int = 1
     why_no_nccl: str | None = None
@@ -51,11 +51,11 @@ def decide(facts: Facts) -> tuple[type[CrossDeviceOps], str]:
         >>> collectives.__name__, reason
         ('NcclAllReduce', 'The GPUs in `mr.distribute.Strategy` are on 2 cards')
     """
-    if not facts.gpus:
+    if facts.no_card == _NOT_A_GPU:
         return ReductionToOneDevice, "There are non-GPU devices in `mr.distribute.Strategy`"
     where = "The GPUs in `mr.distribute.Strategy` are"
-    if facts.simulated:
-        return ReductionToOneDevice, f"{where} simulated in host memory"
+    if facts.no_card is not None:
+        return ReductionToOneDevice, f"{where} {facts.no_card}"
     if facts.ranks == 1:
         return ReductionToOneDevice, f"{where} on one card"
 
@@ -101,10 +101,9 @@ def choose_without_nccl(devices: Sequence[Device], failure: Exception) -> CrossD
 
 def _facts(devices: Sequence[Device], failure: str | None = None) -> Facts:
     """Return what is known of devices; nothing is started for it."""
-    if any(device.type != "GPU" for device in devices):
-        return Facts(gpus=False)
-    if any(device.simulated for device in devices):
-        return Facts(simulated=True)
+    reasons = [device.why_no_card for device in devices if device.why_no_card is not None]
+    if reasons:
+        return Facts(_NOT_A_GPU if _NOT_A_GPU in reasons else reasons[0])
 
     from mirrored.distribute.cross_device_ops.connections import ranks, streamed  # As above.
 

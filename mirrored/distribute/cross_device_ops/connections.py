@@ -167,10 +167,8 @@ def cards_of(devices: Sequence[Device], options: CommunicationOptions | None) ->
     if options is not None and options.implementation is CommunicationImplementation.RING:
         return Cards("CommunicationOptions(implementation='RING') asks for sums on the host")
     for device in devices:
-        if device.type != "GPU":
-            return Cards(f"{device.full_name} is not a GPU")
-        if device.simulated:
-            return Cards(f"{device.full_name} is simulated in host memory")
+        if device.why_no_card is not None:
+            return Cards(f"{device.full_name} is {device.why_no_card}")
     from mirrored.distribute.cross_device_ops import connections
 
     memories = [device.backend.memory for device in devices]

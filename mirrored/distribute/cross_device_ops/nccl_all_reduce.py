@@ -158,9 +158,8 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
     def _connection(self, where: Sequence[Device]) -> Connection | None:
         """Return what connects devices; None: nothing has to, or can."""
         for device in where:
-            reason = why_no_card(device)
-            if reason is not None:
-                self._tell(where, device, reason)
+            if device.why_no_card is not None:
+                self._tell(where, device, f"which is {device.why_no_card}")
                 return None
         leaders = [where[rank.leader] for rank in _ranks(where)]
         if len(leaders) == 1 and self._peers is None:
@@ -198,13 +197,6 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
             device.full_name,
             reason,
         )
-
-
-def why_no_card(device: Device) -> str | None:
-    """Return why a device is not on a card that NCCL may connect; None: it is."""
-    if device.type != "GPU":
-        return "which is not a GPU"
-    return "which is simulated in host memory" if device.simulated else None
 
 
 def _ranks(where: Sequence[Device]) -> list[Rank]:

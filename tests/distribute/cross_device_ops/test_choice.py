@@ -30,10 +30,10 @@ ONE_CARD = f"{WHERE} on one card"
 @cases(
     ("facts", "kind", "reason"),
     [
-        (Facts(gpus=False), ReductionToOneDevice, NO_GPU),
-        (Facts(gpus=False, cards=2, ranks=2, peers=True), ReductionToOneDevice, NO_GPU),
-        (Facts(simulated=True), ReductionToOneDevice, SIMULATED),
-        (Facts(simulated=True, cards=2, ranks=2), ReductionToOneDevice, SIMULATED),
+        (Facts("not a GPU"), ReductionToOneDevice, NO_GPU),
+        (Facts("not a GPU", cards=2, ranks=2, peers=True), ReductionToOneDevice, NO_GPU),
+        (Facts("simulated in host memory"), ReductionToOneDevice, SIMULATED),
+        (Facts("simulated in host memory", cards=2, ranks=2), ReductionToOneDevice, SIMULATED),
         (Facts(), ReductionToOneDevice, ONE_CARD),
         (Facts(why_no_nccl="No NCCL."), ReductionToOneDevice, ONE_CARD),
         (Facts(ranks=2), NcclAllReduce, f"{WHERE} on 1 card"),
