@@ -17,6 +17,7 @@ from mirrored.program.variable_access import room_in_force
 from mirrored.variables import Module, Variable
 from mirrored.variables.module import held_by
 from mirrored.variables.tracking import Part, Seeds
+from mirrored.variables.variable import assign_together
 
 _Found = TypeVar("_Found")
 # The initializer, the regularizer and the constraint of a weight, as users write them.
@@ -136,8 +137,6 @@ def assign_all(owner: str, weights: Sequence[Variable], values: Sequence[Any]) -
                 f"shape {array.shape}. The weight is {weight.name}."
             )
         arrays.append(array.astype(weight.dtype, copy=False))
-    from mirrored.variables.variable import assign_together  # Needed for this only.
-
     assign_together(zip(weights, arrays, strict=True))
 
 
@@ -191,8 +190,6 @@ def load_into(layer: Any, own: Sequence[Variable], store: Any) -> None:
         own: Its own variables.
         store: What a file in Keras' formats has of it: arrays by their numbers.
     """
-    from mirrored.variables.variable import assign_together  # As above.
-
     check_count(layer, own, len(store.keys()))
     assign_together(_stored_values(own, store))
 

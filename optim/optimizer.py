@@ -32,6 +32,7 @@ from mirrored.optim.updates import Rule, RuleByVariable, Update
 from mirrored.program.variable_access import ruled_by
 from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable, VariableAggregation
+from mirrored.variables.variable import assign_together
 
 Initializer = str | Callable[..., Any]
 
@@ -640,8 +641,6 @@ class Optimizer(_overrides.Subclassable):
         Raises:
             ValueError: One is of another shape. None was set.
         """
-        from mirrored.variables.variable import assign_together  # Few programs read such files.
-
         own = self.variables
         if len(store.keys()) != len(own):
             warn_caller(skipped(self, len(own), len(store.keys())))

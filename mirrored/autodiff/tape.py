@@ -11,7 +11,14 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 from mirrored import _nest, ops
 from mirrored._arguments import explained
 from mirrored._contexts import Within
-from mirrored.autodiff.backpropagation import Node, backpropagate, on_device_of, zeros_for
+from mirrored.autodiff.backpropagation import (
+    Node,
+    backpropagate,
+    batch_jacobian_of,
+    jacobian_of,
+    on_device_of,
+    zeros_for,
+)
 from mirrored.autodiff.recording import Recording, is_floating
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder
@@ -180,12 +187,7 @@ class GradientTape(Recording):
         results = [by_id.get(leaf._id) for leaf in leaves]
         if callback is not None:
             callback(results)
-        if mode is UnconnectedGradients.ZERO:
-            results = [
-                zeros_for(source) if result is None else result
-                for source, result in zip(leaves, results, strict=True)
-            ]
-        return _nest.pack_like(sources, results)
+        return _nest.pack_like(sources, _connected(results, leaves, mode))
 
     def jacobian(
         self,
@@ -224,18 +226,11 @@ class GradientTape(Recording):
             array([[2., 0.],
                    [0., 4.]], dtype=float32)
         """
-        from mirrored.autodiff.backpropagation import jacobian_of  # Few programs need it.
-
         self._check_usable("jacobian", experimental_use_pfor)
         mode, leaves = _as_mode(unconnected_gradients), _checked_sources(sources)
         _check_single("target", target)
         results = jacobian_of(self._way_back(target), target, leaves)
-        if mode is UnconnectedGradients.ZERO:
-            results = [
-                zeros_for(source, target.shape) if result is None else result
-                for source, result in zip(leaves, results, strict=True)
-            ]
-        return _nest.pack_like(sources, results)
+        return _nest.pack_like(sources, _connected(results, leaves, mode, target.shape))
 
     def batch_jacobian(
         self,
@@ -277,8 +272,6 @@ class GradientTape(Recording):
                    [[6., 0.],
                     [0., 8.]]], dtype=float32)
         """
-        from mirrored.autodiff.backpropagation import batch_jacobian_of  # Few programs need it.
-
         self._check_usable("batch_jacobian", experimental_use_pfor)
         _as_mode(unconnected_gradients)
         _check_single("target", target)
@@ -359,6 +352,16 @@ def _as_mode(value: Any) -> UnconnectedGradients:
         raise ValueError(
             f"Unknown value for unconnected_gradients: {value!r}. Give 'none' or 'zero'."
         ) from None
+
+
+def _connected(
+    results: list[Any], sources: list[Any], mode: UnconnectedGradients, shape: Any = ()
+) -> list[Any]:
+    """Return gradients with zeros for missing ones, where the mode asks for them."""
+    if mode is not UnconnectedGradients.ZERO:
+        return results
+    pairs = zip(results, sources, strict=True)
+    return [zeros_for(source, shape) if result is None else result for result, source in pairs]
 
 
 def _checked_sources(sources: Any) -> list[Any]:

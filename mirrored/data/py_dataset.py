@@ -146,10 +146,7 @@ def batches_of(data: PyDataset, order: Iterable[int]) -> Generator[Any, None, No
     """
     workers, processes = data.workers, data.use_multiprocessing
     if workers > 1 or (workers and processes):
-        from mirrored.data.py_dataset import parallel_map  # Few ask for threads.
-
-        most = data.max_queue_size or _ANY
-        return parallel_map(data.__getitem__, order, workers, most)
+        return parallel_map(data.__getitem__, order, workers, data.max_queue_size or _ANY)
     return (data[number] for number in order)
 
 
