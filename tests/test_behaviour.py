@@ -718,7 +718,7 @@ HELD: dict[str, dict[str, str]] = {
     "data/test_stored.py": {"files": "test_each_row_is_read_once_a_pass"},
     "bad_input/test_sources.py": {"sources-that-break": "test_what_raises_in_training"},
     "data/test_finite.py": {"validate-data": "test_fit"},
-    "data/test_frames.py": {"frames": "test_refused"},
+    "data/test_columns.py": {"frames": "test_refused"},
 }
 
 KEYS = re.findall(r"^- \*\*([a-z0-9-]+)\*\*\s", PAGE, re.MULTILINE)

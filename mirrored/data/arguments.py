@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._numbers import check_count
-from mirrored.data.arrays import check_batch_size, is_stream, split_validation
+from mirrored.data.arrays import check_batch_size, check_finite, is_stream, split_validation
 from mirrored.data.columns import described
 from mirrored.data.elements import GlobalBatches
 from mirrored.data.epochs import Epochs
@@ -197,8 +197,6 @@ def epochs_to_fit(
     if validation.x is not None:
         validated = stack.enter_context(closing(validation.epochs(among)))
     if training.validate:
-        from mirrored.data.finite import check_finite  # Few ask for it.
-
         for epochs in (trained, validated):
             if epochs is not None:
                 epochs.check_with(check_finite)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored.data.arrays import Arrays, adapt, check_cardinality, with_class_weights
-from mirrored.data.columns import arrays_in, is_sparse, leaves_in, to_array
-from mirrored.data.frames import is_frame
+from mirrored.data.columns import arrays_in, is_frame, is_sparse, leaves_in, to_array
 
 _AT_ONCE = 64 << 20  # Bytes that are read at once: so many rows are shuffled among each other.
 _BLOCK = 1 << 20  # Bytes that lie together: a disk reads them about as fast as more.

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.data import finite
-from mirrored.data.arrays import adapt
-from mirrored.data.finite import check_finite
+from mirrored.data import arrays as data_arrays
+from mirrored.data.arrays import adapt, check_finite
 
 X = np.ones((50, 3), np.float32)
 Y = np.ones(50, np.float32)
@@ -47,7 +46,7 @@ BAD: dict[str, tuple[Any, Any, str]] = {
 def test_the_first_is_named(
     x: Any, y: Any, message: str, bytes_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finite, "_BYTES", bytes_at_once)
+    monkeypatch.setattr(data_arrays, "_BYTES_AT_ONCE", bytes_at_once)
     with pytest.raises(ValueError, match=message):
         check_finite(adapt(x, y))
 
