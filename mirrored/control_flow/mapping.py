@@ -1,6 +1,6 @@
 """Functions over the first axis of tensors: `map_fn`, `scan` and the folds."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mirrored import _nest, ops
@@ -157,19 +157,12 @@ def scan(
         >>> mr.scan(lambda total, x: total + x, mr.constant([1.0, 2.0, 3.0])).numpy()
         array([1., 3., 6.], dtype=float32)
     """
-    _check_callable(fn)
-    tensors, count = _elements(elems, IndexError)
-    places = list(reversed(range(count)) if reverse else range(count))
-    at = _parts_of(tensors)
-    if initializer is None:
-        total = at(_first(places))
-        results = [total]
-    else:
-        total = _nest.map_structure(lambda leaf: adopt(leaf, None), initializer)
-        results = []
+    total, rest = _start(fn, elems, initializer, reverse)
+    results = [total] if initializer is None else []
+    total = _nest.map_structure(lambda leaf: adopt(leaf, None), total)
     like = _nest.map_structure(lambda leaf: Slot(leaf.spec), total)
-    for place in places[len(results) :]:
-        returned = fn(total, at(place))
+    for element in rest:
+        returned = fn(total, element)
         assert_same_structure(like, returned)
         pairs = zip(_nest.flatten(returned), _nest.flatten(like), strict=True)
         flat = [_of_spec(leaf, slot.spec, []) for leaf, slot in pairs]
@@ -242,18 +235,27 @@ def foldr(
 
 
 def _folded(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, backwards: bool) -> Any:
-    _check_callable(fn)
-    tensors, count = _elements(elems, IndexError)
-    places = list(reversed(range(count)) if backwards else range(count))
-    at = _parts_of(tensors)
-    total, rest = initializer, places
-    if initializer is None:
-        total, rest = at(_first(places)), places[1:]
+    total, rest = _start(fn, elems, initializer, backwards)
     first = total
-    for place in rest:
-        total = fn(total, at(place))
+    for element in rest:
+        total = fn(total, element)
         assert_same_structure(first, total)
     return _nest.map_structure(lambda leaf: adopt(leaf, None), total)
+
+
+def _start(fn: Any, elems: Any, initializer: Any, backwards: bool) -> tuple[Any, Iterator[Any]]:
+    """Return the first result, and the elements to combine it with, in order."""
+    _check_callable(fn)
+    tensors, count = _elements(elems, IndexError)
+    places = range(count)[::-1] if backwards else range(count)
+    elements = map(_parts_of(tensors), places)
+    if initializer is not None:
+        return initializer, elements
+    if not places:
+        raise OutOfRangeError(
+            "Tried to read from index 0 but array size is: 0. Give an `initializer`."
+        )
+    return next(elements), elements
 
 
 def _elements(
@@ -305,14 +307,6 @@ def _unstacked(tensor: Tensor) -> list[Tensor]:
     for listener in active_listeners():
         listener.on_custom_call(call)
     return parts
-
-
-def _first(places: list[int]) -> int:
-    if not places:
-        raise OutOfRangeError(
-            "Tried to read from index 0 but array size is: 0. Give an `initializer`."
-        )
-    return places[0]
 
 
 def _any_shape(tensor: Tensor) -> Slot:
