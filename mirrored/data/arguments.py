@@ -111,7 +111,6 @@ class DataArguments:
         Raises:
             ValueError: The data cannot be used.
         """
-        self.check()
         return self._of_stream(among) if is_stream(self.x) else self.of_arrays(self.arrays())
 
     @property

@@ -30,6 +30,7 @@ def epochs_of(plan: RunPlan, data: DataArguments) -> Epochs:
         plan: The plan of the run.
         data: The data.
     """
+    data.check()
     return data.epochs(_among(plan))
 
 
@@ -208,7 +209,7 @@ def _checked(plan: RunPlan, use: str, is_stream: bool, form: _InputForm, arrays:
     if plan.is_custom(_KINDS[use]):
         return arrays
     model = plan.model
-    x, y, weights = (_part(arrays, number) for number in range(3))
+    x, y, weights = _part(arrays, 0), _part(arrays, 1), _part(arrays, 2)
     if y is None:
         _check_targets(plan, use, is_stream, arrays)
     inputs = x = _input(model, x)
