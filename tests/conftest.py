@@ -273,9 +273,9 @@ def bits() -> Callable[[Sequence[Any]], list[Any]]:
 def _ask_for_all_kernels() -> None:
     """Have kernels compiled in one go with the first that runs, and keep them and CuPy."""
     from emulated_cuda import asked_for
+    from kernel_sources import all_sources
 
     from mirrored.backends.cuda.compiling import OPTIONS
-    from mirrored.backends.cuda.kernels import all_sources
 
     for each in all_sources():
         if _SELDOM.match(each.name) is None:

@@ -70,11 +70,11 @@ def delay(stream: Any, seconds: float) -> bool:
 def _install_cuda(count: int) -> None:
     global _installed
     import emulated_cuda
+    from kernel_sources import all_sources
 
     from mirrored.backends import selftest
     from mirrored.backends.cuda import blas, compiling, graphs, nccl, nvml, solver, toolkit
     from mirrored.backends.cuda.compiling import OPTIONS
-    from mirrored.backends.cuda.kernels import all_sources
 
     os.environ[compiling.FOLDER] = ""  # A real card could not use what is compiled here.
     for each in all_sources():  # Compiled in one go with the first kernel that runs.

@@ -3,9 +3,6 @@
 What is computed element by element is not here: such ops are fused, several in one kernel.
 """
 
-from collections.abc import Iterator
-
-from mirrored.backends.cuda.compiling import Source
 from mirrored.backends.cuda.kernels import (
     copying,
     gather_kernels,
@@ -16,7 +13,6 @@ from mirrored.backends.cuda.kernels import (
     random_streams,
     reduction_kernels,
     softmax_kernels,
-    step_end,
 )
 from mirrored.backends.cuda.launcher import DeviceKernel
 from mirrored.backends.stream_backend import Combination
@@ -42,14 +38,3 @@ COMBINATIONS: dict[tuple[str, ...], Combination] = {
     **product_kernels.COMBINATIONS,
     **softmax_kernels.COMBINATIONS,
 }
-
-
-def all_sources() -> Iterator[Source]:
-    """Yield every text of these kernels, for every dtype, so that all can be compiled ahead.
-
-    Example:
-        >>> "copies of 4 bytes" in [each.name for each in all_sources()]
-        True
-    """
-    for module in (*_MODULES, step_end):
-        yield from module.sources()

@@ -5,7 +5,6 @@ with all values of a dtype.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,13 +94,6 @@ class _Axis(NamedTuple):
     size: int
     to: int  # Steps in elements, of the target and of what is copied.
     origin: int
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    yield from _SOURCES.values()
-    for dtype in (*teams.float_dtypes(), *map(np.dtype, (*teams.INTEGERS, "bool"))):
-        yield _fill_source(dtype)
 
 
 def copy(xp: Launcher, target: Any, origin: Any) -> None:

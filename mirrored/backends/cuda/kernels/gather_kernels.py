@@ -4,7 +4,6 @@ Rows of one place are combined in their order, without atomics, so that the bits
 """
 
 import math
-from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -98,20 +97,6 @@ _COMBINED = {
     "less": "x > y ? y : x",
     "update": "y",
 }
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    yield _FLAT_SOURCE
-    for index in map(np.dtype, teams.INDICES):
-        for width in ELEMENTS:
-            yield _gather_source(width, index)
-        for kind in _COMBINED:
-            for dtype in (
-                *teams.float_dtypes(),
-                *map(np.dtype, (*teams.INTEGERS, "bool") if kind == "update" else teams.INTEGERS),
-            ):
-                yield _combine_source(kind, dtype, index)
 
 
 _FLAT_SOURCE = source("flat indices", _FLAT)

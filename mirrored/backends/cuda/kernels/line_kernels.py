@@ -7,14 +7,12 @@ thread.
 """
 
 import math
-from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
-from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.launcher import DeviceKernel, Launcher, launch_for_each
 
 _ORDER_TEXT = """
@@ -124,17 +122,6 @@ _KINDS = {
     "Cumprod": ("1", "return a * b;"),
     "CumulativeLogsumexp": ("-INFINITY_F", _LOGSUMEXP),
 }
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    for dtype in (*teams.float_dtypes(), *map(np.dtype, teams.INTEGERS)):
-        for index in teams.INDICES:
-            yield _order_source(dtype, np.dtype(index))
-    for kind in _KINDS:
-        integers = () if kind == "CumulativeLogsumexp" else map(np.dtype, teams.INTEGERS)
-        for dtype in (*teams.float_dtypes(), *integers):
-            yield _source(kind, dtype)
 
 
 @cache

@@ -7,7 +7,6 @@ infinities are treated alike.
 """
 
 import math
-from collections.abc import Iterator
 from enum import IntEnum
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -157,11 +156,6 @@ def _by_columns(array: Any) -> _Batch:
     """Return the matrices whose transposes are stored in an array."""
     columns, rows = array.shape[-2:]
     return _Batch(array, rows * columns, 1, rows)
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    yield from map(_source, (np.dtype(np.float32), np.dtype(np.float64)))
 
 
 @cache

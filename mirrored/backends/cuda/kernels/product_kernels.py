@@ -5,7 +5,7 @@ ways that one call cannot express are computed by several. What ReLU's kernel ha
 as it writes it: in the order, and so with the bits, of a kernel of their own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -170,15 +170,6 @@ extern "C" __global__ void __launch_bounds__(512, 2) relu_gradient_and_columns(
     }
 }
 """
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    for index in teams.INDICES:
-        yield source("product", _PRODUCT_TEXT, T=np.dtype(index))
-    for dtype in teams.float_dtypes():
-        for sums in dict.fromkeys((dtype, reduction_kernels.dtype_of_parts(dtype))):
-            yield _source(dtype, sums)
 
 
 @cache

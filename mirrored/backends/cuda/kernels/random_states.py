@@ -4,7 +4,6 @@ Each thread computes blocks of Philox 4x32 by itself, so any part of a draw is m
 Poisson numbers have blocks of their own.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -196,8 +195,6 @@ _TEXTS = {
 _STATES_SOURCE = source("states of random numbers", PHILOX + _STATES)
 
 
-_COUNTS = ("float32", "float64", "int32", "int64")
-
 # What is left of a block is taken from its end.
 _PLACES = """
 struct Places {
@@ -353,23 +350,6 @@ _POISSON_TEXT = _each_text(_POISSON, ", double most", ", most")
 
 
 _SHUFFLE_SOURCE = source("orders", PHILOX + _SHUFFLE)
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    yield _STATES_SOURCE
-    for name, (_, dtypes) in _TEXTS.items():
-        yield from (_source(name, np.dtype(kind)) for kind in dtypes)
-    yield _SHUFFLE_SOURCE
-    floats = teams.float_dtypes()
-    for parameter in floats:
-        yield _each_source("gamma", parameter, parameter)
-    for rate in (*floats, *map(np.dtype, teams.INDICES)):
-        for dtype in map(np.dtype, _COUNTS):
-            yield _each_source("Poisson", dtype, rate)
-    for logits in teams.float_dtypes():
-        for dtype in map(np.dtype, teams.INDICES):
-            yield _categorical_source(dtype, logits)
 
 
 def _source(name: str, dtype: np.dtype[Any]) -> Source:

@@ -3,13 +3,11 @@
 Each thread computes a block of Philox 4x64 by itself, so any part of a stream is drawn alike.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
-from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.launcher import DeviceKernel, Launcher, launch_for_each
 
 _THREADS = 128
@@ -128,13 +126,6 @@ _TEXTS = {
     "uniform integers": _text(_UNIFORM_INT, ", double least, double range", ", least, range"),
     "normal numbers": _text(_NORMAL),
 }
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    for name in _TEXTS:
-        for dtype in teams.INDICES if name == "uniform integers" else _FLOATS:
-            yield _source(name, np.dtype(dtype))
 
 
 def _source(name: str, dtype: np.dtype[Any]) -> Source:

@@ -4,7 +4,6 @@ A reduction that would keep few threads busy is made in two steps, whose order i
 """
 
 import math
-from collections.abc import Iterator
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -327,24 +326,6 @@ def sum_columns(xp: Launcher, out: Any, g: Any, *, workspace: tuple[Any, ...] = 
 def _bias_add_grad_workspace(g: Spec) -> tuple[Spec, ...]:
     shape, dtype = g
     return _workspace((columns_of(shape), dtype), axis=(0,))
-
-
-def sources() -> Iterator[Source]:
-    """Yield the texts of this module for the usual axes, and those for others of up to four."""
-    numbers = [*teams.float_dtypes(), *map(np.dtype, teams.INTEGERS)]
-    for dtype in numbers:
-        for kind in ("Sum", "Prod", "Max", "Min"):
-            for axes in (_USUAL_AXES, (2, 2)):
-                yield _source(kind, axes, dtype, dtype)
-            if (partial_results := dtype_of_parts(dtype, kind == "Sum")) != dtype:
-                yield _source(kind, _USUAL_AXES, dtype, partial_results)
-                yield _source(kind, _USUAL_AXES, partial_results, dtype)
-        for index in teams.INDICES:
-            for kind in _PLACES:
-                yield _source(kind, _USUAL_AXES, dtype, np.dtype(index))
-    for kind in _LOGICAL:
-        for axes in (_USUAL_AXES, (2, 2)):
-            yield _source(kind, axes, np.dtype(bool), np.dtype(bool))
 
 
 KERNELS: dict[str, DeviceKernel] = {

@@ -6,7 +6,7 @@ computes both takes in the last bias too, and in mixed precision the casts befor
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -198,22 +198,6 @@ extern "C" __global__ void __launch_bounds__(512, 2) loss_and_gradient(
     each_row<true, true>(loss, gradient, x, labels, g, rows, length, height, bias, logits);
 }
 """
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    for dtype in teams.float_dtypes():
-        for name in _FORMS:
-            yield _softmax_source(name, dtype)
-        yield _source(dtype, dtype)
-        for labels in teams.INDICES:
-            yield _source(dtype, np.dtype(labels))
-    # In mixed precision; those of float16 differ in the type alone.
-    single = np.dtype(np.float32)
-    for narrow in (kind for kind in teams.float_dtypes() if kind.name == "bfloat16"):
-        for read, written in ((narrow, narrow), (narrow, single), (single, narrow)):
-            yield _source(single, single, read, written)
-            yield _source(single, np.dtype(np.int64), read, written)
 
 
 @cache

@@ -6,13 +6,12 @@ unchanged, and nothing is copied between two replays.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mirrored.backends.cuda.compiling import Source, source
-from mirrored.backends.cuda.kernels.teams import float_dtypes
+from mirrored.backends.cuda.compiling import source
 from mirrored.backends.cuda.launcher import Launcher
 
 _MOST = 16  # Numbers a launch.
@@ -78,13 +77,6 @@ extern "C" __global__ void aim(u64 *state, u64 address, u64 count, u64 size) {
 }
 """
 _REPORT_SOURCE = source("tell", _REPORT_TEXT)
-
-
-def sources() -> Iterator[Source]:
-    """Yield each text of this module."""
-    yield _REPORT_SOURCE
-    for dtype in float_dtypes():
-        yield source("all finite", _FINITE_TEXT, T=dtype)
 
 
 def _report(xp: Launcher, state: Any, report: Any) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kernel_sources import all_sources
 from op_table import TABLE
 
 from mirrored.backends.cuda.compiling import source
-from mirrored.backends.cuda.kernels import KERNELS, all_sources
+from mirrored.backends.cuda.kernels import KERNELS
 
 SOURCES = list(all_sources())
 
