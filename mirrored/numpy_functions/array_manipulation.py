@@ -535,9 +535,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     turns = k % 4
     if turns in (0, 2):
         return ops.reverse(tensor, [first, other]) if turns else tensor
-    if turns == 1:
-        return swapaxes(ops.reverse(tensor, [other]), first, other)
-    return ops.reverse(swapaxes(tensor, first, other), [other])
+    return ops.reverse(swapaxes(tensor, first, other), [first if turns == 1 else other])
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
