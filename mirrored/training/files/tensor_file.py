@@ -139,52 +139,6 @@ def _header_checksum(metadata: Mapping[str, str], specs: Specs) -> str:
 # ---------------------------------------------------------------------------- the header, reading
 
 
-class Header(NamedTuple):
-    """What a header says, once it was found to be as it was written.
-
-    Attributes:
-        specs: Shapes and dtypes by name.
-        checksums: Those of the tensors, by name; None in a file of another program.
-        texts: All other metadata.
-    """
-
-    specs: Specs
-    checksums: Mapping[str, Any] | None
-    texts: dict[str, str]
-
-
-def read_header(noun: str, name: str, file: Any, kind: Kind) -> Header:
-    """Return what the header of a file says.
-
-    Raises:
-        WeightsFileError: The header is corrupt, or the file is for something else.
-    """
-    slices = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118 - no mapping.
-    specs: Specs = {
-        key: (tuple(tensor.get_shape()), _DTYPES.get(tensor.get_dtype(), tensor.get_dtype()))
-        for key, tensor in slices.items()
-    }
-    metadata: dict[str, str] = file.metadata() or {}
-    if _is_foreign(metadata):
-        if kind is WEIGHTS:
-            return Header(specs, None, {})
-        raise WeightsFileError(
-            f"The file {name!r} is no {kind.noun}: it does not say so. Pass the path that "
-            f"{kind.writer} returned."
-        )
-    if metadata.get(_HEADER_KEY) != _header_checksum(metadata, specs):
-        raise damaged(noun, "corrupt: the checksum of its header does not fit")
-    if metadata.get(_KIND_KEY) != kind.mark:
-        raise WeightsFileError(
-            f"The file {name!r} is no {kind.noun}. Received: a file of the kind "
-            f"{metadata.get(_KIND_KEY)!r}. Weights are read by `load_weights`, checkpoints by "
-            "`mr.train.Checkpoint.restore`."
-        )
-    texts = {key: text for key, text in metadata.items() if key not in _OWN_KEYS}
-    checksums = read_table(noun, metadata.get(_CHECKSUMS_KEY, ""), "checksums of its data")
-    return Header(specs, checksums, texts)
-
-
 def _is_foreign(metadata: Mapping[str, str]) -> bool:
     """Whether another program wrote the file; no flipped bit takes away all marks of ours."""
     sums = (_CHECKSUMS_KEY, _HEADER_KEY)
@@ -276,11 +230,36 @@ class OpenFile:
     def __init__(self, name: str, file: Any, kind: Kind) -> None:
         self.name = name
         self.noun = f"The {kind.noun} {name!r}"
-        header: Header = read_header(self.noun, name, file, kind)
-        self.specs = header.specs
-        self.texts = header.texts
-        self._checksums = header.checksums
+        self.texts: dict[str, str] = {}
         self._file = file
+        self._checksums: Mapping[str, Any] | None = None  # None: another program wrote the file.
+        slices = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118 - no mapping.
+        self.specs: Specs = {
+            key: (tuple(tensor.get_shape()), _DTYPES.get(tensor.get_dtype(), tensor.get_dtype()))
+            for key, tensor in slices.items()
+        }
+        metadata: dict[str, str] = file.metadata() or {}
+        if not _is_foreign(metadata):
+            self._check(metadata, kind)
+            self.texts = {key: text for key, text in metadata.items() if key not in _OWN_KEYS}
+            text = metadata.get(_CHECKSUMS_KEY, "")
+            self._checksums = read_table(self.noun, text, "checksums of its data")
+        elif kind is not WEIGHTS:
+            raise WeightsFileError(
+                f"The file {name!r} is no {kind.noun}: it does not say so. Pass the path that "
+                f"{kind.writer} returned."
+            )
+
+    def _check(self, metadata: Mapping[str, str], kind: Kind) -> None:
+        """Raise WeightsFileError where the header is corrupt, or the file is for something else."""
+        if metadata.get(_HEADER_KEY) != _header_checksum(metadata, self.specs):
+            raise damaged(self.noun, "corrupt: the checksum of its header does not fit")
+        if metadata.get(_KIND_KEY) != kind.mark:
+            raise WeightsFileError(
+                f"The file {self.name!r} is no {kind.noun}. Received: a file of the kind "
+                f"{metadata.get(_KIND_KEY)!r}. Weights are read by `load_weights`, checkpoints by "
+                "`mr.train.Checkpoint.restore`."
+            )
 
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield tensors with their names, writable and independent of the file.
