@@ -291,7 +291,7 @@ def _tracks(row: Iterable[_Event]) -> list[list[_Event]]:
 
 
 def _totals(events: Iterable[_Event]) -> dict[tuple[str, str], _Total]:
-    """Return what the slices of each kind and name come to."""
+    """Return the totals of the slices of each kind and name."""
     totals: dict[tuple[str, str], _Total] = {}
     for work, _, start, end in events:
         moved = work.bytes_in + (work.bytes_out if work.kind == "compute" else 0)

@@ -56,7 +56,7 @@ class Tables(NamedTuple):
 
 @functools.cache
 def tables() -> Tables:
-    """Return what `names.toml` says."""
+    """Return the tables of `names.toml`."""
     import tomllib  # Needed where something is wrong, and here only, as is pathlib.
     from pathlib import Path
 
@@ -76,7 +76,7 @@ def tables() -> Tables:
 
 @functools.cache
 def _advice() -> dict[str, dict[str, str]]:
-    """Return what to use for each name, by the module or class that has it in TensorFlow."""
+    """Return the advice on each name, by the module or class that has it in TensorFlow."""
     table = tables()
     known = {**table.modules, **table.classes}
     by_home = {home: dict.fromkeys(names, table.general[home]) for home, names in known.items()}

@@ -58,7 +58,7 @@ class Origin(NamedTuple):
 
 
 class ExportRecorder(GraphRecorder):
-    """Notes a call op by op, the variables that it reads, and how its constants are created.
+    """Records a call op by op, the variables that it reads, and how its constants are created.
 
     Args:
         ops: The names of the ops that have a mapping.
@@ -103,7 +103,7 @@ class ExportRecorder(GraphRecorder):
         spec: TensorSpec,
         device: Device,
     ) -> Tensor:
-        """Return what stands for the result of an op.
+        """Return the placeholder of an op's result.
 
         Raises:
             NotImplementedError: Each run of it counts, whoever needs its result.
@@ -135,7 +135,7 @@ class ExportRecorder(GraphRecorder):
         return known
 
     def read(self, variable: Any) -> Tensor:
-        """Return what stands for the value of one copy of a variable."""
+        """Return the placeholder of the value of one copy of a variable."""
         if id(variable) not in self._read:
             spec = TensorSpec(variable.shape, variable.dtype)
             value = Value(spec, variable._device, SHARED)
@@ -195,7 +195,7 @@ Call = Callable[[list[Tensor]], list[Tensor]]
 def recorded(
     call: Call, specs: Sequence[TensorSpec], device: Device, ops: Collection[str]
 ) -> tuple[ExportRecorder, list[Tensor]]:
-    """Return who recorded a call, and its results.
+    """Return the recorder of a call, and the call's results.
 
     Args:
         call: From tensors to tensors.
@@ -348,7 +348,7 @@ def _check_results(
 
 
 def _attempts(inputs: Sequence[GraphInput]) -> Any:
-    """Yield what unknown sizes are called, and numbers to try them with.
+    """Yield names of unknown sizes, and numbers to try them with.
 
     They may have to be one, as those of inputs that are added: first along each axis, then all.
     """
@@ -435,7 +435,7 @@ class _Joined:
         self.trace.results = [self._value(values, "the result") for values in results]
 
     def _first_difference(self, runs: Sequence[Sequence[Node]]) -> Owner:
-        """Return what calls the first op that not all recordings have at its place."""
+        """Return the owner of the first op that not all recordings have at its place."""
         longest = max(range(len(runs)), key=lambda number: len(runs[number]))
         for place_, node in enumerate(runs[longest]):
             if any(place_ >= len(run) or run[place_].op is not node.op for run in runs):

@@ -28,7 +28,7 @@ class Term:
     powers: tuple[int, ...]
 
     def value(self, sizes: Sequence[int]) -> int:
-        """Return what it is for some sizes."""
+        """Return the number for given sizes."""
         powers = [int(n**e) for n, e in zip(sizes, self.powers, strict=True)]
         return self.factor * math.prod(powers)
 
@@ -46,7 +46,7 @@ class Size:
     divisor: int = 1
 
     def value(self, sizes: Sequence[int]) -> int:
-        """Return what it is for some sizes."""
+        """Return the number for given sizes."""
         return sum(term.value(sizes) for term in self.terms) // self.divisor
 
     @property
@@ -104,7 +104,7 @@ class Samples:
         return cls(tuple(names), tuple(runs), exact)
 
     def fitted(self, values: Sequence[int]) -> Dim:
-        """Return a number by what it was in each recording.
+        """Return the formula of a number from its value in each recording.
 
         Args:
             values: What it was.
@@ -225,7 +225,7 @@ class Numbers(Constant):
 
 
 def constant_of(arrays: Sequence[Array], samples: Samples) -> Constant | None:
-    """Return a constant by what it was in each recording; None: nobody knows how it grows.
+    """Return the formula of a constant from its value in each recording; None: unknown.
 
     Args:
         arrays: What it was.

@@ -152,7 +152,7 @@ def get_registered_object(
 
 
 def custom_objects_with(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what is given, what the scope has, and what is registered: later ones win.
+    """Return custom objects: the caller's, the scope's, registered ones; later ones win.
 
     Args:
         custom_objects: The caller's own classes and functions by name.
@@ -161,7 +161,7 @@ def custom_objects_with(custom_objects: Mapping[str, Any] | None) -> dict[str, A
 
 
 def safe_mode_scope(safe_mode: bool | None) -> AbstractContextManager[None]:
-    """Return the context in which what is made of configurations follows a safe mode.
+    """Return the context in which objects are created from configurations in a safe mode.
 
     Args:
         safe_mode: Whether code in configurations is refused; None: as if no scope were there.
@@ -196,7 +196,7 @@ _FURTHER = {("keras.src.models.functional", "Functional"): ("keras", "Model")}
 
 
 def _lookup(home: str, name: str) -> Any:
-    """Return what a public module has under a name, or None."""
+    """Return the attribute of a public module, or None."""
     module = import_module(f"{__name__.partition('.')[0]}.{home}")
     return getattr(module, name) if name in dir(module) else None
 

@@ -52,7 +52,7 @@ def sharing_what_is_written() -> AbstractContextManager[None]:
 
 @contextmanager
 def kept_in_memory() -> Iterator[None]:
-    """Within this context, what has no configuration stands in configurations itself.
+    """Within this context, an object without a configuration is put into configurations itself.
 
     Users' classes that configurations name are known by these names.
     """
@@ -186,7 +186,7 @@ def _config_of_object(obj: Any) -> Any:
 
 
 def _name_of(obj: Any) -> dict[str, Any]:
-    """Return what a configuration says of an object's class."""
+    """Return the entries of a configuration about an object's class."""
     own: Mapping[str, Any] | None = getattr(obj, "_named_as", None)
     if own is not None:
         return dict(own)
@@ -203,7 +203,7 @@ def _name_of(obj: Any) -> dict[str, Any]:
 
 
 def _named(thing: Any) -> dict[str, Any]:
-    """Return what stands for a function, a class, or another thing that has a name."""
+    """Return the configuration of a function, a class, or another object with a name."""
     kind = type(thing)
     return {
         "module": kind.__module__,
@@ -223,7 +223,7 @@ def _note(obj: Any, written: dict[str, Any]) -> None:
 
 
 def sharing_what_is_read() -> AbstractContextManager[None]:
-    """Return the context in which what was one object when it was written becomes one."""
+    """Return the context in which an object that was written twice becomes one object."""
     return Within(_read_objects, {})
 
 
@@ -296,7 +296,7 @@ class _Reader:
         self.safe_mode = safe_mode
 
     def read(self, config: Any, names: Mapping[str, Any] | None = None) -> Any:
-        """Return what a configuration describes; with names, what it is among things of a kind."""
+        """Return the object that a configuration describes, or that a name among `names` means."""
         if config is None:
             return None
         if isinstance(config, str) and self._known.get(config) is not None:
@@ -324,7 +324,7 @@ class _Reader:
         return self._object(config, name, inner)
 
     def _among(self, names: Mapping[str, Any], config: Any) -> Any:
-        """Return what a name, or a configuration by its name alone, is among things of a kind."""
+        """Return the object of a name, or of a configuration with a class name, in `names`."""
         inner: Any = None
         name = config
         if isinstance(config, dict):
@@ -495,7 +495,7 @@ _SPECIAL: dict[str, Callable[[Any, _Reader], Any]] = {
 
 @contextmanager
 def failures_are_errors(config: Any) -> Iterator[None]:
-    """Within this context what fails because of wrong values in a configuration is a ValueError.
+    """Within this context, wrong values in a configuration raise ValueError.
 
     Args:
         config: The configuration.

@@ -198,7 +198,7 @@ def compare_replicas(
 def _compared(
     base: dict[Event, Value], many: dict[Event, Value], shards: tuple[int, ...], within: Tolerances
 ) -> ReplicaComparison:
-    """Return what agrees, or raise AssertionError with the first thing that does not."""
+    """Return the values that agree, or raise AssertionError about the first that does not."""
     gaps = within.differences(base, many)
     differing = [gap for gap in gaps if not gap.agrees]
     # What layers return tells where a difference begins. By itself it is none: a step may take its
@@ -225,7 +225,7 @@ def _compared(
 def _values(
     model: Model, arrays: Given, examples: int, replicas: int, draws: RngState
 ) -> dict[Event, Value]:
-    """Return what one step makes on a copy of the model, in its order."""
+    """Return the values of one step on a copy of the model, in the step's order."""
     with ExitStack() as stack:
         # Both steps draw the same numbers, and nobody else misses them.
         stack.enter_context(

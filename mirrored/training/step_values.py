@@ -57,7 +57,7 @@ class Event(NamedTuple):
 
 
 class StepNotes:
-    """Notes what a model computes while it takes a step.
+    """Records the values that a model computes in a step.
 
     Args:
         plan: The plan of the step; the model's layers and optimizers notify this from now on.
@@ -82,7 +82,7 @@ class StepNotes:
             yield
 
     def values(self) -> dict[Event, np.ndarray[Any, Any]]:
-        """Return what the replicas computed, put together, in the order in which it was."""
+        """Return the replicas' values, put together, in the order in which they were computed."""
         arrays: dict[Event, np.ndarray[Any, Any]] = {}
         for event, parts in self._parts.items():
             value = self._whole(event, parts)
@@ -167,7 +167,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Value:
-    """What a step made.
+    """A value that a step computed.
 
     Attributes:
         array: The value.
@@ -297,5 +297,5 @@ def _norm(array: Array) -> float:
 
 
 def _spacing(dtype: np.dtype[Any]) -> float:
-    """Return what a dtype can tell from 1."""
+    """Return the distance from 1 to the next number of a dtype."""
     return 2.0**-7 if is_bfloat16(dtype) else float(np.finfo(dtype).eps)

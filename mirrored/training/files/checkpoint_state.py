@@ -108,7 +108,7 @@ def build_optimizers(values: Mapping[str, Any]) -> None:
 
 
 def find_parts(values: Mapping[str, Any], *, some: bool = False) -> list[Part]:
-    """Return the parts of a checkpoint; what is there more than once has a name in each place.
+    """Return the parts of a checkpoint; an object that is there twice has a name in each place.
 
     Args:
         values: The objects by name.
@@ -175,7 +175,7 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
 
 
 def trackers(value: Any, seen: set[int] | None = None) -> Iterator[Tracker]:
-    """Yield what notes that objects of a checkpoint get more parts.
+    """Yield the trackers that notice when objects of a checkpoint get more parts.
 
     Args:
         value: An object of the checkpoint, or the checkpoint.
@@ -263,7 +263,7 @@ def _walk(
 
 
 def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
-    """Return what is in a container, by name; None for what is no container."""
+    """Return the items of a container by name; None for a value that is no container."""
     if isinstance(value, AutoTrackable):
         return value.held()
     if isinstance(value, Module):

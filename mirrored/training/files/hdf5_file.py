@@ -28,7 +28,7 @@ _NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute 
 
 
 class WatchedFile:
-    """A file that keeps what goes wrong in it, for whoever asks.
+    """A file that keeps the error of a read or write until `check` raises it.
 
     After that nothing is written, and what is read are zeros.
 
@@ -42,7 +42,7 @@ class WatchedFile:
         self._error: BaseException | None = None
 
     def check(self) -> None:
-        """Raise what went wrong, once, if something did."""
+        """Raise the error, once, if there was one."""
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -70,7 +70,7 @@ class WatchedFile:
         return self._done(lambda: self._file.truncate(size), size)
 
     def flush(self) -> None:
-        """Hand on what was written."""
+        """Write buffered bytes to the disk."""
         self._done(lambda: self._file.flush() or 0, 0)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -292,7 +292,7 @@ class Hdf5Reader:
         return group
 
     def child(self, group: Any, name: str, where: str) -> Any:
-        """Return what a group has by a name; None where there is nothing, or it is no group.
+        """Return the member of a group; None where there is none, or it is no group.
 
         Raises:
             WeightsFileError: It is a link to another place or file.
@@ -312,7 +312,7 @@ class Hdf5Reader:
 
     @contextlib.contextmanager
     def understood(self) -> Iterator[None]:
-        """Within this context, what HDF5 cannot read becomes our error."""
+        """Within this context, errors of HDF5's package become WeightsFileError."""
         try:
             yield
         except WeightsFileError:
@@ -394,7 +394,7 @@ def _is_narrow(dataset: Any) -> bool:
 
 
 def to_array(value: NDArray[Any], variable: Variable) -> NDArray[Any]:
-    """Return what a file has for a variable in the variable's dtype, as Keras' `assign` does.
+    """Return a file's value in a variable's dtype, as Keras' `assign` converts it.
 
     Raises:
         ValueError: It is no whole number, or too large a one, for a variable of integers.

@@ -191,7 +191,7 @@ def keeps_assets(model: Model, method: str) -> bool:
 
 
 def load_assets(model: Model, folder: str) -> None:
-    """Let layers that have a `load_assets` read what `save_assets` wrote.
+    """Let layers that have a `load_assets` read the files that `save_assets` wrote.
 
     Args:
         model: The model.
@@ -293,7 +293,7 @@ def _state_of(owner: Owner, model: Model) -> list[Variable]:
 
 
 def _unbuilt_state(optimizer: Optimizer) -> list[Variable]:
-    """Return what Keras' optimizer has before its first step: no slots, nor numbers beside them."""
+    """Return the variables of Keras' optimizer before its first step: no slots and shared ones."""
     slots = [slot for _, own in optimizer.slots.snapshot().values() for slot in own]
     shared = [variable for inner in optimizer.within for variable in inner._shared]
     later = {id(variable) for variable in (*slots, *shared)}
@@ -362,7 +362,7 @@ def load_state(
 
 
 def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Model, is_new: bool) -> None:
-    """Compare what a file has of one part with the part."""
+    """Compare a part of the model with the file's arrays of it."""
     owner, first = place.owner, len(plan.undo)
     try:
         if _is_usual(owner, "load_own_variables"):
@@ -404,7 +404,7 @@ def _target(variable: Variable, group: ReadGroup, key: str) -> Target:
 
 
 def _value(target: Target) -> Any:
-    """Return what a variable gets."""
+    """Return the value that a file has for a variable."""
     try:
         return to_array(target.group[target.key], target.variable)
     except WeightsFileError:
@@ -428,7 +428,7 @@ def _set_streams(model_places: list[Place], reader: Hdf5Reader) -> None:
 
 
 def _problems_text(problems: list[tuple[Any, Exception]]) -> str:
-    """Return what is said of parts that could not be loaded, in Keras' words."""
+    """Return the text about parts that could not be loaded, in Keras' words."""
     first, error = problems[0]
     names = [repr(owner) for owner, _ in problems[:_LISTED]]
     return (

@@ -209,7 +209,7 @@ def _checked_name(filepath: Any, zipped: bool | None, options: dict[str, Any]) -
 
 
 def _texts(model: Model) -> dict[str, bytes]:
-    """Return the members of a file that are texts; what has no configuration is refused here."""
+    """Return the members of a file that are texts; parts without a configuration raise here."""
     with sharing_what_is_written():
         config = json.dumps(serialize_keras_object(model))
     date = datetime.datetime.now().strftime("%Y-%m-%d@%H:%M:%S")

@@ -307,7 +307,7 @@ def _check_position(stateful: Stateful, words: list[int]) -> None:
 def _values(
     matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray], before: Restored
 ) -> Iterable[tuple[Variable, np.ndarray]]:
-    """Return what variables and slots get."""
+    """Return variables and slots with their new values."""
     values: dict[int, tuple[Variable, np.ndarray]] = {}
     for part in parts:
         for variable in part.variables.values():
@@ -323,7 +323,7 @@ def _values(
 
 
 def _problems_of_file(specs: Specs, aliases: Mapping[str, Any]) -> list[str]:
-    """Return what no file has that was written here, whatever the program was."""
+    """Return the problems of a file that show that this library did not write it."""
     shape, dtype = specs.get(GLOBAL_STATE, ((), ""))
     problems = []
     if dtype != "int64" or len(shape) != 1 or shape[0] < 2 or shape[0] % 2:

@@ -115,7 +115,7 @@ def in_file_order(specs: Specs) -> list[str]:
 
 
 def header_bytes(specs: Specs, texts: Mapping[str, str], checksums: Mapping[str, str]) -> bytes:
-    """Return what a file begins with; whatever the checksums are, it is as long."""
+    """Return the beginning of a file, whose length does not depend on the checksums."""
     texts = {**texts, _CHECKSUMS_KEY: json.dumps(checksums)}
     texts[_HEADER_KEY] = _header_checksum(texts, specs)
     header: dict[str, Any] = {_METADATA: texts}
@@ -146,7 +146,7 @@ def _is_foreign(metadata: Mapping[str, str]) -> bool:
 
 
 def read_table(noun: str, text: str, content: str) -> dict[str, Any]:
-    """Return what a text of the header holds by name.
+    """Return the table that a text of the header holds.
 
     Raises:
         WeightsFileError: It is no such text.

@@ -45,7 +45,7 @@ def named_weights(layers: Iterable[Layer]) -> dict[str, Variable]:
 
 
 def place(index: int, layer: object) -> str:
-    """Return what names begin with that belong to a layer."""
+    """Return the beginning of the names that belong to a layer."""
     return f"{index}.{type(layer).__name__.lower()}"
 
 
@@ -80,7 +80,7 @@ def little_endian(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def checksum(array: NDArray[Any], description: str = "") -> int:
-    """Return a checksum of an array's values, and of what is said of it."""
+    """Return a checksum of an array's values and of a description."""
     return zlib.crc32(little_endian(array).data, zlib.crc32(description.encode()))
 
 
@@ -129,7 +129,7 @@ def damaged(noun: str, problem: str, otherwise: str = "") -> WeightsFileError:
 
 
 def differences(specs: Specs, expected: Expected, owner: str) -> list[str]:
-    """Return what is different between tensors that a file has and those that are wanted.
+    """Return the differences between a file's tensors and the expected ones.
 
     Args:
         specs: The file's.
@@ -148,7 +148,7 @@ def differences(specs: Specs, expected: Expected, owner: str) -> list[str]:
 
 
 def raise_differences(noun: str, problems: Sequence[str], owner: str) -> None:
-    """Raise WeightsFileError where a file has other tensors than are wanted."""
+    """Raise WeightsFileError where there are differences."""
     if problems:
         listed = "; ".join(problem[:_LONGEST] for problem in problems[:_LISTED])
         more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
