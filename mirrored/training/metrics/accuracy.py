@@ -163,10 +163,7 @@ def _same_side(y_true: Tensor, y_pred: Tensor, threshold: float) -> Tensor:
 
 
 def _same_class(y_true: Tensor, y_pred: Tensor) -> Tensor:
-    check_same_shape(y_true, y_pred)
-    # argmax knows no bool, which one-hot rows from a comparison are.
-    classes = ops.argmax(cast(y_true, y_pred.dtype), axis=-1)
-    return ops.equal(classes, ops.argmax(y_pred, axis=-1))
+    return ops.equal(classes(y_true, y_pred), ops.argmax(y_pred, axis=-1))
 
 
 def _right_label(y_true: Tensor, y_pred: Tensor) -> Tensor:
