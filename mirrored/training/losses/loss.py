@@ -197,16 +197,23 @@ class Loss(_overrides.Subclassable, Configured):
         if type(self).__call__ is not Loss.__call__:
             return weighted_by_shard(self._called(y_true, y_pred, sample_weight))
         values = self._values(y_true, y_pred, sample_weight)
-        mask = self._mask(values, y_pred)
+        number, is_whole = self._number(values, self._mask(values, y_pred), sample_weight)
+        if number is None:
+            return ops.reduce_sum(of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
+        return weighted_by_shard(number) if is_whole else number
+
+    def _number(
+        self, values: Tensor, mask: Tensor | None, sample_weight: Any
+    ) -> tuple[Tensor | None, bool]:
+        """Return the number that a shard's losses are reduced to; None: the mean of its examples.
+
+        Also whether it is one of the whole shard. Otherwise it is the shard's part of a sum.
+        """
         if self.reduction == Reduction.SUM:
-            total = self._sum(values, mask, sample_weight)
-            return total if values.shape else weighted_by_shard(total)
+            return self._sum(values, mask, sample_weight), not values.shape
         if self._has_divisor(mask, sample_weight):
-            mean, is_whole = self._divided(values, mask, sample_weight)
-            return weighted_by_shard(mean) if is_whole else mean
-        if not values.shape:
-            return weighted_by_shard(_weighed(values, None, sample_weight))
-        return ops.reduce_sum(of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
+            return self._divided(values, mask, sample_weight)
+        return (None, False) if values.shape else (_weighed(values, None, sample_weight), True)
 
     def _called(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what a `__call__` of the subclass does, which is one number for the batch."""
@@ -321,14 +328,9 @@ class Loss(_overrides.Subclassable, Configured):
         mask = self._mask(values, y_pred)
         if self.reduction == Reduction.NONE:
             return _weighed(values, mask, sample_weight)
-        if self.reduction == Reduction.SUM:
-            total = self._sum(values, mask, sample_weight)
-            return _by_share(total, share) if values.shape else as_mean_of_shard(total)
-        if self._has_divisor(mask, sample_weight):
-            mean, is_whole = self._divided(values, mask, sample_weight)
-            return as_mean_of_shard(mean) if is_whole else _by_share(mean, share)
-        if not values.shape:
-            return as_mean_of_shard(_weighed(values, None, sample_weight))
+        number, is_whole = self._number(values, mask, sample_weight)
+        if number is not None:
+            return as_mean_of_shard(number) if is_whole else _by_share(number, share)
         values = of_examples(values, y_pred, sample_weight)
         # 0 for no examples.
         return known_as_mean(ops.reduce_sum(values) / float(max(values.size, 1)))
