@@ -2,21 +2,23 @@
 
 What a kernel does in Python is done here, once. A program of the host makes its calls; one whose
 devices have streams launches them. What lowering them differs in are the classes below. Random
-draws change from run to run.
+draws change from run to run, and enqueued steps write no variables after a collective has failed.
 """
 
 import bisect
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import FusedOp, Fusion, is_offloaded
+from mirrored.devices import Device
 from mirrored.ops.op import implementation, require_results
 from mirrored.ops.random import NextDraw
 from mirrored.program.buffers import Buffers
@@ -34,8 +36,69 @@ from mirrored.program.kernel_calls import Call, kernel_calls
 from mirrored.program.kernel_fusion import pieces
 from mirrored.program.schedule import FusedGroup, Guard, Kernels, Launch, Phase, Schedule, Stage
 
-if TYPE_CHECKING:  # Most machines never need it.
-    from mirrored.program.write_guard import WriteGuard
+_DTYPE = np.dtype(np.float32)
+
+
+class WriteGuard:
+    """A number that a step reads once all its sums are there: it writes where that is finite.
+
+    The number is in memory of the host, and the device copies it when it comes to the guard. So to
+    shut it takes no call that could wait for a device whose kernels wait for each other, and no
+    lock. A step that is past the guard writes on all devices, since its sums were there.
+
+    Args:
+        device: The device that decides.
+
+    Attributes:
+        array: The number, as the step has read it.
+
+    Raises:
+        ResourceExhaustedError: There is no room for it.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._backend = device.backend
+        self._storage = device.allocate((1,), _DTYPE)
+        self.array: Any = self._storage.array
+        self._number: NDArray[Any] = np.empty(1, _DTYPE)
+        if is_offloaded(self._backend):
+            self._number = self._backend.pinned((1,), _DTYPE)
+        self.shut()
+
+    def read(self) -> list[Call]:
+        """Return the calls with which a step reads the number."""
+        if is_offloaded(self._backend):
+            return [Call(self._backend.bring, (self._number, self.array))]
+        return [Call(np.copyto, (self.array, self._number))]
+
+    def open(self) -> None:
+        """Let steps pass. None that was asked for before may be left that must not."""
+        self._number[...] = 0.0
+
+    def shut(self) -> None:
+        """Let no step pass that has not by now."""
+        self._number[...] = np.nan
+
+
+def spread_flag(
+    origin: Backend, backends: Sequence[Backend], flags: Mapping[Any, Any]
+) -> list[tuple[Backend, Call]]:
+    """Return the calls, each on a stream, that bring the guard's decision to other memories.
+
+    Args:
+        origin: The guard's device.
+        backends: The devices that write.
+        flags: For each memory the flag that says whether variables may be written.
+    """
+    others = {place.memory: place for place in reversed(backends) if place.memory in flags}
+    others.pop(origin.memory, None)
+    copies: list[tuple[Backend, Call]] = []
+    for memory, backend in others.items():
+        # By way of a stream each: they need not wait for one another.
+        source = origin.another() if is_offloaded(origin) else origin
+        arrays = flags[origin.memory], flags[memory]
+        copies.append((backend, Call(backend.copy_across, (source, *arrays))))
+    return copies
 
 
 class Draws:
@@ -276,7 +339,7 @@ class StreamLowering(_Lowering):
         arrays: Buffers,
         flags: dict[Any, Any],
         counters: dict[Node, Value],
-        write_guard: "WriteGuard | None" = None,
+        write_guard: WriteGuard | None = None,
     ) -> None:
         super().__init__(arrays)
         self._flags = flags

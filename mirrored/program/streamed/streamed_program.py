@@ -20,7 +20,7 @@ from mirrored.errors import CollectiveError
 from mirrored.ops.host_tensor import HostRows
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.dataflow import Graph, ancestors
-from mirrored.program.lowering import Draws, StreamLowering
+from mirrored.program.lowering import Draws, StreamLowering, WriteGuard, spread_flag
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
 from mirrored.program.schedule import Guard, Launch
 from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
@@ -30,7 +30,6 @@ from mirrored.program.streamed.staging import Result, Staging, counter_of
 from mirrored.program.streamed.stream_plan import Planned
 from mirrored.program.thread_pool import ThreadPool
 from mirrored.program.timed_program import run_timed
-from mirrored.program.write_guard import WriteGuard, spread_flag
 
 
 class StreamedProgram:

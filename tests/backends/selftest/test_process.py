@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirrored.backends.selftest.process import Then, run_child
+from mirrored.backends.selftest import Then, run_child
 
 SOON = 20.0  # Seconds: much longer than any of these takes that is not to be killed.
 
@@ -110,7 +110,7 @@ def test_a_program_that_is_not_there() -> None:
 
 def test_an_interrupt_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ctrl-C does not reach it by itself: it has a session of its own."""
-    from mirrored.backends.selftest import process
+    from mirrored.backends import selftest
 
     started = tmp_path / "started"
 
@@ -119,7 +119,7 @@ def test_an_interrupt_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr(process, "_has_ended", interrupt)
+    monkeypatch.setattr(selftest, "_has_ended", interrupt)
     program = f"""
 import os, pathlib, time
 pathlib.Path({str(started)!r} + "_").write_text(str(os.getpid()))

@@ -15,7 +15,7 @@ import pytest
 
 import mirrored
 from mirrored.backends import probe, selftest
-from mirrored.backends.selftest.process import Outcome
+from mirrored.backends.selftest import Outcome
 from mirrored.backends.selftest.sums import Finding, Symptom
 from mirrored.backends.stream_backend import Place
 from mirrored.errors import CollectiveError, CollectiveTimeoutError

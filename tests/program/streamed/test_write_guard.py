@@ -11,8 +11,8 @@ from mirrored import devices, ops
 from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveError
 from mirrored.ops.hooks import active_recorder
+from mirrored.program.lowering import WriteGuard
 from mirrored.program.streamed import StreamedProgram
-from mirrored.program.write_guard import WriteGuard
 
 X = np.full((4, 3), 2.0, np.float32)
 
