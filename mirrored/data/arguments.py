@@ -13,7 +13,7 @@ from mirrored.data.columns import described
 from mirrored.data.elements import GlobalBatches
 from mirrored.data.epochs import Epochs
 from mirrored.data.passes import Passes, cardinality_of, passes_of, passes_of_arrays
-from mirrored.data.stored import Given, Stored, adapt_all, weighed
+from mirrored.data.stored import Given, PassesOfStored, Stored, adapt_all, weighed
 from mirrored.data.transform import INFINITE_CARDINALITY
 
 _BATCH_SIZE = 32  # Keras' default.
@@ -94,8 +94,6 @@ class DataArguments:
             size = _BATCH_SIZE if self.steps is None else -(-arrays.size // self.steps)
         passes: Passes
         if isinstance(arrays, Stored):
-            from mirrored.data.stored_passes import PassesOfStored  # What has no room is seldom.
-
             passes = PassesOfStored(arrays, size, shuffled=bool(self.shuffle))
         else:
             passes = passes_of_arrays(arrays, size, shuffled=bool(self.shuffle))
@@ -149,8 +147,7 @@ class DataArguments:
         return Epochs(
             passes,
             steps,
-            goes_on=self.use == "fit",
-            for_what=self.use,
+            use=self.use,
             steps_name=self._steps_name,
             pass_steps=pass_steps,
         )

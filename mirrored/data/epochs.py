@@ -28,8 +28,8 @@ class Epochs:
     Args:
         passes: The batches.
         steps: How many batches an epoch has; None: all of a pass.
-        goes_on: Whether an epoch with `steps` goes on where the one before ended.
-        for_what: The method that was given the data, named in errors.
+        use: What the data are for: in `fit` an epoch with `steps` goes on where the one before
+            ended. Warnings name it.
         steps_name: The argument that `steps` was given for.
         pass_steps: How many batches of arrays are a pass; None: the data came as batches.
 
@@ -48,15 +48,14 @@ class Epochs:
         passes: Passes,
         steps: int | None,
         *,
-        goes_on: bool,
-        for_what: str,
-        steps_name: str = "steps",
+        use: str,
+        steps_name: str,
         pass_steps: int | None = None,
     ) -> None:
         self.steps = self._wanted = steps
-        self._passes, self._goes_on = passes, goes_on
+        self._passes, self._use, self._goes_on = passes, use, use == "fit"
         self.example = passes.example
-        self._for_what, self._steps_name = for_what, steps_name
+        self._steps_name = steps_name
         self._pass_steps, self._taken = pass_steps, 0
         self.is_stream = pass_steps is None
         self._warned = False
@@ -164,7 +163,7 @@ class Epochs:
             "use the `.repeat()` function when building your dataset. Received: data that ended "
             "after %d batches of an epoch%s.",
             "this epoch of " if self._goes_on and not self.ran_out else "",
-            self._for_what,
+            self._use,
             done,
             asked,
         )
