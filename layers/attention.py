@@ -122,7 +122,7 @@ class Attention(Layer):
         Raises:
             ValueError: ``mask`` is no list of two or three.
         """
-        masks = self._checked_masks(mask)
+        masks = self.__checked_masks(mask)
         query, value = inputs[:2]
         scores = self._scores(query, inputs[-1] if len(inputs) > 2 else value)
         seen = _seen(scores, masks[1], use_causal_mask)
@@ -148,7 +148,7 @@ class Attention(Layer):
         scores = ops.reduce_sum(values, -1)
         return scores if self.concat_score_weight is None else self.concat_score_weight * scores
 
-    def _checked_masks(self, mask: Any) -> list[Any]:
+    def __checked_masks(self, mask: Any) -> list[Any]:
         kind = type(self).__name__
         if mask is None:
             return [None, None]
@@ -170,7 +170,7 @@ class Attention(Layer):
             inputs: The inputs, in a list.
             mask: Their masks, in a list; None: there are none.
         """
-        return self._checked_masks(mask)[0]
+        return self.__checked_masks(mask)[0]
 
     def compute_output_shape(self, input_shape: Shapes) -> Shape:
         """Return the queries' shape with the last axis of the values."""

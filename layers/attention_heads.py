@@ -134,7 +134,7 @@ class AttentionHeads(Layer):
 
     # Masks.
 
-    def _merged_mask(
+    def __merged_mask(
         self,
         lengths: tuple[int, int],
         query_mask: Any,
@@ -202,7 +202,7 @@ class AttentionHeads(Layer):
         del training
         lengths = (query.shape[1], value.shape[1])
         query_mask = self._query_mask(query, query_mask)
-        mask = self._merged_mask(
+        mask = self.__merged_mask(
             lengths, query_mask, value_mask, key_mask, attention_mask, use_causal_mask
         )
         query, value, key = bare(query, value, value if key is None else key)
@@ -212,7 +212,7 @@ class AttentionHeads(Layer):
             self._shared(self._key_dense(key)),
             self._shared(self._value_dense(value)),
         )
-        outputs, scores = self._attended(*heads, mask, return_attention_scores)
+        outputs, scores = self.__attended(*heads, mask, return_attention_scores)
         outputs = self._output_dense(outputs if gate is None else outputs * gate)
         return (outputs, scores) if return_attention_scores else outputs
 
@@ -220,7 +220,7 @@ class AttentionHeads(Layer):
         """Return heads of keys or values as often as heads of queries share them."""
         return heads
 
-    def _attended(
+    def __attended(
         self,
         query: Tensor,
         key: Tensor,
@@ -247,7 +247,7 @@ class AttentionHeads(Layer):
             for _ in range(rank - mask.ndim):
                 mask = ops.expand_dims(mask, -2 * self._key_axes - 1)
         if self._dropout > 0 or wants_scores or query.ndim != 4:
-            return self._weighed(query, key, value, mask)
+            return self.__weighed(query, key, value, mask)
         if self._flash_attention:
             raise ValueError(
                 "There is no flash attention here. Leave `flash_attention` out: results are the "
@@ -255,7 +255,7 @@ class AttentionHeads(Layer):
             )
         return attended(query, key, value, mask, self._scale), None
 
-    def _weighed(
+    def __weighed(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Return means and weights; a query that may look at no key has weights of 0."""

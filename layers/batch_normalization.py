@@ -115,17 +115,17 @@ class BatchNormalization(ScaledAndMoved):
         (axis,) = positions(self.axis, len(input_shape))
         shape = (input_shape[axis],)
         self._add_gamma_and_beta(shape)
-        self.moving_mean = self._add_moving("moving_mean", shape, self.moving_mean_initializer)
-        self.moving_variance = self._add_moving(
+        self.moving_mean = self.__add_moving("moving_mean", shape, self.moving_mean_initializer)
+        self.moving_variance = self.__add_moving(
             "moving_variance", shape, self.moving_variance_initializer
         )
         if self.renorm:
-            self.moving_stddev = self._add_moving("moving_stddev", shape, self._first_deviation)
+            self.moving_stddev = self.__add_moving("moving_stddev", shape, self.__first_deviation)
             mean = another(self.moving_mean_initializer)
-            self.renorm_mean = self._add_moving("renorm_mean", shape, mean)
-            self.renorm_stddev = self._add_moving("renorm_stddev", shape, self._first_deviation)
+            self.renorm_mean = self.__add_moving("renorm_mean", shape, mean)
+            self.renorm_stddev = self.__add_moving("renorm_stddev", shape, self.__first_deviation)
 
-    def _add_moving(self, name: str, shape: Shape, initializer: Any) -> Variable:
+    def __add_moving(self, name: str, shape: Shape, initializer: Any) -> Variable:
         # Synchronized, they are equal on all replicas: a mean of them would be rounded.
         once, mean = VariableAggregation.ONLY_FIRST_REPLICA, VariableAggregation.MEAN
         return self.add_weight(
@@ -136,7 +136,7 @@ class BatchNormalization(ScaledAndMoved):
             name=name,
         )
 
-    def _first_deviation(self, shape: Shape, dtype: Any = None) -> Tensor:
+    def __first_deviation(self, shape: Shape, dtype: Any = None) -> Tensor:
         make: Any = another(self.moving_variance_initializer)
         return ops.sqrt(make(shape, dtype=dtype))
 
@@ -177,11 +177,11 @@ class BatchNormalization(ScaledAndMoved):
         if training and self.trainable:
             axes = [i for i in range(inputs.ndim) if i != axis]
             mean, variance = (
-                self._moments(values, axes)
+                self.__moments(values, axes)
                 if mask is None
-                else self._masked_moments(values, axes, mask)
+                else self.__masked_moments(values, axes, mask)
             )
-            correction = self._moved_on(mean, variance)
+            correction = self.__moved_on(mean, variance)
         else:
             mean, variance = self.moving_mean.read_value(), self.moving_variance.read_value()
             correction = ()
@@ -190,7 +190,7 @@ class BatchNormalization(ScaledAndMoved):
             correction = tuple(ops.reshape(factor, shape) for factor in correction)
         return self._normalized(values, mean, variance, shape, correction)
 
-    def _moved_on(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, ...]:
+    def __moved_on(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, ...]:
         """Bring the averages on by a batch; return what it is corrected by, if it is."""
 
         def move(average: Variable, now: Tensor, momentum: float) -> Tensor:
@@ -203,7 +203,7 @@ class BatchNormalization(ScaledAndMoved):
             move(self.moving_variance, variance, self.momentum)
             return ()
         deviation = ops.sqrt(variance + self.epsilon)
-        correction = self._correction(mean, deviation)
+        correction = self.__correction(mean, deviation)
         move(self.renorm_mean, mean, self.renorm_momentum)
         move(self.renorm_stddev, deviation, self.renorm_momentum)
         move(self.moving_mean, mean, self.momentum)
@@ -211,7 +211,7 @@ class BatchNormalization(ScaledAndMoved):
         self.moving_variance.assign(ops.relu(average * average - self.epsilon))
         return correction
 
-    def _correction(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
+    def __correction(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
         """Return the quotient of deviations and the distance of means, to the running ones."""
         running = ops.maximum(self.renorm_stddev, math.sqrt(self.epsilon))
         quotient, distance = deviation / running, (mean - self.renorm_mean) / running
@@ -224,9 +224,9 @@ class BatchNormalization(ScaledAndMoved):
             distance = ops.clip_by_value(distance, -bounds["dmax"], bounds["dmax"])
         return ops.stop_gradient(quotient), ops.stop_gradient(distance)
 
-    def _moments(self, values: Tensor, axes: list[int]) -> tuple[Tensor, Tensor]:
+    def __moments(self, values: Tensor, axes: list[int]) -> tuple[Tensor, Tensor]:
         """Return the features' mean and variance over this shard, or over all replicas'."""
-        context = self._meeting()
+        context = self.__meeting()
         if context is None:
             return ops.moments(values, axes)
         # Sums and not means: shards are not all of one size. From the mean of all, not from a
@@ -238,11 +238,11 @@ class BatchNormalization(ScaledAndMoved):
         squares = ops.reduce_sum(ops.square(values - _kept(mean, axes, values)), axes)
         return mean, context.all_reduce("sum", squares) / count
 
-    def _masked_moments(
+    def __masked_moments(
         self, values: Tensor, axes: list[int], mask: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the same over what a mask leaves: 0 where that is nothing."""
-        context = self._meeting()
+        context = self.__meeting()
         shape = values.shape
         counts = ops.broadcast_to(ops.expand_dims(ops.cast(mask, ops.bool_), -1), shape)
         nothing = ops.zeros((), values.dtype)
@@ -257,7 +257,7 @@ class BatchNormalization(ScaledAndMoved):
         squares = ops.reduce_sum(ops.square(apart), axes)
         return mean, (squares if context is None else context.all_reduce("sum", squares)) / count
 
-    def _meeting(self) -> Any:
+    def __meeting(self) -> Any:
         """Return the context in which replicas meet; None where each is on its own."""
         context: Any = get_replica_context()
         apart = self.synchronized is False or context is None or context.num_replicas_in_sync == 1

@@ -105,7 +105,7 @@ class EinsumDense(Layer):
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
-        plan = self._planned(input_shape)
+        plan = self.__planned(input_shape)
         initializer = _for_axes(self.kernel_initializer, plan)
         self.kernel = add_configured(self, "kernel", plan.kernel, initializer)
         self.bias = None if plan.bias is None else add_configured(self, "bias", plan.bias)
@@ -127,9 +127,9 @@ class EinsumDense(Layer):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the batch's size, ``output_shape``, and the sizes of what "..." is."""
-        return self._planned(input_shape).output
+        return self.__planned(input_shape).output
 
-    def _planned(self, input_shape: Shape) -> "_Plan":
+    def __planned(self, input_shape: Shape) -> "_Plan":
         return _plan(self.equation, self.bias_axes, input_shape, self.partial_output_shape)
 
 

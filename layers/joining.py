@@ -159,8 +159,8 @@ class Dot(Merge):
         Raises:
             ValueError: There are not two, or the sizes along the axes differ.
         """
-        first, other = self._two(input_shape)
-        axes = self._axes(len(first), len(other))
+        first, other = self.__two(input_shape)
+        axes = self.__axes(len(first), len(other))
         if first[axes[0]] != other[axes[1]]:
             raise ValueError(
                 f"Incompatible input shapes: axis values {first[axes[0]]} (at axis {axes[0]}) != "
@@ -185,7 +185,7 @@ class Dot(Merge):
             inputs: Two tensors, in a list.
         """
         first, other = self._of_one_dtype(inputs)
-        axes = self._axes(first.ndim, other.ndim)
+        axes = self.__axes(first.ndim, other.ndim)
         if self.normalize:
             first, other = (
                 ops.l2_normalize(operand, axis=axis)
@@ -216,8 +216,8 @@ class Dot(Merge):
         Raises:
             ValueError: There are not two.
         """
-        first, other = ([*shape] for shape in self._two(input_shape))
-        axes = self._axes(len(first), len(other))
+        first, other = ([*shape] for shape in self.__two(input_shape))
+        axes = self.__axes(len(first), len(other))
         del first[axes[0]], other[axes[1]]
         shape = (*first, *other[1:])
         return shape if len(shape) > 1 else (*shape, 1)
@@ -230,7 +230,7 @@ class Dot(Merge):
             mask: Their masks, in a list.
         """
 
-    def _two(self, shapes: Shapes) -> list[Shape]:
+    def __two(self, shapes: Shapes) -> list[Shape]:
         if is_shape(shapes) or isinstance(shapes, dict) or len(shapes) != 2:
             raise ValueError(
                 "A `Dot` layer should be called on a list of 2 inputs. Received: "
@@ -238,7 +238,7 @@ class Dot(Merge):
             )
         return list(shapes)
 
-    def _axes(self, *ranks: int) -> list[int]:
+    def __axes(self, *ranks: int) -> list[int]:
         """Return the axes, counted from the first, of inputs of these numbers of axes."""
         axes = [self.axes] * 2 if isinstance(self.axes, int) else self.axes
         return [axis % rank if axis < 0 else axis for axis, rank in zip(axes, ranks, strict=True)]

@@ -157,7 +157,7 @@ class MultiHeadAttention(AttentionHeads):
         """Create the projections."""
         key_shape = checked_key_shape(value_shape, key_shape)
         rank = len(query_shape)
-        axes = self._checked_axes(len(value_shape))
+        axes = self.__checked_axes(len(value_shape))
         self._query_dense = self._to_heads("query", query_shape, self._key_dim)
         self._key_dense = self._to_heads("key", key_shape, self._key_dim)
         if self.use_gate:
@@ -177,7 +177,7 @@ class MultiHeadAttention(AttentionHeads):
         known = (*[None] * (len(shape) - 2), self._num_heads, size)
         return self._projection(name, equation, known, added, shape, activation)
 
-    def _checked_axes(self, rank: int) -> tuple[int, ...]:
+    def __checked_axes(self, rank: int) -> tuple[int, ...]:
         """Return the axes to attend over, of those between the batch's and the features'."""
         attention_axes = self._attention_axes
         if attention_axes is None:

@@ -101,14 +101,14 @@ class Normalization(SameShape):
         spread = tuple(size or 0 if i in kept else 1 for i, size in enumerate(input_shape))
         shape = tuple(input_shape[axis] for axis in kept)
         if self.input_mean is None:
-            self.adapt_mean = self._add("mean", shape, "zeros")
-            self.adapt_variance = self._add("variance", shape, "ones")
-            self.count = self._add("count", (), "zeros", ops.int64)
+            self.adapt_mean = self.__add("mean", shape, "zeros")
+            self.adapt_variance = self.__add("variance", shape, "ones")
+            self.count = self.__add("count", (), "zeros", ops.int64)
         else:
             _spread(self.input_mean, kept, spread)
         self._kept, self._broadcasting = kept, spread
 
-    def _add(self, name: str, shape: Shape, initializer: str, dtype: Any = None) -> Variable:
+    def __add(self, name: str, shape: Shape, initializer: str, dtype: Any = None) -> Variable:
         return self.add_weight(shape, initializer, dtype, name=name, trainable=False)
 
     def check_input_shape(self, input_shape: Shape) -> None:
@@ -152,7 +152,7 @@ class Normalization(SameShape):
         for batch in batches_to_adapt_to(data):
             self.check_input_shape(batch.shape)
             if not self.built:
-                self._build_for_all(batch.shape)
+                self.__build_for_all(batch.shape)
             first = len(batch.shape) - len(self._broadcasting or ())
             kept = tuple(first + axis for axis in self._kept)
             for part in _parts(batch, kept):
@@ -163,7 +163,7 @@ class Normalization(SameShape):
         self.adapt_variance.assign(total.variance)
         self.finalize_state()
 
-    def _build_for_all(self, shape: Shape) -> None:
+    def __build_for_all(self, shape: Shape) -> None:
         """Build within the scope that the layer was made in, wherever `adapt` is called."""
         if in_cross_replica_context():
             self.build(shape)
@@ -177,14 +177,14 @@ class Normalization(SameShape):
     @property
     def mean(self) -> Tensor | None:
         """What is subtracted, of a shape that broadcasts to the inputs; None before it is built."""
-        return self._statistic(self.input_mean, "adapt_mean")
+        return self.__statistic(self.input_mean, "adapt_mean")
 
     @property
     def variance(self) -> Tensor | None:
         """What the inputs are divided by the root of; likewise."""
-        return self._statistic(self.input_variance, "adapt_variance")
+        return self.__statistic(self.input_variance, "adapt_variance")
 
-    def _statistic(self, statistic: Any, weight: str) -> Tensor | None:
+    def __statistic(self, statistic: Any, weight: str) -> Tensor | None:
         if self._broadcasting is None:
             return None
         if statistic is not None:

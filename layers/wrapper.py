@@ -150,10 +150,10 @@ class SpectralNormalization(Wrapper):
             training: Whether to divide its kernel first.
         """
         if training:
-            self._normalize()
+            self.__normalize()
         return ops.cast(self.layer(inputs), inputs.dtype)
 
-    def _normalize(self) -> None:
+    def __normalize(self) -> None:
         kernel, vector = self.kernel.read_value(), self.vector_u.read_value()
         rows = ops.reshape(kernel, (-1, kernel.shape[-1]))
         right, left = vector, vector

@@ -169,8 +169,9 @@ COMMON = (
     "_add _added _begin _build _built _call _chain _compilation _compile _compiled _config _data "
     "_dtype _end _form _get_config _graph _history _init _input_dtype _input_shape _layers _loss "
     "_losses _make _metrics _name _names _optimizer _output_shape _part _path _predict _prepare "
-    "_results _run _save _shape _shared_config _state _step _store _strategy _train _trainable "
-    "_training _traces _update _walk _weights _zeros"
+    "_add_moving _meeting _moments _normalize _results _run _save _shape _shared_config _state "
+    "_statistic _step _store _strategy _train _trainable _training _traces _update _walk _weights "
+    "_zeros"
 )
 
 
@@ -203,13 +204,14 @@ class _Scale(mr.layers.Layer):
 
 
 class _Net(mr.Model):
-    def __init__(self, scale: Any) -> None:
+    def __init__(self, scale: Any, normalized: Any) -> None:
         super().__init__()
         self.scale = scale
+        self.normalized = normalized
         self.dense = mr.layers.Dense(1, kernel_initializer="ones")
 
     def call(self, inputs: Any) -> Any:
-        return self.dense(self.scale(inputs))
+        return self.dense(self.normalized(self.scale(inputs)))
 
 
 @pytest.mark.parametrize("kind", ["subclass", "functional", "sequential"])
@@ -220,14 +222,15 @@ def test_common_private_names_are_users(kind: str) -> None:
 
     def trained(how: str) -> list[list[Any]]:
         scale = _with_names(_Scale, how)()
+        normalized = _with_names(mr.layers.BatchNormalization, how)()
         dense = mr.layers.Dense(1, kernel_initializer="ones")
         if kind == "subclass":
-            model = _with_names(_Net, how)(scale)
+            model = _with_names(_Net, how)(scale, normalized)
         elif kind == "functional":
             begin = mr.layers.Input((2,))
-            model = _with_names(mr.Model, how)(begin, dense(scale(begin)))
+            model = _with_names(mr.Model, how)(begin, dense(normalized(scale(begin))))
         else:
-            model = _with_names(mr.Sequential, how)([scale, dense])
+            model = _with_names(mr.Sequential, how)([scale, normalized, dense])
         model.compile(mr.optim.SGD(0.1), "mse", metrics=["mae"])
         model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
         copied = copy.deepcopy(model)
