@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored._absent import tables
@@ -54,7 +55,8 @@ MAKERS: dict[str, list[Callable[[], Any]]] = {
 COMPLETE = {"tf.keras.optimizers.Optimizer", "tf.keras.losses.Loss"}  # They have them all.
 
 
-@pytest.mark.parametrize("home", MEMBERS)
+@pytest.mark.behaviour("absent-names")
+@cases("home", MEMBERS)
 def test_every_absent_attribute_says_so(home: str) -> None:
     for make in MAKERS[home]:
         value = make()
@@ -70,7 +72,8 @@ def test_every_absent_attribute_says_so(home: str) -> None:
             assert re.match(f"^{start}[A-Z`].*[.]$", text)
 
 
-@pytest.mark.parametrize("home", MEMBERS)
+@pytest.mark.behaviour("absent-names")
+@cases("home", MEMBERS)
 def test_what_is_refused_is_not_listed(home: str) -> None:
     """`dir` is what tab completion shows."""
     for value in (make() for make in MAKERS[home]):
@@ -93,7 +96,7 @@ def is_absent(value: Any, name: str) -> bool:
     return name not in dir(value) or type(found).__name__ == "_Refused"
 
 
-@pytest.mark.parametrize("home", MAKERS)
+@cases("home", MAKERS)
 def test_advice_is_given(home: str) -> None:
     value = MAKERS[home][0]()
     for row, name in [(r, name) for r in ROWS if home in r.homes for name in r.names]:
@@ -108,7 +111,7 @@ def test_every_class_is_made_here() -> None:
     assert set(MAKERS) == set(MEMBERS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "name"),
     [
         *((makers[0], "no_such") for makers in MAKERS.values()),

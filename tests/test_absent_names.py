@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from case_table import cases
 from forked_programs import run_program
 
 import mirrored as mr
@@ -43,7 +44,8 @@ def ours(module: str) -> ModuleType:
     return importlib.import_module("mirrored" + module.removeprefix("tf"))
 
 
-@pytest.mark.parametrize("module", NAMES)
+@pytest.mark.behaviour("absent-names")
+@cases("module", NAMES)
 def test_every_absent_name_says_so(module: str) -> None:
     home = ours(module)
     there = {*dir(home), *home.__all__, *inspect.get_annotations(home)}
@@ -69,7 +71,7 @@ def test_an_absent_module_that_is_imported_says_so(name: str) -> None:
         importlib.import_module("mirrored.neither")
 
 
-@pytest.mark.parametrize("module", NAMES)
+@cases("module", NAMES)
 def test_advice_is_given(module: str) -> None:
     for row in [row for row in ROWS if module in row.homes]:
         known = NAMES[module] if row in tables().absent else row.names
@@ -107,6 +109,7 @@ def test_what_tensorflow_has_not_either_is_an_ordinary_error(name: str) -> None:
         getattr(mr, name)
 
 
+@pytest.mark.behaviour("absent-names")
 @pytest.mark.parametrize(
     ("module", "name", "meant"),
     [
@@ -129,6 +132,7 @@ def test_a_misspelt_name_leads_to_the_nearest(module: ModuleType, name: str, mea
         exec(f"from {module.__name__} import {name}")
 
 
+@pytest.mark.behaviour("absent-names")
 @pytest.mark.parametrize(
     ("module", "name", "meant"),
     [
@@ -158,7 +162,8 @@ def test_python_adds_no_guess_to_the_advice(tmp_path: Path) -> None:
     assert done.stderr.endswith("or a list of them.\n")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("absent-names")
+@cases(
     ("module", "name"),
     [
         ("keras.layers", "Conv2D"),

@@ -103,6 +103,7 @@ def _computes(text: str) -> bool:
     return not isinstance(body, ast.Name | ast.Attribute | ast.Constant)
 
 
+@pytest.mark.behaviour("formulas")
 def test_every_formula_is_here() -> None:
     assert expressions() - OTHERS == FORMULAS.keys()
 
@@ -116,6 +117,7 @@ def wide(value: Any) -> Any:
     return value.astype(np.float64) if is_float else value
 
 
+@pytest.mark.behaviour("formulas")
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_formula_computes_what_it_stands_for(text: str) -> None:
     expected, cases = FORMULAS[text]

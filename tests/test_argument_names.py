@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored._arguments import has_options
@@ -36,7 +37,8 @@ DATASET = mr.data.Dataset.range(3)
 STRATEGY = mr.distribute.get_strategy()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("argument-names")
+@cases(
     ("function", "args", "given", "whose", "meant"),
     [
         (mr.layers.Dense, (3,), "actvation", "Dense", "activation"),

@@ -3,6 +3,7 @@
 from types import ModuleType
 
 import pytest
+from case_table import cases
 
 from mirrored import config, devices
 from mirrored.config import experimental
@@ -56,7 +57,7 @@ FUNCTIONS = {
 PRECISION = ("enable_tensor_float_32_execution", "tensor_float_32_execution_enabled")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("module", "name", "meaning"),
     [(config, *names) for names in CONFIG.items()]
     + [(experimental, *names) for names in EXPERIMENTAL.items()],

@@ -1,11 +1,13 @@
 """The exceptions are Python's own as well."""
 
 import pytest
+from case_table import cases
 
 from mirrored import errors
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("errors-are-several")
+@cases(
     ("name", "bases"),
     [
         ("InvalidArgumentError", (ValueError, RuntimeError)),

@@ -80,6 +80,7 @@ FAILURES: dict[str, tuple[Any, str, Callable[..., Any], type[BaseException]]] = 
 }
 
 
+@pytest.mark.behaviour("regular-files")
 @pytest.mark.parametrize(("module", "call", "failure", "error"), FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("existing", [True, False], ids=["existing file", "no file"])
 def test_failure_changes_nothing(
@@ -104,6 +105,7 @@ def test_failure_changes_nothing(
     assert path.read_bytes() == NEW
 
 
+@pytest.mark.behaviour("regular-files")
 @pytest.mark.parametrize("call", ["write", "fsync"])
 def test_an_error_names_the_file(call: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, failure, _ = FAILURES[call]
@@ -151,6 +153,7 @@ def test_data_is_on_disk_before_the_name_and_the_name_before_the_end(
     assert events == ["open folder", "open data", "sync data", "rename", "sync folder"]
 
 
+@pytest.mark.behaviour("regular-files")
 @pytest.mark.parametrize(
     ("code", "lines"), [(errno.EINVAL, 0), (errno.ENOTSUP, 0), (errno.EIO, 1), (errno.ENOSPC, 1)]
 )
@@ -298,6 +301,7 @@ def kept(folder: Path) -> list[tuple[str, int, int]]:
     return [(each.name, about.st_mode, about.st_ino) for each, about in found]
 
 
+@pytest.mark.behaviour("regular-files")
 @pytest.mark.parametrize(("make", "kind"), SPECIAL.values(), ids=SPECIAL)
 def test_what_is_no_file_is_neither_replaced_nor_read(
     make: Callable[[Path], Any], kind: str, model: mr.Model, tmp_path: Path
@@ -343,6 +347,7 @@ def held(path: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.behaviour("leftovers")
 @pytest.mark.parametrize(
     "remove",
     [lambda path: remove_leftovers(str(path.parent), lambda name: name == path.name), write],
@@ -374,6 +379,7 @@ def test_leftovers(remove: Callable[[Path], None], tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.behaviour("leftovers")
 def test_the_file_of_a_living_writer_is_no_leftover(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from case_table import cases
 
 from mirrored._absent import tables
 
@@ -93,7 +93,7 @@ def test_absent_names_stand_below_their_modules() -> None:
         assert set(homes) <= set(row.modules), row.names
 
 
-@pytest.mark.parametrize("module", NAMES)
+@cases("module", NAMES)
 def test_every_public_name_is_in_the_tables_once(module: str) -> None:
     listed = Counter(
         name

@@ -5,7 +5,7 @@ import importlib.util
 import json
 
 import keras_names
-import pytest
+from case_table import cases
 
 NAMES: dict[str, list[str]] = json.loads(keras_names.FILE.read_text())
 
@@ -25,7 +25,7 @@ def test_what_a_dense_network_needs_is_there() -> None:
     assert set(THERE) >= {f"keras.{name}" for name in ("layers", "losses", "metrics", "optimizers")}
 
 
-@pytest.mark.parametrize("module", [*THERE, "keras.optimizers.schedules"])
+@cases("module", [*THERE, "keras.optimizers.schedules"])
 def test_every_name_is_there_or_absent_with_advice(module: str) -> None:
     ours = importlib.import_module(f"mirrored.{module}")
     unsaid = []

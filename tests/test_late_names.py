@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import stubs
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -35,13 +36,13 @@ def late(module: ModuleType) -> dict[str, set[str]]:
     return late
 
 
-@pytest.mark.parametrize("module", HUBS, ids=lambda module: module.__name__)
+@cases("module", HUBS, ids=lambda module: module.__name__)
 def test_type_checkers_read_the_same_names(module: ModuleType) -> None:
     old = "python tests/support/stubs.py writes the stubs again"
     assert stubs.path_of(module).read_text() == stubs.text_of(module), old
 
 
-@pytest.mark.parametrize("module", HUBS, ids=lambda module: module.__name__)
+@cases("module", HUBS, ids=lambda module: module.__name__)
 def test_no_late_name_is_that_of_a_file_beside(module: ModuleType) -> None:
     """Whoever imports the file would put it in the name's place."""
     files = {each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))}

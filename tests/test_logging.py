@@ -51,6 +51,7 @@ def test_lines_go_to_the_standard_error_of_the_moment(
     assert captured.out == ""
 
 
+@pytest.mark.behaviour("log-level")
 @pytest.mark.parametrize("level", [logging.NOTSET, logging.INFO, logging.WARNING])
 def test_an_application_that_configured_logging_gets_each_line_once_at_its_level(
     level: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -71,6 +72,7 @@ def test_an_application_that_configured_logging_gets_each_line_once_at_its_level
     assert logger.isEnabledFor(logging.INFO)  # Nothing was kept of it.
 
 
+@pytest.mark.behaviour("log-level")
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.ERROR])
 def test_a_level_that_an_application_gave_without_a_handler(
     level: int, monkeypatch: pytest.MonkeyPatch
@@ -80,6 +82,7 @@ def test_a_level_that_an_application_gave_without_a_handler(
     assert logger.getEffectiveLevel() == level
 
 
+@pytest.mark.behaviour("log-level")
 @pytest.mark.parametrize(
     ("asked", "level"),
     [
@@ -138,6 +141,7 @@ logger.warning("hidden")
 """
 
 
+@pytest.mark.behaviour("log-level")
 @pytest.mark.slow  # It imports the whole library anew.
 def test_levels_that_an_application_sets() -> None:
     done = subprocess.run(

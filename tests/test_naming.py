@@ -1,12 +1,13 @@
 """Automatic layer names."""
 
 import pytest
+from case_table import cases
 
 from mirrored import _naming as naming
 from mirrored.layers import Dense, InputLayer, reset_names
 
 
-@pytest.mark.parametrize(
+@cases(
     ("class_name", "expected"),
     [
         ("Dense", "dense"),

@@ -4,6 +4,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ STRUCTURES = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("structure", "leaves"),
     [
         (3, [3]),
@@ -61,7 +62,7 @@ def test_named_tuples_and_orders_of_keys_stay() -> None:
     assert list(mapped.y) == ["b", "a"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("first", "second", "where"),
     [
         ([1, 2], [1], "at the top: number 0 has a list of 2, number 1 has a list of 1"),

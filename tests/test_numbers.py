@@ -5,18 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored._numbers import as_integer, as_positive, as_real
 
 
-@pytest.mark.parametrize("value", [0, -3, np.int8(-3), np.uint64(3), np.array(3), 2**70])
+@cases("value", [0, -3, np.int8(-3), np.uint64(3), np.array(3), 2**70])
 def test_integers(value: Any) -> None:
     number = as_integer(value)
     assert number == int(value)
     assert type(number) is int
 
 
-@pytest.mark.parametrize("value", [True, np.True_, 3.0, np.float32(3), "3", None, [3], np.ones(1)])
+@cases("value", [True, np.True_, 3.0, np.float32(3), "3", None, [3], np.ones(1)])
 def test_everything_else(value: Any) -> None:
     assert as_integer(value) is None
 
@@ -26,7 +27,7 @@ def test_positive_integers_pass(value: Any) -> None:
     assert as_positive("units", value) == int(value)
 
 
-@pytest.mark.parametrize("value", [0, -1, 2.5, True, "3", None])
+@cases("value", [0, -1, 2.5, True, "3", None])
 def test_other_sizes_are_refused(value: object) -> None:
     text = (
         "Received an invalid value for `units`, expected a positive integer. "
@@ -36,7 +37,7 @@ def test_other_sizes_are_refused(value: object) -> None:
         as_positive("units", value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "expected"),
     [(3, 3.0), (0.5, 0.5), (np.float32(0.5), 0.5), (np.int64(2), 2.0)]
     + [(other, None) for other in (True, "3", None, 1j, [1.0])],

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import _overrides
@@ -82,7 +83,8 @@ def test_every_method_of_keras_is_called_or_refused(kind: str) -> None:
     assert set(KERAS[kind].split()) <= rest | set(table)
 
 
-@pytest.mark.parametrize("kind", BASES)
+@pytest.mark.behaviour("overrides")
+@cases("kind", BASES)
 def test_overrides_that_nothing_calls_are_refused(kind: str) -> None:
     base, table = BASES[kind]
     for name in table:
@@ -109,7 +111,8 @@ def test_a_reduce_of_ones_own_goes_with_an_all_reduce_of_ones_own(base: Any) -> 
     assert ops.reduce("sum", [mr.constant(1.0)], "CPU:0") == "mine"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("overrides")
+@cases(
     ("base", "name"),
     [
         (mr.layers.Layer, "_run_call"),
@@ -124,7 +127,7 @@ def test_a_reduce_of_ones_own_goes_with_an_all_reduce_of_ones_own(base: Any) -> 
         (mr.optim.SGD, "slots"),
     ],
 )
-@pytest.mark.parametrize("value", [lambda self: None, property(lambda self: []), True, None])
+@cases("value", [lambda self: None, property(lambda self: []), True, None])
 def test_a_name_that_is_taken_is_refused(base: type[Any], name: str, value: Any) -> None:
     """A helper of the user's would be called in place of the base's own."""
     mixin = type("Mixin", (), {name: value})
@@ -280,7 +283,8 @@ def test_advice_is_one_sentence_or_more() -> None:
         assert all(advice[0] != " " and advice.endswith(".") for advice in table.values())
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("overrides")
+@cases(
     ("make", "name"),
     [
         (mr.Model, "make_train_function"),
@@ -306,6 +310,7 @@ def test_properties_that_can_be_set_are_set() -> None:
         layer.weights = []  # type: ignore[misc]
 
 
+@pytest.mark.behaviour("overrides")
 @pytest.mark.parametrize("part", ["model", "layer", "optimizer"])
 def test_what_is_assigned_to_a_class_is_refused_by_compile(part: str) -> None:
     class Net(mr.Model):
@@ -405,6 +410,7 @@ def test_a_build_that_is_inherited_from_a_mixin_runs_once() -> None:
         assert all(a is b for a, b in zip(first[1], layer.weights, strict=True))
 
 
+@pytest.mark.behaviour("layer-metrics")
 def test_metrics_in_layers_are_reported() -> None:
     """Beside those of `compile`, as in Keras 3.15."""
 
@@ -454,8 +460,8 @@ def test_a_rule_of_ones_own_is_elementwise_where_it_says_so() -> None:
         np.testing.assert_allclose(recorded, eager, rtol=1e-6)
 
 
-@pytest.mark.parametrize("recorded", [True, False])
-@pytest.mark.parametrize(
+@cases("recorded", [True, False])
+@cases(
     "hook",
     ["reduce_implementation", "batch_reduce_implementation", "batch_all_reduce_implementation"],
 )

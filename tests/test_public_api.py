@@ -13,6 +13,7 @@ import sys
 from types import ModuleType
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops, training
@@ -103,7 +104,7 @@ ALIAS_MODULES = [
 ]
 
 
-@pytest.mark.parametrize("module", ALIAS_MODULES, ids=lambda module: module.__name__)
+@cases("module", ALIAS_MODULES, ids=lambda module: module.__name__)
 def test_alias_modules_have_no_logic(module: ModuleType) -> None:
     """They import and rename; they define no function and no class."""
     statements = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
@@ -113,7 +114,7 @@ def test_alias_modules_have_no_logic(module: ModuleType) -> None:
     assert all(each.startswith(("_public_module('tf", "_part_of('mirr")) for each in others)
 
 
-@pytest.mark.parametrize(
+@cases(
     "module",
     [*OPERATIONS, mr.test, mr.keras.backend, mr.keras.mixed_precision, mr.keras.utils],
     ids=lambda module: module.__name__,
@@ -139,7 +140,7 @@ def test_public_modules_are_those_that_users_know() -> None:
     assert set(PUBLIC) == {*keras, *parts, *ours, *aliases}
 
 
-@pytest.mark.parametrize("module", PUBLIC.values(), ids=PUBLIC)
+@cases("module", PUBLIC.values(), ids=PUBLIC)
 def test_a_public_module_lists_what_it_offers(module: ModuleType) -> None:
     """What it defines or names again, as its source says it, and nothing that it is made of."""
     offered = set(LISTS[module.__name__])
@@ -158,7 +159,8 @@ def test_a_public_module_lists_what_it_offers(module: ModuleType) -> None:
     assert all(hasattr(module, name) for name in dir(module))
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.behaviour("star-import")
+@cases("name", PUBLIC)
 def test_importing_all_of_a_module_hides_nothing_of_python(name: str) -> None:
     scope: dict[str, object] = {}
     exec(f"from {name} import *", scope)
@@ -200,7 +202,7 @@ def test_parts_of_keras_are_found_at_the_top_too(name: str) -> None:
     assert sys.modules[f"mirrored.{name}"] is sys.modules[f"mirrored.keras.{name}"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("module", "home", "not_keras"),
     [
         (mr.keras.layers, mr.layers, {"SymbolicTensor", "reset_names"}),
@@ -232,14 +234,14 @@ def test_keras_has_what_its_homes_define(
     assert all(vars(module)[name] is vars(home)[name] for name in defined - not_keras)
 
 
-@pytest.mark.parametrize("module", KERAS, ids=lambda module: module.__name__)
+@cases("module", KERAS, ids=lambda module: module.__name__)
 def test_parts_of_keras_can_be_imported_by_their_names(module: ModuleType) -> None:
     assert importlib.import_module(module.__name__) is module
     home, _, name = module.__name__.rpartition(".")
     assert getattr(importlib.import_module(home), name) is module
 
 
-@pytest.mark.parametrize("module", ALIAS_MODULES, ids=lambda module: module.__name__)
+@cases("module", ALIAS_MODULES, ids=lambda module: module.__name__)
 def test_type_checkers_see_no_getattr(module: ModuleType) -> None:
     """They would take every name for one that exists."""
     names = {each.id for each in ast.walk(tree_of(module)) if isinstance(each, ast.Name)}

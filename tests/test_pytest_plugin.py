@@ -148,6 +148,7 @@ def shown_to_users() -> list[str]:
     return [block for block in blocks if "def test_" in block]
 
 
+@pytest.mark.behaviour("pytest-plugin")
 def test_each_test_has_devices_of_its_own(project: pytest.Pytester) -> None:
     """What cannot be done is an error of the test that asked for it, and of no other one."""
     project.makepyfile(TESTS, test_of_pages="".join(shown_to_users()))
@@ -159,6 +160,7 @@ def test_each_test_has_devices_of_its_own(project: pytest.Pytester) -> None:
     assert "inside a `with mr.device(...)` block" in text
 
 
+@pytest.mark.behaviour("pytest-plugin")
 @pytest.mark.slow
 def test_nothing_is_imported_before_it_is_used(project: pytest.Pytester) -> None:
     project.makepyfile(

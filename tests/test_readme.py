@@ -8,7 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
+from case_table import cases
 from forked_programs import run_program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,7 +35,7 @@ def test_code_for_users_runs(tmp_path: Path) -> None:
     assert [line.partition(" ")[0] for line in done.stderr.splitlines()] == ["Using", "Reduce"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cases("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files_that_exist(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
     local = [target for target in targets if "://" not in target]

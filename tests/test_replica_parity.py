@@ -54,6 +54,7 @@ def tries(count: int) -> Any:
     return settings(max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.behaviour("replica-count")
 @pytest.mark.parametrize(
     "is_mine",
     [one_of(8), pytest.param(others_of(8), marks=pytest.mark.slow)],
@@ -66,6 +67,7 @@ def test_replicas_equal_one_in_float64(case: Case, is_mine: Callable[[Case], boo
         check_parity(case, "float64", 1e-12)
 
 
+@pytest.mark.behaviour("replica-count")
 @pytest.mark.parametrize(
     "is_mine",
     [one_of(6), pytest.param(others_of(6), marks=pytest.mark.slow)],
@@ -78,6 +80,7 @@ def test_replicas_equal_one_in_float32(case: Case, is_mine: Callable[[Case], boo
         check_parity(case, "float32", 1e-5)
 
 
+@pytest.mark.behaviour("uneven-shards", "replica-count")
 @pytest.mark.parametrize(
     "replicas", [3, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 8))]
 )

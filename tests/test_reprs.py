@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored._reprs import text_of
@@ -70,7 +71,8 @@ MADE: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "text"), MADE, ids=[text for _, text in MADE])
+@pytest.mark.behaviour("reprs")
+@cases(("make", "text"), MADE, ids=[text for _, text in MADE])
 def test_what_it_is_made_with(
     simulate: Callable[..., Any], make: Callable[[], Any], text: str
 ) -> None:
@@ -78,7 +80,7 @@ def test_what_it_is_made_with(
     assert repr(make()) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
     [
         (np.float32(0.1), "0.1"),
@@ -106,6 +108,7 @@ def test_it_is_asked_for_while_a_function_is_recorded(simulate: Callable[..., An
     assert said[0].startswith("SGD(learning_rate=")
 
 
+@pytest.mark.behaviour("reprs")
 def test_a_strategy_lists_tensorflows_names_and_a_users(simulate: Callable[..., Any]) -> None:
     simulate(2)
     names = {name for name in dir(Renamed()) if not name.startswith("_")}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from tests.support import signatures
@@ -96,7 +97,7 @@ def test_signatures() -> None:
     assert {name for name in OTHERS if not found[name]} == set()  # None is left from before.
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ours", "theirs", "clash"),
     [
         ("(x, y)", "(x, y, name=None)", ""),
@@ -115,7 +116,7 @@ def test_clashes(ours: str, theirs: str, clash: str) -> None:
     assert bool(clash) == bool(clashes(ours, theirs))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "arguments", "expected"),
     [
         (mr.reduce_sum, {"input_tensor": [[1, 2], [3, 4]], "axis": 0, "keepdims": True}, [[4, 6]]),

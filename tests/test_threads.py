@@ -134,6 +134,7 @@ def same(a: Any, b: Any) -> bool:
     return np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
+@pytest.mark.behaviour("refused-thread")
 @pytest.mark.parametrize(
     ("make", "count", "refused"),
     [(make, n, i) for make, n in CALLS.values() for i in range(1, n + 1)],
@@ -167,6 +168,7 @@ def test_a_thread_is_refused(
 SUMS = {"eager": (eager, 3), "recorded": (recorded, 3)}
 
 
+@pytest.mark.behaviour("refused-thread")
 @pytest.mark.parametrize(
     ("make", "count", "refused"),
     [(make, n, i) for make, n in SUMS.values() for i in range(1, n + 1)],

@@ -93,6 +93,7 @@ CALLS: list[tuple[Callable[[], object], list[str]]] = [
 ]
 
 
+@pytest.mark.behaviour("tracebacks")
 @pytest.mark.parametrize(("call", "called"), CALLS)
 def test_they_end_at_the_users_line(
     simulate: Callable[..., Any], call: Callable[[], object], called: list[str]
@@ -112,6 +113,7 @@ def test_all_frames_are_there_if_asked_for() -> None:
     assert any("mirrored" in Path(frame.filename).parts for frame in frames[2:])
 
 
+@pytest.mark.behaviour("tracebacks")
 def test_errors_keep_what_they_were_raised_from() -> None:
     def loss(y_true: Any, y_pred: Any) -> Any:
         try:

@@ -61,11 +61,13 @@ def test_each_two_values_of_two_options_meet_in_a_case() -> None:
     assert sorted(first) == sorted(SIZES)
 
 
+@pytest.mark.behaviour("workers-equal-one", "workers-predict")
 @needs_mpi
 def test_workers_equal_one_replica(two_workers: dict[str, list[Any]]) -> None:
     check(cases()[: len(SIZES)], SOME_WAYS, two_workers["trained"])
 
 
+@pytest.mark.behaviour("workers-equal-one")
 @needs_mpi
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_the_environment_s_gpus_again_are_silent(monkeypatch: pytest.MonkeyPatch
 # CUDA_VISIBLE_DEVICES
 
 
+@pytest.mark.behaviour("cuda-visible-devices")
 @pytest.mark.parametrize(
     ("value", "ordinals"),
     [("1", [1]), ("3,0", [3, 0]), ("", []), ("-1", []), ("0,9,1", [0]), ("0,1,2,3", [0, 1, 2, 3])],
@@ -77,6 +78,7 @@ def test_cuda_visible_devices(
     assert [each[: len(hidden)] for each in said] == [hidden] * (len(ordinals) < 4)
 
 
+@pytest.mark.behaviour("cuda-visible-devices-late")
 def test_cuda_visible_devices_is_read_at_the_first_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     devices.set_simulated_gpus(4)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
@@ -89,6 +91,7 @@ def test_cuda_visible_devices_is_read_at_the_first_listing(monkeypatch: pytest.M
 # Memory growth
 
 
+@pytest.mark.behaviour("memory-growth-differs")
 @pytest.mark.parametrize("settings", [(True, None), (False, None), (True, False), (None, True)])
 def test_growth_that_differs_is_an_error_at_initialisation(
     settings: tuple[bool | None, bool | None],
@@ -121,6 +124,7 @@ def test_growth_may_differ_where_it_does_not_matter(way_out: str) -> None:
     assert devices.list_logical_devices("GPU")
 
 
+@pytest.mark.behaviour("memory-growth-environment")
 @pytest.mark.parametrize(
     ("environment", "setting", "expected"),
     [
@@ -242,6 +246,7 @@ def test_a_real_card_is_announced_as_tensorflow_does(
 # Initialisation
 
 
+@pytest.mark.behaviour("notes-are-information")
 def test_initialisation_logs_a_line_a_device(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "mirrored")
     devices.set_simulated_gpus(2, memory_limit=4096)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.distribute import Mirrored, MirroredStrategy, PerReplica, get_replica_context
@@ -21,6 +22,7 @@ class Pair(NamedTuple):
 # PerReplica and Mirrored
 
 
+@pytest.mark.behaviour("per-replica-repr")
 def test_per_replica_repr() -> None:
     value = PerReplica([mr.constant(1), "b"])
     assert repr(value) == (
@@ -71,9 +73,7 @@ GROUPS: list[tuple[str, list[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("parts", "grouped"), [row[1:] for row in GROUPS], ids=[row[0] for row in GROUPS]
-)
+@cases(("parts", "grouped"), [row[1:] for row in GROUPS], ids=[row[0] for row in GROUPS])
 def test_regroup_and_select_are_inverse(parts: list[Any], grouped: Any) -> None:
     found = regroup(parts)
     assert type(found) is type(grouped)
@@ -85,7 +85,7 @@ def test_regroup_and_select_are_inverse(parts: list[Any], grouped: Any) -> None:
         assert select(i, found) == part
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parts", "match"),
     [
         ([1, [1]], "at the top: replica 0 has a int, replica 1 has a list of 1"),

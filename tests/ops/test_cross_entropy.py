@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
@@ -73,7 +74,7 @@ def test_labels_out_of_range(label: int) -> None:
     ) in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "labels", "logits", "text"),
     [
         ("sparse_softmax", np.zeros(3, int), LOGITS, "must have the same first dimension"),

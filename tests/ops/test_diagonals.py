@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
@@ -61,7 +62,7 @@ def test_tensors_and_traces() -> None:
     np.testing.assert_array_equal(ops.trace(X).numpy(), np.trace(X, axis1=1, axis2=2))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: ops.diag(1.0), "at least 1-dim"),

@@ -11,6 +11,7 @@ from mirrored import devices, ops
 from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
 
 
+@pytest.mark.behaviour("default-placement")
 def test_inputs_are_copied_to_where_the_op_runs(simulate: Any) -> None:
     simulate(2)
     with devices.device("CPU:0"):

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -65,7 +66,7 @@ def test_a_rate_that_is_a_tensor() -> None:
             ops.dropout(ONES, wrong)
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan"), "0.5", None, [0.5]])
+@cases("rate", [-0.1, 1.0, float("nan"), "0.5", None, [0.5]])
 def test_rates_that_are_refused(rate: Any) -> None:
     with pytest.raises(ValueError, match=r"`rate` must be .* in the range \[0, 1\)"):
         ops.dropout(ONES, rate)

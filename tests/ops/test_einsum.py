@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -46,7 +47,7 @@ CASES: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("equation", "shapes"), CASES, ids=[each for each, _ in CASES])
+@cases(("equation", "shapes"), CASES, ids=[each for each, _ in CASES])
 def test_values(equation: str, shapes: Any) -> None:
     given = arrays(*shapes)
     expected = np.einsum(equation.replace(" ", ""), *given)
@@ -81,7 +82,7 @@ def test_gradients_and_recorded_functions() -> None:
     np.testing.assert_allclose(by_y.numpy(), np.einsum("abkq,abqd->bkd", g, wide), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("equation", "shapes", "kind", "text"),
     [
         ("ij,jk->ik", ((2, 3),), ValueError, "Got 1 inputs for equation"),

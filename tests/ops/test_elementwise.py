@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
@@ -13,7 +14,7 @@ X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 Y = np.array([2.0, 1.0, 0.5])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "expected"),
     [
         ("add", X + Y),
@@ -54,6 +55,7 @@ def test_special_values_are_results_and_no_warnings() -> None:
     np.testing.assert_array_equal(ops.exp([1000.0]).numpy(), [np.inf])
 
 
+@pytest.mark.behaviour("integer-division")
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_division_of_integers_gives_float64(dtype: str) -> None:
     x, y = ops.constant([1, 2], dtype), ops.constant([2, 4], dtype)
@@ -62,7 +64,8 @@ def test_division_of_integers_gives_float64(dtype: str) -> None:
         assert quotient.numpy()[0] == 0.5
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("integer-division")
+@cases(
     ("divide", "dtypes"),
     [
         (lambda x: x / 2.0, "int32 != float32"),
@@ -100,7 +103,8 @@ def test_gradients_where_there_is_a_choice() -> None:
     assert gradient(ops.pow, [0.0, -1.0], [2.0, 2.0]) == [[0, -2], [0, 0]]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("two-dtypes", "numbers-adopt")
+@cases(
     ("function", "text"),
     [
         (lambda: ops.add(np.ones((2, 3)), np.ones((2, 4))), "Incompatible shapes: [2,3] vs. [2,4]"),

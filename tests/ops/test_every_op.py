@@ -276,6 +276,7 @@ def test_alias(op_row: Any) -> None:
         np.testing.assert_array_equal(inputs[position], expected)
 
 
+@pytest.mark.behaviour("default-placement", "cpu-only")
 @pytest.mark.parametrize(
     ("scope", "index"), [(None, 0), pytest.param("GPU:0", 0, marks=pytest.mark.slow), ("GPU:1", 1)]
 )
@@ -313,6 +314,7 @@ def test_dtypes_that_it_does_not_take(op_row: Any) -> None:
         assert f"[Op:{name}]" in str(caught.value)
 
 
+@pytest.mark.behaviour("two-dtypes")
 def test_two_dtypes(op_row_of_two: Any) -> None:
     name, each = op_row_of_two
     case, second = each.small[0], 2 if "condition" in each.kinds else 1

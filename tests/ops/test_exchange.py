@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
@@ -26,8 +27,8 @@ class Exported:
         return self.array.__dlpack_device__()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
-@pytest.mark.parametrize("values", [[[1, 0], [1, 1]], 1, np.zeros((0, 2))])
+@cases("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
+@cases("values", [[[1, 0], [1, 1]], 1, np.zeros((0, 2))])
 def test_values_travel(values: Any, dtype: str) -> None:
     tensor = mr.constant(np.asarray(values, dtype))
     for array in (np.from_dlpack(tensor), back(to(tensor)).numpy(), np.array(tensor, copy=False)):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -69,7 +70,7 @@ SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SAME)
+@cases("name", SAME)
 def test_as_in_numpy(name: str) -> None:
     """Eagerly and recorded; and the gradients of both orders are those of a linear function."""
     function, reference = SAME[name]
@@ -94,7 +95,8 @@ def test_as_in_numpy(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("indices-outside")
+@cases(
     ("call", "text"),
     [
         (lambda i: ops.gather(X, i[0, 0]), "indices = 5 is not in [0, 2) [Op:GatherV2]"),
@@ -119,7 +121,7 @@ def test_what_is_outside(call: Callable[[Any], Any], text: str) -> None:
         assert text in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error"),
     [
         (lambda: ops.gather(X, [1.0]), "attr 'Tindices' of float"),
@@ -146,6 +148,7 @@ def test_what_does_not_fit(call: Callable[[], Any], error: str) -> None:
     assert error in str(caught.value)
 
 
+@pytest.mark.behaviour("indices-outside")
 def test_in_fit_an_index_outside_stops_the_step() -> None:
     """Labels are looked at before; other integers are not."""
 

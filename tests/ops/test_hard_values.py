@@ -108,6 +108,7 @@ class Names:
         pass
 
 
+@pytest.mark.behaviour("hard-gradients", "norm-not-finite")
 def test_eagerly() -> None:
     """And every op with a gradient is among those that run, forward or back."""
     names = Names()
@@ -136,11 +137,13 @@ def check_recorded(names: Iterable[str], signs: bool) -> None:
             check(name, upstream, results, signs)
 
 
+@pytest.mark.behaviour("hard-gradients", "norm-not-finite")
 @pytest.mark.slow
 def test_recorded() -> None:
     check_recorded(CASES, signs=True)
 
 
+@pytest.mark.behaviour("hard-gradients")
 def test_recorded_on_the_emulated_card(emulated_cuda: Callable[..., Any]) -> None:
     """What is composed of several kernels; `test_expressions.py` has every elementwise one."""
     emulated_cuda()

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -13,7 +14,7 @@ INF, NAN = np.inf, np.nan
 COUNTED = [[1, 1], [3, 0]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "dtype", "expected"),
     [
         ({}, "int32", [1, 2, 0, 1]),
@@ -44,7 +45,7 @@ def test_what_is_counted() -> None:
     assert (found.dtype, found.numpy().tolist()) == (ops.float64, [0.0, 2.0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arr", "options", "message"),
     [
         ([1, -1], {}, "must be non-negative"),
@@ -73,7 +74,7 @@ def test_counts_of_nobody_knows_how_many() -> None:
 X = [-1.0, 0.0, 1.5, 2.0, 5.0, 15.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "limits", "nbins", "expected"),
     [
         (X, [0.0, 5.0], 5, [2, 1, 1, 0, 2]),
@@ -144,7 +145,7 @@ def test_a_confusion_matrix() -> None:
         recorded(ops.constant([5] * 30), ops.constant([0] * 30), given[2])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("labels", "predictions", "options", "message"),
     [
         ([1, 4], [0, 0], {"num_classes": 4}, "`labels` out of bound"),

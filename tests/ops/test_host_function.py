@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -71,8 +72,8 @@ def test_results_that_are_not_as_said(result: Any, wanted: Any, text: str) -> No
         ops.numpy_function(lambda: result, [], wanted)
 
 
-@pytest.mark.parametrize("several", [False, True])
-@pytest.mark.parametrize("kind", [list, tuple, None])
+@cases("several", [False, True])
+@cases("kind", [list, tuple, None])
 def test_lists_are_several_values(several: bool, kind: Any) -> None:
     array = np.ones(2, np.float32)
     result = ops.numpy_function(
@@ -96,6 +97,7 @@ def test_errors_of_the_function_pass() -> None:
         ops.numpy_function(lambda: 1 / 0, [], ops.float32)
 
 
+@pytest.mark.behaviour("cpu-only")
 def test_soft_placement_runs_it_on_the_cpu(simulate: Any, caplog: pytest.LogCaptureFixture) -> None:
     simulate(2)
     x = ops.constant([1.0])
@@ -107,6 +109,7 @@ def test_soft_placement_runs_it_on_the_cpu(simulate: Any, caplog: pytest.LogCapt
     assert caplog.messages[-1] == f"Executing op PyFunc in device {CPU}"
 
 
+@pytest.mark.behaviour("cpu-only")
 def test_hard_placement_is_an_error(simulate: Any) -> None:
     simulate(2)
     devices.set_soft_device_placement(False)
@@ -152,7 +155,7 @@ def test_what_a_function_on_tensors_returns(returned: Any, tout: Any, dtypes: An
         assert ([each.dtype for each in result] if several else result.dtype) == dtypes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "tout", "error"),
     [
         (lambda x: x * 2, ops.float32, InvalidArgumentError),
@@ -249,6 +252,7 @@ WAYS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.behaviour("recorded-python")
 @both
 @pytest.mark.parametrize("say", WAYS.values(), ids=WAYS)
 def test_a_shape_that_is_said(say: Callable[[Any, Any], Any], call: OneOfBoth) -> None:
@@ -287,6 +291,7 @@ def test_what_is_returned_needs_no_shape(call: OneOfBoth) -> None:
     assert (spec.shape, spec.dtype) == (None, mr.float32)
 
 
+@pytest.mark.behaviour("recorded-python")
 @both
 def test_what_nobody_reads_is_called_in_order(call: OneOfBoth) -> None:
     told: list[Any] = []
@@ -318,6 +323,7 @@ def test_dtypes_come_as_they_are(dtype: str, call: OneOfBoth) -> None:
     assert ([result.dtype, *seen], result.numpy().tolist()) == ([dtype, dtype], [1, 0])
 
 
+@pytest.mark.behaviour("recorded-python")
 @both
 def test_another_shape_in_a_later_run_stops_it_before_anything_is_written(call: OneOfBoth) -> None:
     v, w = mr.Variable(X), mr.Variable(X)
@@ -355,6 +361,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.behaviour("recorded-python")
 @both
 @pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED)
 def test_what_needs_its_shape(use: Callable[[Any], Any], call: OneOfBoth) -> None:
@@ -365,6 +372,7 @@ def test_what_needs_its_shape(use: Callable[[Any], Any], call: OneOfBoth) -> Non
     assert not ran
 
 
+@pytest.mark.behaviour("recorded-python")
 def test_gradients() -> None:
     """NumPy's have none, as in TensorFlow; of what computes with tensors it is refused."""
 
@@ -389,6 +397,7 @@ def test_a_spec_says_the_shape() -> None:
     np.testing.assert_array_equal(function(mr.constant(X)), X * X + 1)
 
 
+@pytest.mark.behaviour("recorded-python")
 @both
 def test_replicas_call_it_one_after_the_other(call: OneOfBoth, simulate: Any) -> None:
     """Also where each would have a thread: it may wait there for the thread that called."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -39,7 +40,7 @@ SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SAME)
+@cases("name", SAME)
 def test_as_in_numpy(name: str) -> None:
     """Eagerly and recorded; and the gradient brings each element back to its place."""
     function, reference = SAME[name]
@@ -69,7 +70,7 @@ def test_lists_of_numbers() -> None:
     assert ops.pad([True], [[1, 0]]).numpy().tolist() == [False, True]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "message"),
     [
         (lambda: ops.stack([], 1), ValueError, "at least one tensor"),

@@ -41,6 +41,7 @@ def test_op_is_named_by_rank(rank: int, name: str, caplog: pytest.LogCaptureFixt
     assert [message.split()[2] for message in caplog.messages] == [name, name]
 
 
+@pytest.mark.behaviour("shapes-that-do-not-fit")
 @pytest.mark.parametrize(
     ("a", "b", "text"),
     [

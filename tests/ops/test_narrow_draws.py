@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -98,13 +99,13 @@ TENSORFLOW: dict[str, tuple[Callable[[Any, Any], Any], Any, Any]] = {
     ),
 }
 ROWS = [
-    pytest.param(draw, dtype, each, id=f"{name}-{dtype}")
-    for name, (draw, *expected) in TENSORFLOW.items()
+    (draw, dtype, each)
+    for draw, *expected in TENSORFLOW.values()
     for dtype, each in zip(("float16", "bfloat16"), expected, strict=True)
 ]
 
 
-@pytest.mark.parametrize(("draw", "dtype", "expected"), ROWS)
+@cases(("draw", "dtype", "expected"), ROWS)
 def test_numbers_that_follow_from_a_seed(
     draw: Callable[..., Any], dtype: str, expected: Any
 ) -> None:
@@ -128,8 +129,8 @@ GLOBAL: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("draw", GLOBAL.values(), ids=GLOBAL)
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@cases("draw", GLOBAL.values(), ids=GLOBAL)
+@cases("dtype", ["float16", "bfloat16"])
 def test_others_are_float32_rounded(draw: Callable[[Any, int], Any], dtype: str) -> None:
     """But for even ones, which would reach 1."""
     results = []

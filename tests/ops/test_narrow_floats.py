@@ -72,6 +72,7 @@ def values(function: Function, inputs: Sequence[Array]) -> list[Array]:
     return [np.asarray(each.numpy()) for each in function(*(ops.constant(each) for each in inputs))]
 
 
+@pytest.mark.behaviour("bfloat16")
 def test_forward_rounds_once(op_case: Any, bits: Any) -> None:
     if not takes_it(op_case):
         return
@@ -280,6 +281,7 @@ assert float(mr.matmul([[2.0]], [[3.0]])[0, 0]) == 6.0
 """
 
 
+@pytest.mark.behaviour("bfloat16")
 def test_without_the_package(tmp_path: Path) -> None:
     """Everything else works; who asks for bfloat16 is told how to install it."""
     program = tmp_path / "program.py"

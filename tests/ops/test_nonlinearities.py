@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 
@@ -13,7 +14,7 @@ NORMAL = 0.5 * np.array([math.erfc(-x / math.sqrt(2.0)) for x in X])
 EXP = np.exp(np.minimum(X, 0)) - 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "options", "expected"),
     [
         ("crelu", {}, np.concatenate([np.clip(X, 0, None), np.clip(-X, 0, None)])),

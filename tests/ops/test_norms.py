@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -12,8 +13,8 @@ from mirrored.errors import InvalidArgumentError
 X = np.random.default_rng(5).normal(size=(2, 3, 4))
 
 
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize(
+@cases("keepdims", [False, True])
+@cases(
     ("order", "axis"),
     [
         *((order, -1) for order in (0.5, 1, 2, 3, np.inf)),
@@ -38,7 +39,7 @@ def test_the_whole_tensor_is_a_vector(order: float, expected: float) -> None:
     assert ops.norm(x, order, keepdims=True).shape == (1, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("order", "axis", "message"),
     [
         ("fro", None, "supported vector norm, got fro"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -42,7 +43,7 @@ VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", VALUES)
+@cases("case", VALUES)
 def test_values(case: str) -> None:
     call, expected = VALUES[case]
     np.testing.assert_array_equal(call().numpy(), expected)
@@ -68,13 +69,13 @@ WIDE_VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", WIDE_VALUES)
+@cases("case", WIDE_VALUES)
 def test_integers_of_64_bits(case: str) -> None:
     call, expected = WIDE_VALUES[case]
     np.testing.assert_array_equal(call().numpy(), expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     "call",
     [
         lambda: mr.histogram_fixed_width_bins([1.0], [0.0, 5.0], nbins=WIDE),
@@ -94,8 +95,8 @@ def test_integers_of_64_bits_where_there_are_32(call: Callable[[], Any]) -> None
         call()
 
 
-@pytest.mark.parametrize("axis", [None, "x", 1.0, [0, 1]])
-@pytest.mark.parametrize("function", [mr.expand_dims, mr.cumsum, mr.nn.crelu, mr.unstack])
+@cases("axis", [None, "x", 1.0, [0, 1]])
+@cases("function", [mr.expand_dims, mr.cumsum, mr.nn.crelu, mr.unstack])
 def test_what_is_no_axis_is_named(function: Any, axis: Any) -> None:
     with pytest.raises(TypeError, match=r"[aA]xis.* integer.*Received"):
         function(c([[1.0]]), axis=axis)
@@ -125,8 +126,8 @@ GRADIENTS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize("case", GRADIENTS)
+@cases("recorded", [False, True])
+@cases("case", GRADIENTS)
 def test_gradients(case: str, recorded: bool) -> None:
     call, at, expected = GRADIENTS[case]
 

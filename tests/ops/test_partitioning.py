@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -37,7 +38,7 @@ SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SAME)
+@cases("name", SAME)
 def test_as_in_numpy(name: str) -> None:
     """Eagerly and recorded; and the gradient brings each element back to its place."""
     function, reference = SAME[name]
@@ -58,7 +59,7 @@ def test_of_several_rows_for_one_index_the_last_one_stays() -> None:
     np.testing.assert_array_equal(found.numpy(), [2, 0, 3])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda: mr.boolean_mask([1, 2], True), ValueError, "mask cannot be scalar"),

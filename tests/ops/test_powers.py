@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
@@ -12,7 +13,7 @@ Y = np.array([2.0, 1.0, 0.5])
 SMALL = np.array([1e-12, -1e-20, 0.25])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "x", "expected"),
     [
         ("square", Y, Y * Y),

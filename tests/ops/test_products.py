@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
@@ -12,13 +13,13 @@ RNG = np.random.default_rng(3)
 A, B = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(4, 3, 5))
 
 
-@pytest.mark.parametrize("axes", [[[1, 2], [1, 0]], ((-2, -1), (-2, 0)), [2, 0], [[2], [0]], 1, 0])
+@cases("axes", [[[1, 2], [1, 0]], ((-2, -1), (-2, 0)), [2, 0], [[2], [0]], 1, 0])
 def test_tensordot(axes: Any) -> None:
     found = ops.tensordot(A, B, axes).numpy()
     np.testing.assert_allclose(found, np.tensordot(A, B, axes), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("axes", "kind", "text"),
     [
         (-1, ValueError, "`axes` must be at least 0"),

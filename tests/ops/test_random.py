@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,10 +93,10 @@ def test_generators_without_a_seed_come_from_the_global_stream() -> None:
     assert not equal(drawn[0], drawn[1])
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize("row", [(), (1,), (3,), (2, 5), (8,)])
-@pytest.mark.parametrize("sizes", [(7,), (3, 4), (4, 3), (1, 5, 1), (3, 0, 2, 2), (2, 1, 2, 1, 1)])
+@cases("dtype", FLOATS)
+@cases("draw", DRAWS)
+@cases("row", [(), (1,), (3,), (2, 5), (8,)])
+@cases("sizes", [(7,), (3, 4), (4, 3), (1, 5, 1), (3, 0, 2, 2), (2, 1, 2, 1, 1)])
 def test_shards_draw_what_one_device_would(
     dtype: str, draw: str, row: tuple[int, ...], sizes: tuple[int, ...]
 ) -> None:
@@ -209,8 +210,8 @@ def test_scale_and_offset() -> None:
     assert abs(float(ops.reduce_mean(generator.normal((1000,), 10.0, 0.1))) - 10.0) < 0.05
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-@pytest.mark.parametrize(("low", "high"), [(0, 2), (-3, 4), (5, 6), (-(2**31), 2**31 - 1)])
+@cases("dtype", ["int32", "int64"])
+@cases(("low", "high"), [(0, 2), (-3, 4), (5, 6), (-(2**31), 2**31 - 1)])
 def test_integers(dtype: str, low: int, high: int) -> None:
     sample = ops.random_uniform((5000,), low, high, dtype).numpy()
     assert sample.dtype == np.dtype(dtype)
@@ -227,7 +228,7 @@ def test_integers_reach_the_ends_of_their_dtype() -> None:
     assert (sample == 2**31 - 1).all()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "error", "text"),
     [
         ({"dtype": "int32"}, ValueError, "Must specify maxval for integer dtype int32"),

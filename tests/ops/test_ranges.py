@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -51,7 +52,7 @@ RESULTS: list[tuple[Callable[[], Any], str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "dtype", "expected"), RESULTS)
+@cases(("call", "dtype", "expected"), RESULTS)
 def test_results(call: Callable[[], Any], dtype: str, expected: Any) -> None:
     for found in (call(), mr.function(call)()):
         assert found.dtype.name == dtype
@@ -63,7 +64,7 @@ def test_ends_are_exact() -> None:
     assert (numbers[0], numbers[-1]) == (np.float32(10.0), np.float32(-3.3))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "message"),
     [
         (lambda: ops.range(5, 1), InvalidArgumentError, "start <= limit when delta > 0: 5/1"),

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
@@ -19,9 +20,9 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("function", "reference"), PAIRS)
-@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), [1, -1], (), np.int64(1)])
-@pytest.mark.parametrize("keepdims", [False, True])
+@cases(("function", "reference"), PAIRS)
+@cases("axis", [None, 0, -1, (0, 2), [1, -1], (), np.int64(1)])
+@cases("keepdims", [False, True])
 def test_axes(function: Any, reference: Any, axis: Any, keepdims: bool) -> None:
     plain = tuple(axis) if isinstance(axis, list) else axis
     expected = reference(X, axis=plain, keepdims=keepdims)
@@ -41,7 +42,8 @@ def test_bad_axes(function: Any) -> None:
 
 
 # As TensorFlow 2.21 computes them.
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("integer-means")
+@cases(
     ("values", "mean"),
     [
         ([-1, -2], -1),
@@ -62,6 +64,7 @@ def test_means_of_integers_are_of_sums_in_64_bits(values: Any, mean: int, record
     assert int(record(lambda x: [ops.reduce_mean(x)], [x.numpy()])(x.numpy())[0]) == mean
 
 
+@pytest.mark.behaviour("integer-means")
 def test_of_nothing() -> None:
     empty = np.zeros((0, 2), np.float32)
     np.testing.assert_array_equal(ops.reduce_sum(empty, axis=0).numpy(), [0.0, 0.0])
@@ -77,11 +80,9 @@ def test_of_nothing() -> None:
         ops.argmax(empty, axis=0)
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, -1])
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-@pytest.mark.parametrize(
-    ("function", "reference"), [(ops.argmax, np.argmax), (ops.argmin, np.argmin)]
-)
+@cases("axis", [None, 0, 1, -1])
+@cases("dtype", ["int32", "int64"])
+@cases(("function", "reference"), [(ops.argmax, np.argmax), (ops.argmin, np.argmin)])
 def test_places(axis: int | None, dtype: str, function: Any, reference: Any) -> None:
     found = function(X, axis, dtype)
     assert found.dtype == np.dtype(dtype)
@@ -132,6 +133,7 @@ def test_equal_maxima_share_the_gradient() -> None:
     np.testing.assert_array_equal(tape.gradient(y, x).numpy(), [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
 
 
+@pytest.mark.behaviour("deterministic")
 def test_order_is_fixed() -> None:
     x = np.random.default_rng(0).standard_normal((1000, 37)).astype(np.float32)
     first = ops.reduce_sum(x, axis=0).numpy()

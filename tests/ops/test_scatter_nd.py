@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -80,8 +81,8 @@ def test_what_is_outside_can_be_ignored() -> None:
     np.testing.assert_array_equal(found.numpy(), [1, 5])
 
 
-@pytest.mark.parametrize("kind", ["update", "min"])
-@pytest.mark.parametrize(
+@cases("kind", ["update", "min"])
+@cases(
     ("indices", "updates", "text"),
     [
         ([[2]], [3], "indices[0] = [2] does not index into shape [2]"),
@@ -100,7 +101,7 @@ def test_what_does_not_fit(kind: str, indices: Any, updates: Any, text: str) -> 
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda: mr.scatter_nd([[0]], [1], 8), InvalidArgumentError, "Shape must be a vector"),

@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
 from mirrored.ops.op import OPS
 
 
-@pytest.mark.parametrize("width", [1, 5, 600])
-@pytest.mark.parametrize("kind", ["Sum", "Prod"])
+@pytest.mark.behaviour("rows-in-order")
+@cases("width", [1, 5, 600])
+@cases("kind", ["Sum", "Prod"])
 def test_bits_are_those_of_rows_one_by_one(kind: str, width: int) -> None:
     """Of more rows than are taken at a time."""
     rng = np.random.default_rng(0)

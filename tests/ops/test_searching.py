@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -14,8 +15,8 @@ ROWS = np.sort(np.random.default_rng(2).integers(0, 9, (2, 3, 13)), axis=-1)
 VALUES = np.random.default_rng(3).integers(-1, 11, (2, 3, 7))
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@cases("side", ["left", "right"])
+@cases("dtype", ["float32", "float64", "int32", "int64"])
 def test_rows_of_batches(side: Literal["left", "right"], dtype: str) -> None:
     rows, values = ROWS.astype(dtype), VALUES.astype(dtype)
     for search in (ops.searchsorted, mr.function(ops.searchsorted)):
@@ -58,7 +59,7 @@ def test_what_does_not_fit() -> None:
 NAN = np.nan
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "y", "idx", "count"),
     [
         ([3, 1, 3, 2], [3, 1, 2], [0, 1, 0, 2], [2, 1, 1]),
@@ -67,7 +68,7 @@ NAN = np.nan
         ([], [], [], []),
     ],
 )
-@pytest.mark.parametrize("out_idx", ["int32", "int64"])
+@cases("out_idx", ["int32", "int64"])
 def test_distinct_values(x: Any, y: Any, idx: Any, count: Any, out_idx: str) -> None:
     x = ops.constant(x)
     for given in (x, ops.cast(x, "bfloat16")) if x.dtype == ops.float32 else (x,):

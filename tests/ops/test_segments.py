@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import math, ops
@@ -14,7 +15,7 @@ NAN, INF = np.nan, np.inf
 LEAST, MOST = np.finfo(np.float32).min, np.finfo(np.float32).max
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "data", "expected"),
     [
         ("unsorted_segment_mean", [1, 2, 3, 4], np.array([2.0, 2.0, 0.0, 4.0, 0.0])),
@@ -42,7 +43,7 @@ def test_rows_of_no_segment() -> None:
     np.testing.assert_array_equal(math.unsorted_segment_min([1, 2], [-1, -5], 1).numpy(), 2**31 - 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "data", "expected"),
     [
         ("segment_sum", [[1, 2], [3, 4], [5, 6]], [[4, 6], [0, 0], [5, 6]]),
@@ -61,7 +62,7 @@ def test_in_order(name: str, data: Any, expected: Any) -> None:
     np.testing.assert_array_equal(found.numpy(), wanted.numpy())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: math.segment_sum([1.0, 2.0], [1, 0]), "segment ids are not increasing"),

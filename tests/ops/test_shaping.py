@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
@@ -12,9 +13,7 @@ from mirrored.errors import InvalidArgumentError
 X = np.arange(24.0).reshape(2, 3, 4)
 
 
-@pytest.mark.parametrize(
-    "shape", [(24,), 24, (-1,), -1, [4, -1], (2, -1, 4), np.array([6, 4]), (1, 2, 12, 1)]
-)
+@cases("shape", [(24,), 24, (-1,), -1, [4, -1], (2, -1, 4), np.array([6, 4]), (1, 2, 12, 1)])
 def test_reshape(shape: Any) -> None:
     np.testing.assert_array_equal(ops.reshape(X, shape).numpy(), X.reshape(shape))
 
@@ -82,7 +81,7 @@ def test_concat() -> None:
     np.testing.assert_array_equal(joined.numpy(), np.concatenate([X, X, X[:, :1]], axis=1))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "axis", "error", "text"),
     [
         ([], 0, ValueError, r"at least one tensor. Received: \[\]"),

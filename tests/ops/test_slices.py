@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -34,7 +35,7 @@ SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SAME)
+@cases("name", SAME)
 def test_as_an_index(name: str) -> None:
     function, reference = SAME[name]
     x = ops.constant(X)
@@ -42,7 +43,7 @@ def test_as_an_index(name: str) -> None:
         np.testing.assert_array_equal(found.numpy(), reference(X))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda: mr.slice([1, 2], [1], [2]), InvalidArgumentError, "size[0] in [0, 1], but got 2"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -60,7 +61,8 @@ def test_a_slice_is_a_copy() -> None:
     assert t[:]._storage is not t._storage
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("index-out-of-bounds")
+@cases(
     ("index", "text"),
     [
         (5, "slice index 5 of dimension 0 out of bounds."),
@@ -78,9 +80,7 @@ def test_bad_indices(index: Any, text: str) -> None:
     assert "[Op:StridedSlice]" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "index", [1.0, "a", [0, 1], np.array([0, 1]), slice(0.5, None), np.bool_(True)]
-)
+@cases("index", [1.0, "a", [0, 1], np.array([0, 1]), slice(0.5, None), np.bool_(True)])
 def test_what_is_no_index(index: Any) -> None:
     with pytest.raises(TypeError, match=r"Only integers, slices .* are valid indices. Received: "):
         operator.getitem(ops.zeros((2, 3)), index)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -112,7 +113,8 @@ OTHER: dict[str, tuple[Function, Function]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.behaviour("small-dtypes")
+@cases("dtype", DTYPES)
 def test_values_eager_and_recorded(dtype: str) -> None:
     functions = {**SAME, **OTHER}
     a, b = pair(dtype)
@@ -130,7 +132,7 @@ def test_values_eager_and_recorded(dtype: str) -> None:
                 np.testing.assert_array_equal(each.numpy(), expected, name)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@cases("dtype", DTYPES)
 def test_quotients_have_the_dtype_of_tensorflow(dtype: str) -> None:
     wide = {"float16": "float16", "uint32": "float64", "uint64": "float64"}.get(dtype, "float32")
     a, b = pair(dtype)
@@ -192,8 +194,9 @@ REFUSED: dict[str, tuple[Function, type[Exception]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.behaviour("small-dtypes")
+@cases("dtype", DTYPES)
+@cases("name", REFUSED)
 def test_refused(name: str, dtype: str) -> None:
     function, error = REFUSED[name]
     if dtype == "float16" and name in ("matmul", "sqrt"):
@@ -228,6 +231,7 @@ def test_unsigned_integers_are_drawn_as_tensorflow_does() -> None:
         mr.random.stateless_uniform([3], [1, 2], 0, 5, mr.uint32)
 
 
+@pytest.mark.behaviour("small-dtypes")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_devices_datasets_and_files(simulate: Any, tmp_path: Path, dtype: str) -> None:
     simulate(2)

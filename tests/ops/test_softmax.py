@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
@@ -27,9 +28,9 @@ def test_softmax_without_such_an_axis(shape: Any, axis: int) -> None:
         ops.log_softmax(ops.zeros(shape), axis)
 
 
-@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), ()])
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("shift", [0.0, 1e4, -1e4])
+@cases("axis", [None, 0, -1, (0, 1), ()])
+@cases("keepdims", [False, True])
+@cases("shift", [0.0, 1e4, -1e4])
 def test_logarithm_of_a_sum(axis: Any, keepdims: bool, shift: float) -> None:
     found = ops.reduce_logsumexp(X + shift, axis, keepdims).numpy()
     expected = np.log(np.exp(X).sum(axis=axis, keepdims=keepdims)) + shift

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -23,8 +24,8 @@ def test_of_positive_definite_matrices() -> None:
     np.testing.assert_allclose(ops.logdet(GRAM).numpy(), np.linalg.slogdet(GRAM)[1])
 
 
-@pytest.mark.parametrize("shape", [(5, 2), (2, 5), (3, 3)])
-@pytest.mark.parametrize("regularizer", [0.0, 0.5])
+@cases("shape", [(5, 2), (2, 5), (3, 3)])
+@cases("regularizer", [0.0, 0.5])
 def test_least_squares(shape: tuple[int, int], regularizer: float) -> None:
     a, b = RNG.normal(size=shape), RNG.normal(size=(shape[0], 2))
     found = ops.lstsq(a, b, regularizer).numpy()
@@ -84,7 +85,7 @@ def test_matrices_that_are_not_positive_definite() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: ops.inv(B), r"must be square, got \[3,2\] \[Op:MatrixInverse\]"),
@@ -107,7 +108,7 @@ def test_other_ways_to_least_squares_are_refused() -> None:
         ops.lstsq(A, B, fast=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "function",
     [
         ops.inv,

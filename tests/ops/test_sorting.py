@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -15,9 +16,9 @@ INTEGERS = [2**40 + 3, -(2**40), 2**40 + 1, 2**63 - 1, -(2**63), 2**32 - 1, -1, 
 FLOATS = [0.0, NAN, -0.0, 1.0, -INF, -1.0, INF, -NAN, 1.0 + 2.0**-50, -1e-300, 1e-300]
 
 
-@pytest.mark.parametrize("direction", ["ASCENDING", "DESCENDING"])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize(
+@cases("direction", ["ASCENDING", "DESCENDING"])
+@cases("axis", [0, 1, -1])
+@cases(
     "values",
     [
         np.array(INTEGERS),
@@ -82,7 +83,7 @@ def test_what_does_not_fit() -> None:
         ops.top_k([1.0], index_type=ops.float32)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "row", "least"),  # Of how many it has to be one of the largest, None: of any number.
     [
         (0, [1.0, 2.0, 3.0], 3),
@@ -117,7 +118,7 @@ def test_a_target_that_does_not_fit() -> None:
             ops.in_top_k(targets, predictions, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "not_decreasing", "increasing"),
     [
         ([1, 2, 3], True, True),

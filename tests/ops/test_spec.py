@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -13,7 +14,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops import spec
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "name"),
     [
         (float, "float32"),
@@ -31,9 +32,7 @@ def test_as_dtype(given: Any, name: str) -> None:
     assert ops.as_dtype(given) == np.dtype(name)
 
 
-@pytest.mark.parametrize(
-    "given", [None, "foo", "float128", complex, object, str, np.complex64, ">f4", 3, []]
-)
+@cases("given", [None, "foo", "float128", complex, object, str, np.complex64, ">f4", 3, []])
 def test_as_dtype_of_what_tensors_cannot_have(given: Any) -> None:
     with pytest.raises(TypeError, match=r"bool, float16, .* uint64, uint8\. Received: "):
         ops.as_dtype(given)
@@ -53,7 +52,7 @@ def test_as_shape_of_tensors() -> None:
     assert spec.as_shape(ops.constant([2, 3])) == (2, 3)
 
 
-@pytest.mark.parametrize("given", [2.0, (2, 2.5), True, (True,), "ab", None, [[2]], object()])
+@cases("given", [2.0, (2, 2.5), True, (True,), "ab", None, [[2]], object()])
 def test_as_shape_of_other_things(given: Any) -> None:
     with pytest.raises(TypeError, match="A shape is an integer or a sequence of integers"):
         spec.as_shape(given)
@@ -64,7 +63,7 @@ def test_as_shape_of_negative_sizes() -> None:
         spec.as_shape((2, -1))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shapes", "result"),
     [
         (((2, 3), (2, 3)), (2, 3)),
@@ -80,6 +79,7 @@ def test_broadcast_shapes(shapes: tuple[tuple[int, ...], ...], result: tuple[int
     assert spec.broadcast_shapes("AddV2", *shapes) == result
 
 
+@pytest.mark.behaviour("shapes-that-do-not-fit")
 def test_broadcast_shapes_that_do_not_fit() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         spec.broadcast_shapes("AddV2", (2, 3), (2, 4))
@@ -136,7 +136,7 @@ def test_specifications_that_are_none(given: Any, received: str) -> None:
 SPEC = spec.TensorSpec([None, 2])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "dtype", "fits", "is_within"),
     [
         ([3, 2], "float32", True, True),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from tensorflow_random import check_drawn
 
 import mirrored as mr
@@ -161,7 +162,7 @@ def test_no_gradient_flows_to_gamma_shapes_but_one_to_rates() -> None:
     np.testing.assert_allclose(slopes[1], -np.sum(drawn.numpy()) / 4.0, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda r: r.stateless_uniform([3], [1]), InvalidArgumentError, r"shape \[2\], not \[1\]"),

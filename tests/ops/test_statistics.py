@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
@@ -12,8 +13,8 @@ from mirrored.errors import InvalidArgumentError
 X = np.array([[1.0, 0.0, 3.0], [-4.0, 0.0, 6.0]])
 
 
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1), [-1]])
+@cases("keepdims", [False, True])
+@cases("axis", [None, 0, 1, (0, 1), [-1]])
 def test_over_axes(axis: Any, keepdims: bool) -> None:
     axes = {"axis": tuple(axis) if isinstance(axis, list) else axis, "keepdims": keepdims}
     for found, expected in (
@@ -27,8 +28,8 @@ def test_over_axes(axis: Any, keepdims: bool) -> None:
         assert found.shape == np.shape(expected)
 
 
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("axes", [0, [1], (0, 1)])
+@cases("keepdims", [False, True])
+@cases("axes", [0, [1], (0, 1)])
 def test_moments(axes: Any, keepdims: bool) -> None:
     axis = tuple(axes) if isinstance(axes, list) else axes
     mean, variance = ops.moments(X, axes, keepdims=keepdims)
@@ -47,8 +48,8 @@ def test_dtypes() -> None:
         ops.reduce_variance([1, 2])
 
 
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("axes", [0, [1], (0, 1), None])
+@cases("keepdims", [False, True])
+@cases("axes", [0, [1], (0, 1), None])
 def test_weights_count_elements_several_times(axes: Any, keepdims: bool) -> None:
     weights = np.array([[1.0], [3.0]])
     axis = tuple(axes) if isinstance(axes, list) else axes
@@ -73,8 +74,8 @@ def test_the_part_of_zeros() -> None:
     assert np.isnan(float(ops.zero_fraction([])))
 
 
-@pytest.mark.parametrize("shift", [None, 0.5, X[0]])
-@pytest.mark.parametrize(("axes", "keepdims"), [([0], False), ([-1], True), ((0, 1), False)])
+@cases("shift", [None, 0.5, X[0]])
+@cases(("axes", "keepdims"), [([0], False), ([-1], True), ((0, 1), False)])
 def test_sums_that_make_the_moments(axes: Any, keepdims: bool, shift: Any) -> None:
     x = ops.constant(X)
     given = None if shift is None else ops.constant(shift, ops.float64)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -64,7 +65,7 @@ STRUCTURES = [
 ]
 
 
-@pytest.mark.parametrize(("structure", "leaves"), STRUCTURES, ids=lambda each: type(each).__name__)
+@cases(("structure", "leaves"), STRUCTURES, ids=lambda each: type(each).__name__)
 def test_structures(structure: Any, leaves: list[Any]) -> None:
     assert mr.nest.flatten(structure) == leaves
     assert mr.nest.is_nested(structure) == (leaves != [structure])
@@ -103,8 +104,8 @@ SAME: list[tuple[Any, Any, type[Exception] | None, type[Exception] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "error", "unchecked"), SAME)
-@pytest.mark.parametrize("check_types", [True, False])
+@cases(("first", "second", "error", "unchecked"), SAME)
+@cases("check_types", [True, False])
 def test_same_structures(
     first: Any,
     second: Any,
@@ -123,7 +124,7 @@ def test_same_structures(
         mr.nest.map_structure(lambda *_: 0, first, second, check_types=check_types)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda: mr.nest.flatten({1: 1, "a": 2}), TypeError, "'<' not supported"),

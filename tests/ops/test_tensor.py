@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices, ops
 from mirrored.variables import Variable
 
 
+@pytest.mark.behaviour("tensor-print", "tensor-repr")
 def test_str_and_repr() -> None:
     t = ops.constant([[22.0, 28.0], [49.0, 64.0]])
     assert str(t) == "mr.Tensor(\n[[22. 28.]\n [49. 64.]], shape=(2, 2), dtype=float32)"
@@ -26,6 +28,7 @@ def test_str_and_repr() -> None:
     )
 
 
+@pytest.mark.behaviour("tensor-repr")
 @pytest.mark.parametrize(
     ("value", "text"),
     [(3, "dtype=int32, numpy=3>"), (1.5, "dtype=float32, numpy=1.5>"), (True, "bool, numpy=True>")],
@@ -44,6 +47,7 @@ def test_format() -> None:
         format(ops.constant([1.0]), ".2f")
 
 
+@pytest.mark.behaviour("tensor-device")
 def test_attributes(simulate: Any) -> None:
     simulate(2)
     with devices.device("GPU:1"):
@@ -135,9 +139,9 @@ ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operat
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 
 
-@pytest.mark.parametrize("symbol", [*ARITHMETIC, *COMPARISONS])
-@pytest.mark.parametrize("other", [2, 2.0, np.float32(2.0), np.float64(2.0), np.array([2.0, 0.5])])
-@pytest.mark.parametrize("make", [ops.constant, Variable])
+@cases("symbol", [*ARITHMETIC, *COMPARISONS])
+@cases("other", [2, 2.0, np.float32(2.0), np.float64(2.0), np.array([2.0, 0.5])])
+@cases("make", [ops.constant, Variable])
 def test_operators_on_both_sides(symbol: Any, other: Any, make: Any) -> None:
     array = np.array([1.0, 2.0], np.float32)
     t = make(array)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.ops.tensor_shape import TensorShape as S
@@ -15,7 +16,7 @@ from mirrored.ops.tensor_shape import TensorShape as S
 U = S(None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("dims", "sizes"),
     [
         ([2, None], (2, None)),
@@ -133,7 +134,7 @@ ANSWERS: list[tuple[Callable[[], Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("ask", "answer"), ANSWERS)
+@cases(("ask", "answer"), ANSWERS)
 def test_answers(ask: Callable[[], Any], answer: Any) -> None:
     if isinstance(answer, type) and issubclass(answer, Exception):
         with pytest.raises(answer) as caught:
@@ -152,7 +153,7 @@ def test_tensors_variables_and_placeholders_have_such_shapes() -> None:
     assert mr.zeros(values[0].shape).shape[1:].as_list() == [3]
 
 
-@pytest.mark.parametrize(
+@cases(
     "call",
     [
         lambda: mr.TensorSpec(U, mr.int32).shape is None,
@@ -174,7 +175,7 @@ def test_unknown_shape_is_any_shape(call: Callable[[], Any]) -> None:
     assert call()
 
 
-@pytest.mark.parametrize(
+@cases(
     "call",
     [
         lambda: mr.zeros(U),

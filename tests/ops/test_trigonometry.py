@@ -3,14 +3,14 @@
 from typing import Any
 
 import numpy as np
-import pytest
+from case_table import cases
 
 from mirrored import ops
 
 X = np.array([-0.5, 0.0, 0.25, 0.75])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "x", "ufunc"),
     [
         ("sin", X, np.sin),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -76,7 +77,8 @@ VALUES: dict[str, tuple[Function, str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "dtype", "expected"), VALUES.values(), ids=VALUES)
+@pytest.mark.behaviour("uint8", "integer-division")
+@cases(("function", "dtype", "expected"), VALUES.values(), ids=VALUES)
 def test_values(function: Function, dtype: str, expected: Any) -> None:
     result = function(u8(A), u8(B))
     assert result.dtype == result.numpy().dtype == np.dtype(dtype)
@@ -137,13 +139,15 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "error", "text"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.behaviour("uint8", "integer-division")
+@cases(("function", "error", "text"), REFUSED.values(), ids=REFUSED)
 def test_refused(function: Function, error: type[Exception], text: str) -> None:
     with pytest.raises(error) as caught:
         function(u8(A))
     assert text in str(caught.value)
 
 
+@pytest.mark.behaviour("uint8")
 def test_variables() -> None:
     """The numbers are TensorFlow 2.21's."""
     v = mr.Variable(np.uint8([250, 3]))

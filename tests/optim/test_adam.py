@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from numpy.typing import NDArray
 
 import mirrored as mr
@@ -46,8 +47,8 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 3e-4)])
+@cases("settings", SETTINGS, ids=str)
+@cases(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 3e-4)])
 def test_against_the_paper(dtype: str, tolerance: float, settings: dict[str, Any]) -> None:
     mr.keras.backend.set_floatx(dtype)
     rng = np.random.default_rng(1)
@@ -127,7 +128,7 @@ def test_slots(amsgrad: bool, names: list[str]) -> None:
     assert {slot.shape for slot in slots} == {(1, 2)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("settings", "match"),
     [
         ({"beta_1": 1.0}, "`beta_1` is a finite number of 0 or more and below 1. Received: beta_1"),

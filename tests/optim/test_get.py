@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import optim
@@ -49,7 +50,7 @@ def test_every_public_optimizer_is_in_the_table() -> None:
     assert sorted(public_optimizers()) == sorted(OPTIMIZERS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "identifier"),
     [(name, each) for name in OPTIMIZERS for each in (name, name.lower(), name.upper())],
 )
@@ -59,7 +60,7 @@ def test_by_name(name: str, identifier: str) -> None:
     assert found is not optim.get(identifier)
 
 
-@pytest.mark.parametrize("name", list(OPTIMIZERS))
+@cases("name", list(OPTIMIZERS))
 def test_by_class(name: str) -> None:
     kind = public_optimizers()[name]
     assert type(optim.get(kind)) is kind
@@ -72,9 +73,7 @@ def test_an_optimizer_is_itself(make: Callable[[], Optimizer]) -> None:
     assert optim.get(None) is None
 
 
-@pytest.mark.parametrize(
-    "identifier", ["foo", "", 3, {"class_name": "Nope"}, int, Optimizer, ["sgd"]]
-)
+@cases("identifier", ["foo", "", 3, {"class_name": "Nope"}, int, Optimizer, ["sgd"]])
 def test_no_such_optimizer(identifier: Any) -> None:
     with pytest.raises(ValueError, match="Could not interpret optimizer identifier: ") as error:
         optim.get(identifier)
@@ -82,7 +81,7 @@ def test_no_such_optimizer(identifier: Any) -> None:
     assert "adam, adamax, adamw, ftrl" in str(error.value)
 
 
-@pytest.mark.parametrize("name", list(OPTIMIZERS))
+@cases("name", list(OPTIMIZERS))
 def test_a_step_with_default_settings(name: str) -> None:
     v = mr.Variable(1.0)
     optimizer = optim.get(name)
@@ -91,7 +90,7 @@ def test_a_step_with_default_settings(name: str) -> None:
     assert int(optimizer.iterations) == 1
 
 
-@pytest.mark.parametrize("name", list(OPTIMIZERS))
+@cases("name", list(OPTIMIZERS))
 def test_settings_that_all_have_are_given_by_name(name: str) -> None:
     kind = public_optimizers()[name]
     made = kind(clipnorm=0.5, use_ema=True, gradient_accumulation_steps=2, name="mine")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.optim import SGD, Adam, LossScaleOptimizer, MultiOptimizer, OptimizerMap
@@ -48,6 +49,7 @@ INNER: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.behaviour("non-finite-loss")
 @pytest.mark.parametrize(
     ("inner", "kind"),
     [
@@ -197,7 +199,7 @@ def test_a_map_of_optimizers() -> None:
     assert len(found) == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "error", "text"),
     [
         (lambda: LossScaleOptimizer("sgd"), TypeError, "around an `Optimizer`. Received: 'sgd'"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -75,7 +76,7 @@ def test_the_learning_rate_is_set_between_steps() -> None:
         assert float(v) == expected
 
 
-@pytest.mark.parametrize("rate", [-1.0, float("nan"), float("inf"), "fast", None, False])
+@cases("rate", [-1.0, float("nan"), float("inf"), "fast", None, False])
 def test_a_refused_learning_rate_changes_nothing(rate: Any) -> None:
     optimizer = SGD(0.5)
     with pytest.raises(ValueError, match="`learning_rate` is a finite number of 0 or more"):
@@ -201,8 +202,8 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
-@pytest.mark.parametrize("replicas", [1, 3])
+@cases("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@cases("replicas", [1, 3])
 def test_minimize_equals_apply_gradients(
     make: Callable[[], Any], replicas: int, simulate: Simulate
 ) -> None:

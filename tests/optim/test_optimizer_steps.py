@@ -53,6 +53,7 @@ def test_slots_are_mirrored(
         assert slot.ndim == 0 or first != [0.0, 0.0]  # Adafactor has no rows of a vector.
 
 
+@pytest.mark.behaviour("summed-gradients")
 def test_gradients_of_replicas_are_summed(
     strategy: MirroredStrategy, everywhere: Callable[[list[Any]], list[Any]]
 ) -> None:
@@ -63,6 +64,7 @@ def test_gradients_of_replicas_are_summed(
     assert everywhere([v]) == [0.5, 0.5]
 
 
+@pytest.mark.behaviour("same-batch-numbers")
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4])
 @pytest.mark.parametrize("loss", ["sum", "mean"])
 def test_the_same_batch_on_every_replica(

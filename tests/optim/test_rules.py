@@ -8,6 +8,7 @@ from typing import Any
 import keras_names
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from tests.support import optimizer_values
@@ -40,14 +41,14 @@ def check(found: Any, name: str, tolerance: float) -> None:
     np.testing.assert_allclose(found[-1], sums, rtol=4.0 * tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_eagerly(name: str) -> None:
     # Keras rounds its settings to float32, hence the tolerance.
     mr.keras.backend.set_floatx("float64")
     check(optimizer_values.after_steps(mr.keras, name, variable, mr.constant), name, 5e-6)
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_recorded_on_three_replicas(name: str, simulate: Callable[..., Any]) -> None:
     mr.keras.backend.set_floatx("float64")
     simulate(3)
@@ -72,7 +73,7 @@ def test_recorded_on_three_replicas(name: str, simulate: Callable[..., Any]) -> 
             np.testing.assert_array_equal(first, other)
 
 
-@pytest.mark.parametrize(("kind", "arguments"), optimizer_values.SCHEDULES, ids=str)
+@cases(("kind", "arguments"), optimizer_values.SCHEDULES, ids=str)
 def test_a_schedule_is_made_anew_from_its_configuration(
     kind: str, arguments: dict[str, Any]
 ) -> None:

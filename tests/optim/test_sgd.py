@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.optim import SGD
 
 
+@pytest.mark.behaviour("sgd")
 def test_two_variables() -> None:
     a, b = mr.Variable([1.0, 2.0]), mr.Variable([3.0, 4.0])
     gradients = [mr.constant([0.1, 0.1]), mr.constant([0.01, 0.01])]
@@ -17,6 +19,7 @@ def test_two_variables() -> None:
     np.testing.assert_allclose(b.numpy(), [2.97, 3.97], rtol=1e-6)
 
 
+@pytest.mark.behaviour("momentum")
 def test_momentum() -> None:
     a, b = mr.Variable([1.0, 2.0]), mr.Variable([3.0, 4.0])
     optimizer = SGD(2.0, momentum=0.9)
@@ -33,6 +36,7 @@ def test_momentum() -> None:
         np.testing.assert_allclose(slots[1], [slot_b] * 2, rtol=1e-6)
 
 
+@pytest.mark.behaviour("nesterov")
 def test_nesterov() -> None:
     x, y = mr.Variable(1.0, dtype="float64"), mr.Variable(3.0, dtype="float64")
     optimizer = SGD(2.0, momentum=0.9, nesterov=True)
@@ -60,6 +64,7 @@ def test_a_momentum_of_one_forgets_nothing(nesterov: bool, expected: list[list[f
         np.testing.assert_allclose(variable.numpy(), values, rtol=1e-6)
 
 
+@pytest.mark.behaviour("half-square")
 @pytest.mark.parametrize(("momentum", "drops"), [(0.0, [0.1, 0.09]), (0.9, [0.1, 0.18])])
 def test_half_the_square(momentum: float, drops: list[float]) -> None:
     v = mr.Variable(1.0)
@@ -132,7 +137,7 @@ def test_slots() -> None:
     assert slot.trainable is False
 
 
-@pytest.mark.parametrize("momentum", [-0.1, 1.01, 2, "0.5", None, True, float("nan")])
+@cases("momentum", [-0.1, 1.01, 2, "0.5", None, True, float("nan")])
 def test_momentum_out_of_range(momentum: Any) -> None:
     with pytest.raises(
         ValueError, match="`momentum` is a finite number of 0 or more and at most 1"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -48,8 +49,9 @@ def flat(result: Any) -> Any:
     return values[0] if len(leaves) == 1 else values
 
 
-@pytest.mark.parametrize("inside", ["", "a tape", "a function"])
-@pytest.mark.parametrize(("body", "expected"), VARIABLES.values(), ids=VARIABLES)
+@pytest.mark.behaviour("function-returns")
+@cases("inside", ["", "a tape", "a function"])
+@cases(("body", "expected"), VARIABLES.values(), ids=VARIABLES)
 def test_variables(body: Callable[[Any], Any], expected: Any, inside: str) -> None:
     box = Box()
     recorded = mr.function(lambda: body(box.v))
@@ -86,7 +88,8 @@ def test_a_tape_follows_the_variable() -> None:
         assert float(tape.gradient(y, box.v)) == 1.0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("function-returns")
+@cases(
     ("value", "dtype"),
     [
         (3, "int32"),
@@ -109,7 +112,8 @@ def test_numbers(value: Any, dtype: str) -> None:
         np.testing.assert_array_equal(found.numpy(), value)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("function-returns")
+@cases(
     "value",
     [
         *("a", b"a", 1j, 2**70, {1, 2}, range(3), object(), print, np.dtype("float32"), ...),
@@ -117,7 +121,7 @@ def test_numbers(value: Any, dtype: str) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("inside", [False, True])
+@cases("inside", [False, True])
 def test_what_is_no_tensor_is_refused(value: Any, inside: bool) -> None:
     """Strings are tensors in TensorFlow; there are none here. The rest is refused there too."""
     box = Box()
@@ -160,8 +164,9 @@ REPLICAS: dict[str, tuple[Made, Any]] = {
 }
 
 
-@pytest.mark.parametrize("outer", [True, False], ids=["around run", "given to run"])
-@pytest.mark.parametrize(("body", "expected"), REPLICAS.values(), ids=REPLICAS)
+@pytest.mark.behaviour("assigns-return")
+@cases("outer", [True, False], ids=["around run", "given to run"])
+@cases(("body", "expected"), REPLICAS.values(), ids=REPLICAS)
 def test_results_of_replicas(body: Made, expected: Any, outer: bool, simulate: Any) -> None:
     simulate(2)
     strategy = mr.MirroredStrategy()
@@ -189,6 +194,7 @@ def test_results_of_replicas(body: Made, expected: Any, outer: bool, simulate: A
     assert float(strategy.reduce("sum", result, axis=None)) == sum(expected)
 
 
+@pytest.mark.behaviour("assigns-return")
 def test_eager_assigns_in_replicas(simulate: Any) -> None:
     """They return each replica's own, recorded or not: a sum over them is one over replicas."""
     simulate(2)

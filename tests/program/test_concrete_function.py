@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -74,7 +75,7 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "expected"), CALLS.values(), ids=CALLS)
+@cases(("call", "expected"), CALLS.values(), ids=CALLS)
 def test_calls(call: Callable[[], Any], expected: Any) -> None:
     if isinstance(expected, str):
         with pytest.raises((TypeError, mr.errors.InvalidArgumentError), match=expected):

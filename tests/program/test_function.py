@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -48,7 +49,7 @@ KINDS: dict[str, tuple[Callable[[Any], list[Any]], int]] = {
 }
 
 
-@pytest.mark.parametrize(("calls", "expected"), KINDS.values(), ids=KINDS)
+@cases(("calls", "expected"), KINDS.values(), ids=KINDS)
 def test_python_runs_once_a_kind(calls: Callable[[Any], list[Any]], expected: int) -> None:
     runs: list[Any] = []
 
@@ -142,7 +143,7 @@ STRUCTURES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("function", STRUCTURES.values(), ids=STRUCTURES)
+@cases("function", STRUCTURES.values(), ids=STRUCTURES)
 def test_structures_that_are_returned(function: Callable[[Any], Any]) -> None:
     recorded = mr.function(function)
     for seed in range(3):

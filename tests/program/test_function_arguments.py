@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices
@@ -82,7 +82,7 @@ PAIRS: dict[str, tuple[Callable[[], Any], Callable[[], Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("one", "other", "same"), PAIRS.values(), ids=PAIRS)
+@cases(("one", "other", "same"), PAIRS.values(), ids=PAIRS)
 def test_which_calls_are_of_one_kind(
     one: Callable[[], Any], other: Callable[[], Any], same: bool
 ) -> None:
@@ -156,7 +156,7 @@ RESULTS: dict[str, tuple[Any, int]] = {
 }
 
 
-@pytest.mark.parametrize(("structure", "count"), RESULTS.values(), ids=RESULTS)
+@cases(("structure", "count"), RESULTS.values(), ids=RESULTS)
 def test_results_are_put_where_they_stood(structure: Any, count: int) -> None:
     """Texts stand for what was recorded."""
     results = Results(structure, lambda part: isinstance(part, str) and part.startswith("t"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.distribute import PerReplica, get_replica_context
@@ -187,7 +188,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED)
+@cases("use", REFUSED.values(), ids=REFUSED)
 def test_what_needs_values(use: Callable[[Any], Any]) -> None:
     """It is an error while recording, which changes nothing, and the next call works."""
     KEPT[:] = [v := mr.Variable(1.0)]
@@ -203,7 +204,7 @@ def test_what_needs_values(use: Callable[[Any], Any]) -> None:
     assert [float(step(mr.constant(1.0), False)), float(v)] == [1, 2]
 
 
-@pytest.mark.parametrize(
+@cases(
     "use",
     [
         lambda x: x + 1.0,

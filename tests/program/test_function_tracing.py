@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
@@ -101,7 +102,7 @@ def test_elements_of_one_that_failed_stay() -> None:
     assert stream.sizes() == [3, 2]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sizes", "matching", "left"),
     [
         ((3, 2, 5), True, [5]),

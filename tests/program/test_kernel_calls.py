@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
+from case_table import cases
 
 from mirrored.backends.host import HostBackend
 from mirrored.program.kernel_calls import Call, LaunchNotes, kernel_calls
@@ -45,7 +45,7 @@ KERNELS: dict[str, tuple[Kernel, tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("kernel", "shape"), KERNELS.values(), ids=KERNELS)
+@cases(("kernel", "shape"), KERNELS.values(), ids=KERNELS)
 def test_calls_compute_what_the_kernel_does(
     kernel: Kernel, shape: tuple[int, ...], bits: Any
 ) -> None:

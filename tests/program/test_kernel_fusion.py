@@ -2,13 +2,13 @@
 
 import itertools
 
-import pytest
+from case_table import cases
 
 from mirrored.program.kernel_fusion import pieces
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 8])
-@pytest.mark.parametrize("size", [2, 63, 64, 65, 1000, 131_072, 131_073, 262_145, 1_000_003])
+@cases("threads", [1, 2, 3, 8])
+@cases("size", [2, 63, 64, 65, 1000, 131_072, 131_073, 262_145, 1_000_003])
 def test_pieces_cover_a_vector_once(size: int, threads: int) -> None:
     shards = [pieces(size, threads, thread) for thread in range(threads)]
     flat = [piece for shard in shards for piece in shard]

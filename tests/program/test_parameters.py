@@ -56,6 +56,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Callable[[Any, Any], Any],
 }
 
 
+@pytest.mark.behaviour("kinds-of-calls")
 @pytest.mark.parametrize(("function", "calls"), CALLS.values(), ids=CALLS)
 def test_recordings(function: Callable[..., Any], calls: Any) -> None:
     recorded, x = mr.function(function), mr.constant(1.0)

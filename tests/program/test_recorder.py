@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -80,7 +81,7 @@ NO_VIEWS: dict[str, Callable[[ops.Tensor], ops.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*VIEWS, *NO_VIEWS])
+@cases("name", [*VIEWS, *NO_VIEWS])
 def test_what_is_a_part_of_memory_takes_none(name: str, record: Any, bits: Any) -> None:
     function = {**VIEWS, **NO_VIEWS}[name]
     recorded = record(lambda x: [function(x)], [X])

@@ -90,6 +90,7 @@ def make(as_replica: Callable[[int], Any]) -> Iterator[Make]:
         each.pool.close()
 
 
+@pytest.mark.behaviour("deterministic")
 def test_threads_change_no_bits(make: Make) -> None:
     in_turn, on_threads = make(1), make(3)
     for each in (in_turn, on_threads):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -83,7 +84,7 @@ def test_dicts_keep_their_type() -> None:
         assert list(result) == ["b", "a"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("signature", "args", "match"),
     [
         ([VECTOR], ([[1.0]],), r"Received: an argument of shape \(1, 1\)"),
@@ -171,7 +172,8 @@ DEFINED: list[tuple[Any, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "count", "text"), DEFINED)
+@pytest.mark.behaviour("input-signature")
+@cases(("function", "count", "text"), DEFINED)
 def test_a_signature_of_another_function(function: Any, count: int, text: str) -> None:
     with pytest.raises(TypeError, match=text):
         mr.function(function, input_signature=[NUMBER] * count)
@@ -215,7 +217,8 @@ CALLS: list[tuple[Any, int, tuple[Any, ...], dict[str, Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "count", "args", "kwargs", "expected"), CALLS)
+@pytest.mark.behaviour("input-signature")
+@cases(("function", "count", "args", "kwargs", "expected"), CALLS)
 def test_calls(function: Any, count: int, args: Any, kwargs: Any, expected: Any) -> None:
     recorded = mr.function(function, input_signature=[NUMBER] * count)
     for _ in range(2):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -83,7 +84,8 @@ def run_all(function: Callable[..., Any], recorded: Callable[..., Any]) -> list[
     return results
 
 
-@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.behaviour("kinds-of-variables")
+@cases("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_the_bits_are_those_of_recording_anew(function: Callable[..., Any]) -> None:
     once, runs = counted(function)
     assert run_all(function, lambda _: once) == run_all(function, lambda f: mr.function(f))
@@ -105,6 +107,7 @@ def test_on_a_card(name: str, emulated_cuda: Callable[..., Any]) -> None:
     assert len(runs) == 1
 
 
+@pytest.mark.behaviour("kinds-of-variables")
 def test_which_arguments_are_one_variable_is_part_of_the_kind() -> None:
     def both(a: Any, b: Any) -> Any:
         a.assign_add([1.0, 1.0])
@@ -132,6 +135,7 @@ def on_the_second() -> Any:
         return variable(1, 2)
 
 
+@pytest.mark.behaviour("kinds-of-variables")
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_other_kinds_are_recorded(make: Callable[[], Any], simulate: Any) -> None:
     simulate(2)
@@ -173,8 +177,9 @@ WAYS: dict[str, Callable[[Any], Callable[..., Any]]] = {
 }
 
 
-@pytest.mark.parametrize("order", ["it first", "it last"])
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.behaviour("kinds-of-variables")
+@cases("order", ["it first", "it last"])
+@cases("way", WAYS.values(), ids=WAYS)
 def test_a_variable_that_the_function_reads_anyway(
     way: Callable[[Any], Callable[..., Any]], order: str
 ) -> None:
@@ -202,6 +207,7 @@ def test_a_variable_that_the_function_knows_from_others() -> None:
     assert len(runs) == 2
 
 
+@pytest.mark.behaviour("kinds-of-variables")
 @pytest.mark.parametrize("told", [id, lambda v: v.name], ids=["its identity", "its name"])
 def test_what_is_the_variables_own(told: Callable[[Any], Any]) -> None:
     """In TensorFlow what belongs to the first one is taken for each."""
@@ -220,6 +226,7 @@ def test_what_is_the_variables_own(told: Callable[[Any], Any]) -> None:
     assert len(runs) == 2
 
 
+@pytest.mark.behaviour("kinds-of-variables")
 def test_each_variable_has_slots_of_its_own() -> None:
     """In TensorFlow the second one is moved by the first one's momentum."""
     optimizer = mr.keras.optimizers.SGD(0.1, momentum=0.9)

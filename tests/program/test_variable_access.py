@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.program import variable_access
@@ -42,7 +43,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.behaviour("function-variables")
+@cases("make", MAKERS.values(), ids=MAKERS)
 def test_what_is_made_in_every_call(make: Callable[[], Any]) -> None:
     recorded = mr.function(make)
     for _ in range(2):
@@ -50,7 +52,7 @@ def test_what_is_made_in_every_call(make: Callable[[], Any]) -> None:
             recorded()
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@cases("make", MAKERS.values(), ids=MAKERS)
 def test_what_is_made_in_every_call_beside_a_tape(make: Callable[[], Any]) -> None:
     """Python runs there: the first call is as in Python, and the next one is refused."""
     recorded = mr.function(make)
@@ -79,6 +81,7 @@ class Counter:
         return self.v.assign_add(x)
 
 
+@pytest.mark.behaviour("function-variables")
 @pytest.mark.parametrize("tape", [False, True])
 def test_what_is_made_once(tape: bool) -> None:
     for _ in range(2):  # Each object has a first call of its own.
@@ -94,6 +97,7 @@ def test_what_is_made_once(tape: bool) -> None:
         assert float(counter.v) == 6.0
 
 
+@pytest.mark.behaviour("function-variables")
 def test_another_variable_in_a_later_call() -> None:
     kept: list[Any] = []
 
@@ -226,6 +230,7 @@ class Late(mr.layers.Layer):
         return self.inner(inputs)
 
 
+@pytest.mark.behaviour("function-variables")
 @pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
 def test_a_recorded_step_of_a_model(method: str) -> None:
     """A step of `fit` is a recorded function too: there the variable lived from step to step."""

@@ -6,6 +6,8 @@ Its result and its placement log are compared line by line.
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 PROGRAM = """
 import mirrored as tf
 
@@ -25,6 +27,7 @@ print([each.device for each in c], matmul_sum.device)
 """
 
 
+@pytest.mark.behaviour("four-gpus-by-hand")
 def test_four_products_and_their_sum(
     run_program: Callable[..., Any],
     created: Callable[..., list[str]],

@@ -6,6 +6,7 @@ from typing import Any
 import guides
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -40,7 +41,7 @@ def test_every_part_has_its_numbers(folder: str) -> None:
     assert guides.parts(folder).keys() == guides.expected(folder).keys()
 
 
-@pytest.mark.parametrize("name", guides.expected("guides"))
+@cases("name", guides.expected("guides"))
 def test_guides(name: str) -> None:
     expected = guides.expected("guides")[name]
     check(guides.told(guides.parts("guides")[name](mr)), expected, name, TOLERANCES)

@@ -48,6 +48,7 @@ x = x[:3]
 
 # TensorFlow 2.21 with Keras 3.15 prints these on one device. On two it prints the same for the one
 # point, and other ones for the sine: it averages the means of shards that are not equally large.
+@pytest.mark.behaviour("uneven-shards")
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
@@ -97,6 +98,7 @@ def _leaves(value: Any) -> list[float]:
 LOGGED = "tf.debugging.set_log_device_placement(True)"
 
 
+@pytest.mark.behaviour("log-of-a-mirrored-variable")
 @pytest.mark.parametrize("gpus", [1, 4])
 def test_the_placement_log_of_building_it(
     run_program: Callable[..., Any],

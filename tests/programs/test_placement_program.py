@@ -52,6 +52,7 @@ except tf.errors.InvalidArgumentError as e:
 PRODUCT = ["mr.Tensor(", "[[22. 28.]", " [49. 64.]], shape=(2, 2), dtype=float32)"]
 
 
+@pytest.mark.behaviour("placement-log")
 @pytest.mark.parametrize(("gpus", "soft"), [(0, True), (2, True), (2, False)])
 def test_a_product_goes_where_the_default_says(
     run_program: Callable[..., Any],
@@ -69,6 +70,7 @@ def test_a_product_goes_where_the_default_says(
     )
 
 
+@pytest.mark.behaviour("absent-device")
 @pytest.mark.parametrize(("gpus", "fallback"), [(2, "GPU:0"), (0, "CPU:0")])
 def test_an_absent_gpu_with_soft_placement(
     run_program: Callable[..., Any],
@@ -84,6 +86,7 @@ def test_an_absent_gpu_with_soft_placement(
     )
 
 
+@pytest.mark.behaviour("absent-device")
 def test_an_absent_gpu_without_soft_placement(
     run_program: Callable[..., Any], created: Callable[..., list[str]]
 ) -> None:
@@ -96,6 +99,7 @@ def test_an_absent_gpu_without_soft_placement(
     assert done.log == created(0, 1)
 
 
+@pytest.mark.behaviour("absent-kernel")
 def test_an_op_without_a_gpu_kernel_with_soft_placement(
     run_program: Callable[..., Any],
     created: Callable[..., list[str]],
@@ -106,6 +110,7 @@ def test_an_op_without_a_gpu_kernel_with_soft_placement(
     assert done.log == created(0) + executing("_EagerConst GPU:0", "PyFunc CPU:0")
 
 
+@pytest.mark.behaviour("absent-kernel")
 def test_an_op_without_a_gpu_kernel_without_soft_placement(
     run_program: Callable[..., Any],
     created: Callable[..., list[str]],

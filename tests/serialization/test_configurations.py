@@ -54,6 +54,7 @@ def test_the_table_has_every_case() -> None:
         assert {f"{kind}.{name}" for name in own} <= called
 
 
+@pytest.mark.behaviour("configurations")
 @pytest.mark.parametrize("kind", KINDS)
 def test_keras_dicts(kind: str) -> None:
     """Ours are Keras'; theirs make an object of the same dict, and so does `from_config`."""
@@ -74,6 +75,7 @@ def test_keras_dicts(kind: str) -> None:
     assert differing == {}
 
 
+@pytest.mark.behaviour("configurations")
 def test_masks_that_keras_draws() -> None:
     ours = config_values.masked(mr.keras)
     theirs = mr.keras.utils.deserialize_keras_object(KERAS["masked"])

@@ -157,6 +157,7 @@ def test_a_registered_function() -> None:
     assert mr.keras.activations.deserialize("Custom>doubled") is doubled
 
 
+@pytest.mark.behaviour("configurations", "crafted-configurations")
 def test_lambdas_are_refused() -> None:
     with pytest.raises(ValueError, match="A lambda has no name"):
         layers.serialize(layers.Lambda(lambda x: x))
@@ -235,6 +236,7 @@ WRONG: dict[str, tuple[Any, type[Exception]]] = {
 }
 
 
+@pytest.mark.behaviour("crafted-configurations")
 @pytest.mark.parametrize(("config", "kind"), WRONG.values(), ids=WRONG)
 def test_what_is_refused(config: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind):
@@ -246,6 +248,7 @@ VALUES = (None, True, -1, 10**30, 1e308, "", "Dense", "keras.layers", [], [None]
 NODES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12)
 
 
+@pytest.mark.behaviour("crafted-configurations")
 @pytest.mark.filterwarnings("ignore:Model '.*' had a build config")
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(NODES, st.sampled_from(VALUES), st.booleans())

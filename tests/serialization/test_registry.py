@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 from mirrored.layers import Activation, Dense, activations, initializers, regularizers
 from mirrored.serialization.registry import Registry
@@ -16,7 +17,7 @@ def test_names_are_looked_up_and_callables_pass() -> None:
     assert registry.resolve(len) is len
 
 
-@pytest.mark.parametrize(
+@cases(
     ("get", "kind", "known"),
     [
         (activations.get, "activation function", "relu"),
@@ -24,7 +25,7 @@ def test_names_are_looked_up_and_callables_pass() -> None:
         (regularizers.get, "regularizer", "l2"),
     ],
 )
-@pytest.mark.parametrize("identifier", ["foo", 3, ["relu"]])
+@cases("identifier", ["foo", 3, ["relu"]])
 def test_unknown_ones_are_refused_with_the_names_there_are(
     get: Callable[[object], Any], kind: str, known: str, identifier: object
 ) -> None:
@@ -34,7 +35,7 @@ def test_unknown_ones_are_refused_with_the_names_there_are(
     assert known in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "text"),
     [
         (lambda: Dense(1, activation="foo"), "activation function identifier: foo"),

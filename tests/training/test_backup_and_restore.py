@@ -45,6 +45,7 @@ def ended(model: mr.Model, backup: C.BackupAndRestore, step: int) -> None:
         model.fit(X, X, callbacks=[backup, fails], **OPTIONS)
 
 
+@pytest.mark.behaviour("backup")
 @pytest.mark.parametrize(
     ("double", "step", "epochs"), [(False, 7, [2, 3, 4, 5]), (True, 1, [0, 1, 2, 3, 4, 5])]
 )
@@ -66,6 +67,7 @@ def test_it_goes_on(
     assert model.fit(X, X, callbacks=[C.BackupAndRestore(folder)], **OPTIONS).epoch == [*range(6)]
 
 
+@pytest.mark.behaviour("backup")
 def test_in_the_middle_of_an_epoch(make: Callable[[], mr.Model], tmp_path: Path) -> None:
     """As in Keras: the weights are those of the step, and the epoch begins anew."""
     ended(make(), C.BackupAndRestore(tmp_path / "backup", 2), 5)
@@ -78,6 +80,7 @@ def test_in_the_middle_of_an_epoch(make: Callable[[], mr.Model], tmp_path: Path)
     assert [backup.steps_between(kind, 12) for kind in ("train", "test")] == [12, 12]
 
 
+@pytest.mark.behaviour("backup")
 @pytest.mark.parametrize("double", [False, True])
 def test_a_spoilt_backup(double: bool, make: Callable[[], mr.Model], tmp_path: Path) -> None:
     folder = tmp_path / "backup"

@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 import pytest
+from case_table import cases
 
 from mirrored.training.callbacks import Callback, CallbackList, History
 
@@ -36,7 +37,7 @@ def test_the_tables_name_every_hook() -> None:
     assert hooks == {name for name in vars(CallbackList) if name.startswith("on_")}
 
 
-@pytest.mark.parametrize("hook", [*INDEXED, *PLAIN, *ALIASES.values()])
+@cases("hook", [*INDEXED, *PLAIN, *ALIASES.values()])
 def test_signatures_are_those_of_keras(hook: str) -> None:
     parameters = inspect.signature(getattr(Callback, hook)).parameters
     index = [] if hook in PLAIN else ["epoch" if "epoch" in hook else "batch"]
@@ -48,7 +49,7 @@ def test_signatures_are_those_of_keras(hook: str) -> None:
         getattr(Callback(), hook)(3)
 
 
-@pytest.mark.parametrize("hook", [*INDEXED, *PLAIN])
+@cases("hook", [*INDEXED, *PLAIN])
 def test_list_calls_all_in_order_with_the_same_logs(hook: str) -> None:
     calls: list[tuple[Any, ...]] = []
     callbacks = CallbackList([Recorder(calls, "a"), [Recorder(calls, "b")]])
@@ -172,7 +173,7 @@ BETWEEN: dict[str, tuple[Any, tuple[int, int, int]]] = {
 }
 
 
-@pytest.mark.parametrize(("callback", "steps"), BETWEEN.values(), ids=BETWEEN)
+@cases(("callback", "steps"), BETWEEN.values(), ids=BETWEEN)
 def test_steps_between_hooks(callback: Callback, steps: tuple[int, int, int]) -> None:
     kinds = ("train", "test", "predict")
     assert tuple(callback.steps_between(kind, 7) for kind in kinds) == steps

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.layers import Add, Dense, Dropout, Input, Layer
@@ -199,7 +200,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "kind", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("call", "kind", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused(call: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=re.escape(message)):
         call()

@@ -101,6 +101,7 @@ def same(first: Any, second: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.behaviour("own-steps")
 @settings(max_examples=4)
 @given(
     parts=st.frozensets(
@@ -195,6 +196,7 @@ PARTS: dict[str, Callable[[Any, Any], Any]] = {
 IN_REPLICAS = ("average", "average by size", "sum and a penalty")
 
 
+@pytest.mark.behaviour("scalar-loss")
 @pytest.mark.parametrize("name", PARTS)
 def test_losses_of_shards_add_up(name: str) -> None:
     """In a step, as a loss of `compile`, and as what a layer adds."""
@@ -309,6 +311,7 @@ def test_steps_that_gather_the_batch(caplog: pytest.LogCaptureFixture) -> None:
     assert "could not be recorded" not in caplog.text
 
 
+@pytest.mark.behaviour("scalar-loss")
 def test_numbers_that_shards_do_not_add_up_to_are_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -519,6 +522,7 @@ REFUSED: dict[str, tuple[Callable[[mr.Model, Any], Any], type[Exception], str]] 
 }
 
 
+@pytest.mark.behaviour("own-steps")
 @pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
 @pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_a_step_may_not_do(act: Any, error: Any, message: str, eager: bool) -> None:

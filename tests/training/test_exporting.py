@@ -197,6 +197,7 @@ def compare(model: mr.Model, session: Any, feeds: dict[str, np.ndarray[Any, Any]
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.behaviour("exports")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", {make: name for name, make in MODELS.items()}.values())
 def test_every_layer(name: str, tmp_path: Path) -> None:
@@ -270,6 +271,7 @@ def test_replicas_write_what_one_does(
         )
 
 
+@pytest.mark.behaviour("exports")
 @pytest.mark.slow
 def test_what_is_refused_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
@@ -289,6 +291,7 @@ def test_what_no_file_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.behaviour("exports")
 @pytest.mark.parametrize(
     ("model", "path", "options", "error", "text"),
     [

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.distribute import MirroredVariable
@@ -132,7 +133,7 @@ BAD_GRAPHS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "message"), BAD_GRAPHS.values(), ids=BAD_GRAPHS)
+@cases(("make", "message"), BAD_GRAPHS.values(), ids=BAD_GRAPHS)
 def test_graphs_that_are_none(make: Callable[[Any, Any], Any], message: str) -> None:
     x = mr.layers.Input(shape=(4,))
     y = mr.layers.Dense(2)(x)

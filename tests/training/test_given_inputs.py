@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.layers import Dense, Input, Layer
@@ -87,7 +88,8 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("structure", "given", "message"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.behaviour("given-inputs")
+@cases(("structure", "given", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_does_not_fit_is_refused(structure: str, given: Any, message: str) -> None:
     model = two(STRUCTURES[structure][0], lambda y, z: [y, z])
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -206,6 +206,7 @@ def test_history_belongs_to_the_model(make_line: MakeLine) -> None:
     assert (first.epoch, second.epoch) == ([0, 1], [0])
 
 
+@pytest.mark.behaviour("loss-shown", "progress")
 def test_logs_of_a_batch_are_the_means_so_far(make_line: MakeLine) -> None:
     logs, model = Logs(), make_line(0.0, metrics=["mse"])
     history = model.fit(X, Y, batch_size=3, verbose=0, shuffle=False, callbacks=logs)

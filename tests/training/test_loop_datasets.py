@@ -125,6 +125,7 @@ SAME: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.behaviour("generators")
 @EITHER
 def test_the_bits_are_those_of_arrays(eager: bool, make: Callable[..., mr.Model]) -> None:
     """Fit after fit, of a model that is given one thing after the other, and of one on arrays."""
@@ -221,6 +222,7 @@ ENDS: dict[str, tuple[Callable[[], Any], dict[str, Any], list[int], str]] = {
 }
 
 
+@pytest.mark.behaviour("data-that-end")
 @pytest.mark.parametrize(("data", "options", "steps", "what"), ENDS.values(), ids=ENDS)
 def test_data_that_end_end_the_epoch(
     data: Callable[[], Any],

@@ -113,6 +113,7 @@ STOPS = {
 }
 
 
+@pytest.mark.behaviour("stop-flags")
 @pytest.mark.parametrize(("hook", "ends", "steps"), STOPS.values(), ids=STOPS)
 def test_stop_training(hook: str, ends: list[str], steps: int, make_line: MakeLine) -> None:
     class Stop(mr.callbacks.Callback):
@@ -178,6 +179,7 @@ STOPPED = {
 }
 
 
+@pytest.mark.behaviour("stop-flags")
 @pytest.mark.parametrize("data", [lambda: (endless(),), arrays], ids=["endless", "arrays"])
 @pytest.mark.parametrize(("make", "batches"), STOPPED.values(), ids=STOPPED)
 def test_stop_evaluating_and_stop_predicting(

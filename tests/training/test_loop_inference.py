@@ -20,6 +20,7 @@ MakeLine = Callable[..., mr.Model]
 # ------------------------------------------------------------------------------ evaluate
 
 
+@pytest.mark.behaviour("weighted-losses", "evaluate-numbers")
 @ONE_AND_THREE
 @pytest.mark.parametrize("batch_size", [None, 1, 2, 3, 100])
 def test_evaluate_the_identity(batch_size: int | None, make_line: MakeLine) -> None:
@@ -32,6 +33,7 @@ def test_evaluate_the_identity(batch_size: int | None, make_line: MakeLine) -> N
         assert loss == pytest.approx(10.625)
 
 
+@pytest.mark.behaviour("weighted-losses")
 def test_weighted_metrics_divide_by_the_sum_of_weights(make_line: MakeLine) -> None:
     model = make_line(metrics=["mse"], weighted_metrics=["mse"])
     weights = np.array([0.25, 0.5, 0.75, 1.0])
@@ -69,6 +71,7 @@ def test_evaluate_changes_nothing(make_line: MakeLine) -> None:
 # ------------------------------------------------------------------------------ predict
 
 
+@pytest.mark.behaviour("predict")
 @pytest.mark.parametrize("batch_size", [None, 1, 2, 5])
 def test_predict_keeps_the_order(batch_size: int | None, make_line: MakeLine) -> None:
     """With fewer examples than replicas too: the replicas that get none add nothing."""

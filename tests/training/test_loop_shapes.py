@@ -82,6 +82,7 @@ FITS: dict[str, tuple[Any, Any, list[list[float]], float]] = {
 }
 
 
+@pytest.mark.behaviour("sample-weights", "scalar-loss")
 @pytest.mark.parametrize(("loss", "weights", "expected", "total"), FITS.values(), ids=FITS)
 def test_weights_and_losses_as_in_keras(
     loss: Any,
@@ -100,6 +101,7 @@ def test_weights_and_losses_as_in_keras(
     assert model.get_weights()[0].sum() == pytest.approx(total, rel=1e-6)
 
 
+@pytest.mark.behaviour("sample-weights")
 def test_one_weight_an_example_weighs_all_of_its_losses(strategy: mr.MirroredStrategy) -> None:
     """Keras broadcasts a vector along the last axis of the losses, where it is the examples'."""
     results = []
@@ -117,6 +119,7 @@ REFUSED_WEIGHTS: dict[str, tuple[Any, Any, str]] = {
 }
 
 
+@pytest.mark.behaviour("sample-weights", "scalar-loss")
 @pytest.mark.parametrize(
     ("loss", "weights", "message"), REFUSED_WEIGHTS.values(), ids=REFUSED_WEIGHTS
 )
@@ -133,6 +136,7 @@ def test_refused_weights_change_nothing(
     model.fit(X, Y, verbose=0)
 
 
+@pytest.mark.behaviour("scalar-loss")
 def test_weights_of_examples_and_a_metric_of_one_number(strategy: mr.MirroredStrategy) -> None:
     model = sequence(strategy, "mse", weighted_metrics=[squared])
     with pytest.raises(ValueError, match=r"The metric 'squared' returned one number for the batch"):
@@ -177,6 +181,7 @@ SAME: dict[str, Callable[[], tuple[Any, ...]]] = {
 _as_columns: list[Any] = []  # What all of them come to, once it is known.
 
 
+@pytest.mark.behaviour("input-rank")
 @pytest.mark.parametrize("data", SAME.values(), ids=SAME)
 def test_inputs_get_the_rank_of_the_model(data: Any, make_line: Line) -> None:
     def run(*arguments: Any) -> Any:
@@ -190,6 +195,7 @@ def test_inputs_get_the_rank_of_the_model(data: Any, make_line: Line) -> None:
     assert run(*data()) == _as_columns[0]
 
 
+@pytest.mark.behaviour("input-rank")
 @pytest.mark.parametrize("x", [FLAT, FLAT[:, None], FLAT[:, None, None]])
 def test_prediction_and_calls(x: Any, make_line: Line) -> None:
     model = make_line()
@@ -204,6 +210,7 @@ def test_prediction_and_calls(x: Any, make_line: Line) -> None:
 IMAGES = np.arange(2 * 4 * 4, dtype=np.float32).reshape(2, 4, 4)
 
 
+@pytest.mark.behaviour("input-rank")
 @pytest.mark.parametrize("shape", [(4, 4), (4, 4, 1)])
 def test_images_with_and_without_their_one_channel(shape: Any) -> None:
     begin = mr.layers.Input(shape)
@@ -221,6 +228,7 @@ def test_a_sequential_keeps_to_the_rank_of_its_first_data() -> None:
     np.testing.assert_array_equal(model.predict(FLAT, verbose=0), expected)
 
 
+@pytest.mark.behaviour("input-rank")
 def test_inputs_that_do_not_fit() -> None:
     model = mr.Sequential([mr.layers.Flatten(input_shape=(4, 4))])
     for shape in ((2, 4, 4, 2), (2, 16), (2, 4, 4, 1, 1), (2, 5, 4, 1)):
@@ -260,6 +268,7 @@ def of_lengths(*lengths: int) -> Iterator[tuple[Any, Any]]:
         yield x, np.cos(np.arange(3 * count / 2, dtype=np.float32)).reshape(3, count // 2, 1)
 
 
+@pytest.mark.behaviour("varying-axes")
 @pytest.mark.parametrize("kind", [mr.Sequential, Folded])
 def test_further_axes_may_vary(kind: Any, strategy: mr.MirroredStrategy) -> None:
     """The first batch says what the weights are, not how long the others are."""

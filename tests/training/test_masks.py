@@ -41,6 +41,7 @@ def masking(replicas: int, y_pred: np.ndarray, **options: Any) -> mr.Model:
     return model
 
 
+@pytest.mark.behaviour("masks")
 @pytest.mark.parametrize("name", some(FLAT))
 def test_losses_of_shards_with_masks_add_up(name: str, simulate: Callable[..., Any]) -> None:
     simulate(4)
@@ -54,6 +55,7 @@ def test_losses_of_shards_with_masks_add_up(name: str, simulate: Callable[..., A
         np.testing.assert_allclose(found, expected, **NEAR)
 
 
+@pytest.mark.behaviour("masks")
 @pytest.mark.parametrize("name", some(OF_METRICS))
 def test_metrics_of_shards_with_masks_add_up(name: str, simulate: Callable[..., Any]) -> None:
     simulate(3)
@@ -105,6 +107,7 @@ def expected_steps(batches: list[slice], rate: float) -> tuple[list[float], np.n
     return losses, kernel
 
 
+@pytest.mark.behaviour("masks")
 @pytest.mark.parametrize("run_eagerly", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("replicas", [1, 3])
@@ -185,6 +188,7 @@ def test_weights_that_fit_neither_examples_nor_the_mask(shape: tuple[int, ...]) 
         mr.losses.MeanSquaredError()(TARGETS, layers.Masking()(STEPS), np.ones(shape))
 
 
+@pytest.mark.behaviour("masks")
 def test_a_mask_of_other_axes_than_the_losses_is_refused() -> None:
     model = mr.Sequential(
         [layers.Masking(), layers.Lambda(lambda x: x[..., 0], mask=lambda x, m: m)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -74,7 +75,8 @@ def all_reduced(x: Any) -> Any:
     return x / context.all_reduce("sum", mr.reduce_sum(x, axis=0))
 
 
-@pytest.mark.parametrize(("layer", "names"), MIXING.values(), ids=MIXING)
+@pytest.mark.behaviour("mixing")
+@cases(("layer", "names"), MIXING.values(), ids=MIXING)
 def test_what_mixes_is_listed(layer: Any, names: list[str]) -> None:
     found = mr.debugging.mixing_operations(model_of(layer()), X)
     assert [(each.layer, each.operation) for each in found] == [("function", n) for n in names]
@@ -83,11 +85,13 @@ def test_what_mixes_is_listed(layer: Any, names: list[str]) -> None:
     assert all(advice in each.advice for each in found)
 
 
-@pytest.mark.parametrize("layer", APART.values(), ids=APART)
+@pytest.mark.behaviour("mixing")
+@cases("layer", APART.values(), ids=APART)
 def test_what_does_not_mix_is_not(layer: Any) -> None:
     assert mr.debugging.mixing_operations(model_of(layer()), X) == []
 
 
+@pytest.mark.behaviour("mixing")
 def test_training_logs_it_once(caplog: pytest.LogCaptureFixture) -> None:
     mr.config.experimental.set_simulated_gpus(2)
     for count in (1, 2):
@@ -103,6 +107,7 @@ def test_training_logs_it_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "depends on the number of replicas: Softmax in the layer 'across'" in warned[0]
 
 
+@pytest.mark.behaviour("mixing")
 @pytest.mark.parametrize("reduced", [False, True])
 def test_a_loss_that_looks_at_the_whole_shard(
     caplog: pytest.LogCaptureFixture, reduced: bool
@@ -127,6 +132,7 @@ def test_a_loss_that_looks_at_the_whole_shard(
     assert "Mean in the loss 'spread' combines the examples" in warned
 
 
+@pytest.mark.behaviour("mixing")
 def test_what_is_no_model_or_no_input_of_it() -> None:
     model = mr.Sequential([mr.layers.Dense(3)])
     with pytest.raises(ValueError, match=r"takes a model that is built\. Received: <Sequential"):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -34,7 +35,8 @@ SIGNATURES: dict[str, tuple[Callable[..., object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("method", "names"), SIGNATURES.values(), ids=SIGNATURES)
+@pytest.mark.behaviour("fit-arguments")
+@cases(("method", "names"), SIGNATURES.values(), ids=SIGNATURES)
 def test_arguments_stand_as_in_keras(method: Callable[..., object], names: str) -> None:
     parameters = inspect.signature(method).parameters.values()
     positional = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
@@ -59,6 +61,7 @@ def test_a_model_knows_its_strategy(strategy: mr.MirroredStrategy) -> None:
     assert mr.Sequential().distribute_strategy is mr.distribute.get_strategy()
 
 
+@pytest.mark.behaviour("own-scope")
 def test_a_strategy_scope_may_be_open_or_not(strategy: mr.MirroredStrategy) -> None:
     """`fit`, `evaluate` and `predict` enter the model's own scope wherever they are called."""
     with strategy.scope():

@@ -67,6 +67,7 @@ def test_layers_inside_layers_are_built_with_the_model(
         ).assert_consumed()
 
 
+@pytest.mark.behaviour("not-built")
 def test_a_layer_inside_that_is_not_built_yet_is_not_left_out_of_files(tmp_path: Path) -> None:
     class Announces(mr.Model):
         def __init__(self) -> None:
@@ -112,6 +113,7 @@ def test_a_placeholder_that_fails_in_a_layer_builds_nothing_inside() -> None:
     assert block.weights == []
 
 
+@pytest.mark.behaviour("layer-outputs")
 @pytest.mark.parametrize("value", [5, "a", np.ones((6, 2), np.float32), [1.0], {}], ids=str)
 def test_what_is_no_tensor_is_no_output(value: Any) -> None:
     """The words are those of Keras 3.15, which raises for numbers and arrays alike."""
@@ -173,6 +175,7 @@ def test_a_variable_is_an_output(replicas: int, simulate: Callable[..., Any]) ->
         )
 
 
+@pytest.mark.behaviour("layer-names")
 def test_names_that_are_there_twice() -> None:
     """As in Keras 3.15; a layer that is shared has its name once."""
     x = mr.layers.Input(shape=(4,), name="x")

@@ -44,6 +44,7 @@ def make(strategy: mr.MirroredStrategy, last: Any = None, **options: Any) -> mr.
     return model
 
 
+@pytest.mark.behaviour("mixed-precision")
 @pytest.mark.parametrize(("last", "strategy"), [("float32", 1), (None, 3)], indirect=["strategy"])
 def test_training_converges(strategy: mr.MirroredStrategy, data: Any, last: Any) -> None:
     model = make(strategy, last)
@@ -69,6 +70,7 @@ def test_recorded_equals_eager(
     assert weights[0] == weights[1]
 
 
+@pytest.mark.behaviour("mixed-replicas")
 def test_replicas_equal_one(data: Any, simulate: Callable[..., Any]) -> None:
     """But for each replica's gradients being rounded to bfloat16 before they are summed."""
     simulate(3)
@@ -128,6 +130,7 @@ def test_a_first_layer_in_float32_gets_float32_inputs() -> None:
     assert float(functional(np.array([[1.001]]))[0, 0]) == np.float32(1.001)
 
 
+@pytest.mark.behaviour("mixed-precision")
 def test_files_hold_float32(tmp_path: Path, data: Any, simulate: Callable[..., Any]) -> None:
     simulate(2)
     model = make(mr.MirroredStrategy())

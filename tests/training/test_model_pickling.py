@@ -9,6 +9,7 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -83,6 +84,7 @@ def state(model: Any) -> Any:
     return [(each.shape, each.dtype, each.tobytes()) for each in values]
 
 
+@pytest.mark.behaviour("models-travel")
 @pytest.mark.parametrize(
     ("model", "replicas", "how"),
     [
@@ -126,6 +128,7 @@ def test_a_mirrored_model_in_another_process(simulate: Simulate) -> None:
     again.fit(X, Y, verbose=0)
 
 
+@pytest.mark.behaviour("tensors-travel")
 def test_what_is_one_stays_one() -> None:
     model = trained(Own, mr.distribute.get_strategy())
     copied, layer, weight, history = copy.deepcopy(
@@ -163,6 +166,7 @@ def test_models_are_as_deep_as_they_are() -> None:
         assert how(model).predict([[1.0], [2.0]], verbose=0).tolist() == [[1.0], [2.0]]
 
 
+@pytest.mark.behaviour("models-travel")
 def test_history_travels_without_its_model() -> None:
     model = trained(functional, mr.distribute.get_strategy())
     history = pickle.loads(pickle.dumps(model.history))
@@ -227,6 +231,7 @@ def values(result: Any) -> Any:
     return np.asarray(result.numpy() if hasattr(result, "numpy") else result).tolist()
 
 
+@pytest.mark.behaviour("models-travel")
 @each_way
 @pytest.mark.parametrize(("make", "use"), PARTS.values(), ids=PARTS)
 def test_parts_of_models(
@@ -265,8 +270,9 @@ def tape() -> Any:
     return tape
 
 
-@pytest.mark.parametrize("how", COPIES)
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("tensors-travel")
+@cases("how", COPIES)
+@cases(
     ("make", "advice"),
     [
         (lambda: mr.function(lambda x: x), "make the function anew"),
@@ -293,6 +299,7 @@ def test_a_function_of_a_module_is_known_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(doubled)) is doubled
 
 
+@pytest.mark.behaviour("models-travel")
 @pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
 def test_a_model_that_runs(method: str) -> None:
     texts = []

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.training.callbacks.progbar_logger import ProgbarLogger
 from mirrored.training.progress import format_logs
@@ -113,6 +114,7 @@ def test_nothing_is_cut_off_in_a_narrow_terminal(
         assert "val_loss: " in line
 
 
+@pytest.mark.behaviour("progress")
 def test_bar_shows_the_values_of_each_batch(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +230,7 @@ def test_no_thread_is_left(terminal: Terminal) -> None:
         assert set(threading.enumerate()) == before
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
     [
         (0.30119, "0.3012"),

@@ -81,6 +81,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, stream: TextIO) -> Callable[[str], 
     return write_line
 
 
+@pytest.mark.behaviour("progress-bar")
 @pytest.mark.parametrize("speaker", [ours, the_applications, printed])
 def test_lines_do_not_tear_the_bar(
     speaker: Any, simulate: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
@@ -108,6 +109,7 @@ def test_lines_do_not_tear_the_bar(
         assert BAR.search(drawn), drawn
 
 
+@pytest.mark.behaviour("progress-bar")
 def test_a_bar_within_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a callback of `fit` evaluates, or a program has a bar of its own around `fit`."""
     with on_a_terminal(monkeypatch) as written:
@@ -126,6 +128,7 @@ def test_a_bar_within_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(lines) == 2
 
 
+@pytest.mark.behaviour("progress-bar")
 def test_a_bar_of_the_applications_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """As around a loop of one's own, in which the library logs."""
     from tqdm import tqdm
@@ -140,6 +143,7 @@ def test_a_bar_of_the_applications_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert last.startswith("100%|")
 
 
+@pytest.mark.behaviour("progress-bar")
 @pytest.mark.parametrize("columns", [COLUMNS, 0])
 def test_rate_and_time_left(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also on a terminal that does not say how large it is."""
@@ -157,6 +161,7 @@ def test_rate_and_time_left(columns: int, monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
+@pytest.mark.behaviour("progress-bar")
 def test_a_bar_of_unknown_length_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(each / 10 for each in range(1000))
     monkeypatch.setattr("tqdm.std.time", lambda: next(seconds))
@@ -180,6 +185,7 @@ class NotebookOutput(io.StringIO):
 NotebookOutput.__module__ = "ipykernel.iostream"
 
 
+@pytest.mark.behaviour("progress-bar")
 def test_in_a_notebook_the_bar_is_a_widget(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     from tqdm import tqdm as plain
@@ -207,6 +213,7 @@ def test_in_a_notebook_the_bar_is_a_widget(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(each["bar_format"].count("{bar}") == 1 for each in made)
 
 
+@pytest.mark.behaviour("progress-bar")
 def test_in_a_notebook_without_widgets_the_bar_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "find_spec", lambda name: None)
     output = NotebookOutput()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.layers import activations, regularizers
@@ -554,12 +555,12 @@ TABLES: dict[str, tuple[Mapping[str, Any], set[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("table", "there_are"), TABLES.values(), ids=TABLES)
+@cases(("table", "there_are"), TABLES.values(), ids=TABLES)
 def test_a_table_has_all_there_are(table: Mapping[str, Any], there_are: set[str]) -> None:
     assert {name for name in table if not name.startswith("of a user")} == there_are
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@cases("name", SETTINGS)
 def test_the_table_has_every_setting_of_an_optimizer(name: str) -> None:
     settings = {key for each in SETTINGS[name] for key in each}
     parameters = set(inspect.signature(getattr(mr.optim, name).__init__).parameters)

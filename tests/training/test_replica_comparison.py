@@ -208,6 +208,7 @@ RIGHT: dict[str, Callable[[], mr.Model]] = {
 QUICK = ("fit's", "own", "a mean as state", "two optimizers", "other orders", "a recorded step")
 
 
+@pytest.mark.behaviour("compare-replicas")
 @pytest.mark.parametrize(
     ("make", "replicas"),
     [
@@ -272,6 +273,7 @@ WRONG: dict[str, tuple[Callable[[], mr.Model], str]] = {
 }
 
 
+@pytest.mark.behaviour("compare-replicas")
 @pytest.mark.parametrize(("make", "text"), WRONG.values(), ids=WRONG)
 def test_wrong_steps_are_found_by_name(make: Callable[[], mr.Model], text: str) -> None:
     model = make()
@@ -299,6 +301,7 @@ def scopes() -> Iterator[Any]:
     yield mr.distribute.OneDeviceStrategy("GPU:1").scope()
 
 
+@pytest.mark.behaviour("compare-replicas")
 def test_under_any_strategy_nothing_changes(caplog: pytest.LogCaptureFixture) -> None:
     mr.config.experimental.set_simulated_gpus(3)
     found = []

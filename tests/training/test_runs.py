@@ -61,6 +61,7 @@ def batches() -> mr.data.Dataset:
     return mr.data.Dataset.from_tensor_slices((X, Y, W)).batch(4)
 
 
+@pytest.mark.behaviour("step-functions")
 @pytest.mark.parametrize("kind", [mr.Model, Stepped])
 def test_steps_on_what_an_iterator_gives(kind: type[mr.Model]) -> None:
     """They are those of `fit`, and metrics go on from one to the next, as in Keras 3.15.1."""
@@ -83,6 +84,7 @@ def test_steps_on_what_an_iterator_gives(kind: type[mr.Model]) -> None:
     assert step(iter([(X, Y)]))["mse"] != model.test_on_batch(X, Y)[1]
 
 
+@pytest.mark.behaviour("step-functions")
 def test_evaluation_and_prediction_on_batches() -> None:
     model = dense(steps_per_execution=2)
     evaluate, predict = model.make_test_function(), model.make_predict_function()
@@ -113,6 +115,7 @@ def test_evaluation_and_prediction_on_batches() -> None:
         evaluate(given)
 
 
+@pytest.mark.behaviour("step-functions")
 def test_a_function_that_is_forgotten_is_made_anew() -> None:
     """Steps are recorded anew then, and see attributes as they are."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -182,8 +183,8 @@ def _base(*, given: bool = True, **options: Any) -> mr.Sequential:
     return mr.Sequential([*([mr.layers.Input(shape=(4,))] if given else []), *layers], **options)
 
 
-@pytest.mark.parametrize("given", [True, False])
-@pytest.mark.parametrize(
+@cases("given", [True, False])
+@cases(
     ("options", "changes", "counts"),
     [
         ({}, [], (6, 4, 1)),

@@ -64,6 +64,7 @@ CHECKED: list[BaseEstimator] = [
 ]
 
 
+@pytest.mark.behaviour("estimators")
 @pytest.mark.slow
 def test_scikit_learns_own_checks() -> None:
     """What is checked of all estimators is checked once: they share what it is about."""
@@ -162,6 +163,7 @@ def test_what_scikit_learn_makes_of_scores() -> None:
     assert get_scorer("roc_auc_ovr")(three, X, CLASSES) > 0.6
 
 
+@pytest.mark.behaviour("estimators")
 def test_a_fit_trains_a_clone_and_a_warm_start_goes_on() -> None:
     """The given weights stay as they are, but for a warm start, whose clones have their own."""
     model = compiled()

@@ -18,6 +18,7 @@ LABELS = np.array([0, 1, 2, 1, 0])
 # ------------------------------------------------------------------------------ dtypes
 
 
+@pytest.mark.behaviour("input-dtype")
 def test_float64_end_to_end(strategy: mr.MirroredStrategy) -> None:
     mr.keras.backend.set_floatx("float64")
     with strategy.scope():
@@ -41,6 +42,7 @@ def test_float64_end_to_end(strategy: mr.MirroredStrategy) -> None:
     assert type(history.history["loss"][0]) is float
 
 
+@pytest.mark.behaviour("input-dtype")
 def test_data_are_cast_to_the_dtype_of_the_model(strategy: mr.MirroredStrategy) -> None:
     seen = []
 
@@ -77,6 +79,7 @@ def test_integer_inputs_reach_the_model(strategy: mr.MirroredStrategy) -> None:
 # ------------------------------------------------------------------------------ shards
 
 
+@pytest.mark.behaviour("shard-sizes")
 def test_a_batch_is_cut_and_brought_to_the_devices(simulate: Callable[..., Any]) -> None:
     simulate(3)
     seen: list[tuple[str, list[float]]] = []
@@ -111,6 +114,7 @@ class Pair(mr.Model):
         return self.last(self.first(inputs))
 
 
+@pytest.mark.behaviour("listing-takes-no-memory", "memory-where-asked")
 @pytest.mark.parametrize(
     "make", [lambda: mr.Sequential([mr.layers.Dense(1)]), Pair], ids=["sequential", "subclass"]
 )

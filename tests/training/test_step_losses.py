@@ -187,6 +187,7 @@ def _four() -> None:
     mr.config.experimental.set_simulated_gpus(4)
 
 
+@pytest.mark.behaviour("added-losses")
 @pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("name", MODELS)
 def test_added_losses_are_keras(name: str, replicas: int) -> None:
@@ -198,6 +199,7 @@ def test_added_losses_are_keras(name: str, replicas: int) -> None:
         np.testing.assert_allclose(one, other, rtol=2e-5)
 
 
+@pytest.mark.behaviour("weighted-losses")
 @pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -209,6 +211,7 @@ def test_reductions_are_keras(name: str, kind: type[mr.Model], replicas: int) ->
         np.testing.assert_allclose(one, other, rtol=2e-5)
 
 
+@pytest.mark.behaviour("added-losses")
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_a_model_without_a_loss(replicas: int) -> None:
     """It trains on what layers add; a step that finds nothing to train on writes nothing."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.devices import work_timing
@@ -45,7 +46,8 @@ LOSSES: dict[str, tuple[Callable[[], Any], Any, Any, float]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "y", "p", "expected"), LOSSES.values(), ids=LOSSES)
+@pytest.mark.behaviour("loss-dtype")
+@cases(("make", "y", "p", "expected"), LOSSES.values(), ids=LOSSES)
 def test_losses_and_metrics(make: Any, y: Any, p: Any, expected: float) -> None:
     y = np.asarray(y, np.uint8)
     for targets, predictions in ((y, p), (mr.constant(y), mr.constant(p))):
@@ -64,6 +66,7 @@ def test_large_integers_are_compared_as_such() -> None:
     assert float(metric.result()) == 0.5
 
 
+@pytest.mark.behaviour("loss-dtype")
 def test_losses_of_integers_are_floats() -> None:
     """Keras' losses cast to float32 first."""
     loss = keras.losses.MeanSquaredError()(np.array([[0, 1]]), np.array([[1, 1]]))
@@ -103,6 +106,7 @@ def trained(x: Any, y: Any, *, dataset: bool, eager: bool) -> tuple[list[bytes],
     return [np.asarray(each).tobytes() for each in values], model
 
 
+@pytest.mark.behaviour("input-dtype")
 @pytest.mark.parametrize(
     ("replicas", "dataset", "eager"),
     [
@@ -139,6 +143,7 @@ class Fed:
             self.bytes += work.bytes_out
 
 
+@pytest.mark.behaviour("input-dtype")
 @pytest.mark.parametrize("eager", [False, True], ids=["recorded", "eager"])
 def test_bytes_are_copied_to_the_devices_as_such(eager: bool, simulate: Any) -> None:
     simulate(1)
@@ -231,6 +236,7 @@ def test_weights_of_bytes_in_files(tmp_path: pathlib.Path) -> None:
     assert table.numpy().tolist() == [[1, 200], [3, 255]]
 
 
+@pytest.mark.behaviour("uint8")
 def test_mirrored_variables_of_bytes(simulate: Any) -> None:
     simulate(2)
     strategy = mr.MirroredStrategy()

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -64,7 +65,7 @@ def test_rows_have_their_one_where_the_label_says(labels: np.ndarray) -> None:
     np.testing.assert_array_equal(rows.sum(axis=-1), np.ones(flat.shape))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "num_classes", "expected"),
     [
         ([0, 2], None, [[1, 0, 0], [0, 0, 1]]),
@@ -83,7 +84,7 @@ def test_tensors_are_labels_too() -> None:
     assert to_categorical(mr.constant([1, 0])).tolist() == [[0, 1], [1, 0]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "num_classes", "message"),
     [
         ([0, 3], 3, r"label value of 3 which is outside the valid range of \[0, 3\)"),
@@ -117,7 +118,7 @@ def test_rows_train_as_labels_do() -> None:
     np.testing.assert_allclose(*weights, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parts", "packed", "unpacked"),
     [
         (("x",), "x", ("x", None, None)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
@@ -15,7 +16,7 @@ from mirrored.program.variable_access import Writes
 from mirrored.variables import DeviceVariable, Variable, VariableStorage
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "dtype", "expected"),
     [
         (3, None, "int32"),
@@ -40,6 +41,7 @@ def test_initial_values_made_of_tensors() -> None:
     assert Variable(Variable(x)).numpy().tolist() == [1.0, 2.0]
 
 
+@pytest.mark.behaviour("assign-another-shape")
 @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
 def test_an_assign_that_does_not_fit_changes_nothing(method: str) -> None:
     v = Variable([1.0, 2.0])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from tensorflow_random import check_drawn
 
 import mirrored as mr
@@ -68,6 +69,7 @@ def batches(strategy: mr.distribute.Strategy) -> Any:
     return strategy.experimental_distribute_dataset(data)
 
 
+@pytest.mark.behaviour("random-in-replicas")
 @pytest.mark.parametrize("recorded", [False, True])
 def test_any_number_of_replicas_draws_what_one_does(simulate: Any, recorded: bool) -> None:
     simulate(3)
@@ -170,7 +172,7 @@ def test_the_global_generator() -> None:
     assert state_of(first) != state_of(second)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("made", "state"),
     [
         (lambda: Generator.from_seed(2**64 + 5), [5, 1, 0]),
@@ -200,7 +202,7 @@ def test_resets() -> None:
     assert Generator.from_seed(1, "auto-select").algorithm == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda g: Generator(), AssertionError, "`copy_from` alone"),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -103,7 +104,7 @@ def test_no_variable_is_looked_for_before_it_is_there() -> None:
         careless.name  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["a b", "1x", "", "a/b", "é", "a.b"])
+@cases("name", ["a b", "1x", "", "a/b", "é", "a.b"])
 def test_a_name_is_one_of_python_s(name: str) -> None:
     with pytest.raises(ValueError, match="not a valid module name"):
         mr.Module(name)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -18,7 +19,7 @@ def slices(values: Any, indices: Any) -> mr.IndexedSlices:
     return mr.IndexedSlices(values, indices)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("method", "expected"),
     [
         ("scatter_add", [[11, 22], [3, 4], [10, 11]]),
@@ -95,7 +96,7 @@ PARTS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
+@cases("name", PARTS)
 def test_parts_are_assigned_to(name: str) -> None:
     index, value = PARTS[name]
     eager, recorded = mr.Variable(START), mr.Variable(START)
@@ -117,7 +118,7 @@ def test_tensors_and_masked_elements_are_not() -> None:
     assert not hasattr(variable[0], "assign_add")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "error", "text"),
     [
         (lambda v: v.scatter_add(slices([[1.0, 1.0]], [3])), InvalidArgumentError, "= 3 is not in"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -31,6 +32,7 @@ def test_attributes() -> None:
     assert Variable(1).aggregation is VariableAggregation.NONE
 
 
+@pytest.mark.behaviour("variable-repr")
 def test_repr_and_format() -> None:
     v = Variable([1.0, 2.0], name="q")
     text = "<mr.Variable 'q:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>"
@@ -74,6 +76,7 @@ def test_assign() -> None:
     assert int(counter) == 2
 
 
+@pytest.mark.behaviour("read-is-a-snapshot")
 def test_a_read_is_a_snapshot() -> None:
     v = Variable([1.0, 2.0])
     reads = (v.read_value, v.value, lambda: ops.convert_to_tensor(v), lambda: ops.identity(v))
@@ -95,7 +98,7 @@ def test_it_computes_as_a_tensor() -> None:
     assert (v.ndim, v.size) == (1, 2)
 
 
-@pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "**", "@"])
+@cases("symbol", ["+", "-", "*", "/", "**", "@"])
 def test_assignment_operators_are_errors(symbol: str) -> None:
     names = {"v": Variable([[1.0]], name="w")}
     with pytest.raises(RuntimeError, match=r"Use `variable.assign_add\(value\)`.*variable 'w:0'"):
@@ -168,6 +171,7 @@ def test_creators_that_last() -> None:
 SYNCHRONIZATIONS = list(VariableSynchronization)
 
 
+@pytest.mark.behaviour("aggregation")
 def test_names_and_numbers_are_tensorflows() -> None:
     assert [(each.name, each.value) for each in VariableSynchronization] == [
         ("AUTO", 0),
@@ -183,9 +187,9 @@ def test_names_and_numbers_are_tensorflows() -> None:
     ]
 
 
-@pytest.mark.parametrize("synchronization", SYNCHRONIZATIONS)
-@pytest.mark.parametrize("aggregation", list(VariableAggregation))
-@pytest.mark.parametrize("trainable", [None, True, False])
+@cases("synchronization", SYNCHRONIZATIONS)
+@cases("aggregation", list(VariableAggregation))
+@cases("trainable", [None, True, False])
 def test_trainable_follows_from_the_modes(
     synchronization: VariableSynchronization,
     aggregation: VariableAggregation,
@@ -196,6 +200,7 @@ def test_trainable_follows_from_the_modes(
     assert check_modes(synchronization, aggregation, trainable, "v") is expected
 
 
+@pytest.mark.behaviour("aggregation")
 @pytest.mark.parametrize("value", ["sum", "SUM", None, 1, VariableSynchronization.ON_READ])
 def test_an_aggregation_that_there_is_not(value: Any) -> None:
     with pytest.raises(ValueError, match=r"Invalid variable aggregation mode: .* variable: v") as e:

@@ -67,6 +67,7 @@ def check_none_is_left(done: Finished) -> None:
     assert not any(Path("/proc", pid).exists() for pid in pids), "A worker is left behind."
 
 
+@pytest.mark.behaviour("worker-failures")
 @pytest.mark.parametrize(
     ("fault", "error", "said", "status"),
     [
@@ -122,6 +123,7 @@ def test_all_hear_of_it(
     assert done.seconds < 20
 
 
+@pytest.mark.behaviour("worker-failures")
 @pytest.mark.slow
 @pytest.mark.parametrize("hosts", [(), ("a:1", "b:1", "c:1"), ("a:2", "b:1")], ids=str)
 def test_who_hangs_is_named_by_the_deadline(tmp_path: Path, hosts: tuple[str, ...]) -> None:
@@ -198,6 +200,7 @@ def test_who_is_killed_ends_the_job(tmp_path: Path) -> None:
     assert done.seconds < 20
 
 
+@pytest.mark.behaviour("worker-failures")
 @pytest.mark.slow
 def test_who_is_frozen_after_its_last_call_ends_the_job(tmp_path: Path) -> None:
     text = """

@@ -3,13 +3,14 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.workers.ordered_sums import add_in_order, bounds
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "complex128"])
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
-@pytest.mark.parametrize("size", [0, 1, 40_000])
+@cases("dtype", ["float32", "float64", "int64", "uint8", "complex128"])
+@cases("count", [1, 2, 3, 5])
+@cases("size", [0, 1, 40_000])
 def test_the_order_is_that_of_the_list(dtype: str, count: int, size: int) -> None:
     rng = np.random.default_rng(3)
     arrays = [(rng.standard_normal(size) * 10.0**power).astype(dtype) for power in range(count)]
@@ -34,8 +35,8 @@ def test_floats_of_16_bits_are_rounded_once(dtype: type) -> None:
     assert (out == expected).all()
 
 
-@pytest.mark.parametrize("size", [0, 1, 5, 12])
-@pytest.mark.parametrize("parts", [1, 3, 5])
+@cases("size", [0, 1, 5, 12])
+@cases("parts", [1, 3, 5])
 def test_parts_are_all_of_a_vector(size: int, parts: int) -> None:
     cut = bounds(size, parts)
     assert len(cut) == parts

@@ -10,6 +10,7 @@ PROGRAM = Path(__file__).parents[1] / "support" / "worker_values.py"
 PARTS = ["sums are right", "sums_meanwhile are right", "gathers are right", "broadcasts are right"]
 
 
+@pytest.mark.behaviour("worker-sums")
 @pytest.mark.parametrize(
     ("count", "hosts", "local_ranks"),
     [

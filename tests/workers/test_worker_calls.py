@@ -1,6 +1,7 @@
 """What workers say of their calls, and when two of them agree."""
 
 import pytest
+from case_table import cases
 
 from mirrored.workers.worker_calls import ANY, BYTES, Call
 
@@ -30,7 +31,7 @@ def test_long_names_lose_their_end_and_still_agree(what: str) -> None:
     assert Call.decode(call.encode()).agrees(call)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "agree"),
     [
         ({"label": "bucket 3 of 5 of step 18"}, True),

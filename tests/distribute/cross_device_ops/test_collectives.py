@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -81,6 +82,7 @@ def test_tapes_do_not_follow_the_copies(
     assert tape.gradient(total, values) == [None, None]
 
 
+@pytest.mark.behaviour("collectives")
 def test_a_subclass_defines_one_method(simulate: Simulate, spread: Spread) -> None:
     simulate(3)
     collective = SumByHand()
@@ -127,6 +129,7 @@ def test_gather(simulate: Simulate, spread: Spread, axis: int, dtype: str) -> No
     np.testing.assert_array_equal(gathered.numpy(), np.concatenate(arrays, axis))
 
 
+@pytest.mark.behaviour("gather-numbers")
 def test_numbers_of_gather(simulate: Simulate, spread: Spread) -> None:
     simulate(4)
     values = spread([np.zeros((1, 2, 3))] * 4)
@@ -196,7 +199,7 @@ def test_values_that_do_not_go_together(
 ONE = ReductionToOneDevice()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "error", "match"),
     [
         (
@@ -245,6 +248,7 @@ def test_refused(make: Callable[[ops.Tensor], Any], error: type[Exception], matc
         make(tensor)
 
 
+@pytest.mark.behaviour("collectives")
 def test_a_strategy_uses_the_collectives_it_is_given(simulate: Simulate) -> None:
     simulate(2)
     collective = SumByHand()

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def two_replicas() -> list[IndexedSlices]:
     return [first, second]
 
 
+@pytest.mark.behaviour("sparse-sums")
 @pytest.mark.parametrize("collective", [ReductionToOneDevice(), HierarchicalCopyAllReduce()])
 @pytest.mark.parametrize(
     ("reduce_op", "rows"), [("sum", [[4.0, 6.0], [5.0, 6.0]]), ("mean", [[2.0, 3.0], [2.5, 3.0]])]
@@ -49,6 +51,7 @@ def test_numbers(simulate: Simulate, collective: Any, reduce_op: str, rows: Any)
         assert each.device[-5:] == each.indices.device[-5:] == f"GPU:{device}"
 
 
+@pytest.mark.behaviour("sparse-sums")
 @pytest.mark.parametrize("collective", [ReductionToOneDevice(), HierarchicalCopyAllReduce()])
 def test_a_strategy_reduces_it(simulate: Simulate, collective: Any) -> None:
     simulate(2)
@@ -115,7 +118,7 @@ def test_repr() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "error", "match"),
     [
         (

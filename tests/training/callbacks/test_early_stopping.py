@@ -19,6 +19,7 @@ def fails() -> None:
     raise OSError("mine")
 
 
+@pytest.mark.behaviour("best-weights")
 @pytest.mark.usefixtures("python_interrupts")
 @pytest.mark.parametrize(
     ("ends", "error"), [(interrupts, KeyboardInterrupt), (fails, OSError)], ids=["Ctrl-C", "error"]

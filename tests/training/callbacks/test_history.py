@@ -14,6 +14,7 @@ DRAWING = "mirrored.training.callbacks.history_figure"
 X = np.arange(4.0, dtype=np.float32)[:, np.newaxis]
 
 
+@pytest.mark.behaviour("history")
 def test_a_history_of_the_users_own_goes_on(make_line: Any) -> None:
     history, model = mr.callbacks.History(), make_line()
     assert model.fit(X, X, epochs=2, verbose=0, callbacks=[history]) is history
@@ -69,6 +70,7 @@ def test_pyplot_shows_a_plot(pyplot: Any, monkeypatch: pytest.MonkeyPatch) -> No
         assert pyplot.get_fignums() == shown
 
 
+@pytest.mark.behaviour("history")
 @pytest.mark.usefixtures("pyplot")
 def test_plots_of_epochs_of_which_some_are_validated() -> None:
     history = mr.callbacks.History()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -51,7 +52,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "error", "text"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.behaviour("checkpoint-files")
+@cases(("options", "error", "text"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused(options: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         mr.callbacks.ModelCheckpoint(**options)
@@ -83,7 +85,7 @@ def test_epochs_of_which_nobody_knows_how_long_they_are(make_line: Any, tmp_path
 BETWEEN = {"epoch": 12, 1: 1, 5: 1, 8: 4, 12: 12, 24: 12}
 
 
-@pytest.mark.parametrize(("frequency", "steps"), BETWEEN.items())
+@cases(("frequency", "steps"), BETWEEN.items())
 def test_steps_are_cut_where_it_may_save_alone(frequency: Any, steps: int) -> None:
     save = mr.callbacks.ModelCheckpoint(
         "a.safetensors", save_weights_only=True, save_freq=frequency

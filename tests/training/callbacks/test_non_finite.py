@@ -10,6 +10,7 @@ import mirrored as mr
 X = np.ones((40, 1), np.float32)
 
 
+@pytest.mark.behaviour("terminate-on-nan")
 @pytest.mark.parametrize("eager", [False, True])
 @pytest.mark.parametrize("penalty", [None, "l2"])
 def test_the_step_writes_nothing(eager: bool, penalty: str | None, strategy: Any) -> None:

@@ -56,6 +56,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.behaviour("callbacks")
 @pytest.mark.parametrize("name", RUNS)
 def test_runs_on_three_replicas(name: str) -> None:
     check(callback_runs.outcome(mr.keras, name, ".safetensors"), KERAS[name], name)

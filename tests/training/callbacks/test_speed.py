@@ -13,6 +13,7 @@ from mirrored.program import THREADS_FROM
 X = np.ones((40, 1), np.float32)
 
 
+@pytest.mark.behaviour("speed-shown")
 @pytest.mark.parametrize("strategy", [1, 2], indirect=True)
 def test_examples_a_second(
     make_line: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -36,6 +37,7 @@ class _Still:
         return 0.0
 
 
+@pytest.mark.behaviour("small-steps")
 def test_one_device_would_be_faster_is_said_once(
     strategy: Any, make_line: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -48,6 +50,7 @@ def test_one_device_would_be_faster_is_said_once(
     assert said.message.startswith("A step's matrix products take 16 operations on each of 3 repl")
 
 
+@pytest.mark.behaviour("small-steps")
 @pytest.mark.parametrize(
     ("replicas", "executor", "units"), [(1, "auto", 2), (2, "auto", 2600), (2, "threads", 2)]
 )

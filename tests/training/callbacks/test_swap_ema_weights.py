@@ -47,12 +47,14 @@ def seen(model: mr.Model, **hooks: Any) -> list[tuple[float, float]]:
     return found
 
 
+@pytest.mark.behaviour("averages")
 def test_evaluation_and_prediction(model: mr.Model) -> None:
     assert values(model) == (WEIGHT, AVERAGE)
     assert seen(model) == [(AVERAGE, WEIGHT)] * 2
     assert values(model) == (WEIGHT, AVERAGE)
 
 
+@pytest.mark.behaviour("averages")
 @pytest.mark.parametrize("hook", ["on_test_batch_end", "on_predict_batch_end", "on_test_end"])
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
 def test_an_evaluation_that_ends_early(
@@ -84,6 +86,7 @@ def test_an_interrupt_waits_until_all_have_changed_places(
     assert values(model) == (WEIGHT, AVERAGE)
 
 
+@pytest.mark.behaviour("averages")
 def test_a_fit_that_stops_early_ends_with_the_averages(model: mr.Model) -> None:
     ends: list[tuple[float, float]] = []
     callbacks = [

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from callback_runs import VALIDATED, Run, X, Y, made
+from case_table import cases
 from event_files import written
 
 import mirrored as mr
@@ -49,6 +50,7 @@ def check(found: Any, expected: list[tuple[float, int]]) -> None:
     )
 
 
+@pytest.mark.behaviour("tensorboard")
 def test_epochs_batches_and_weights(strategy: mr.MirroredStrategy, tmp_path: Path) -> None:
     board = mr.callbacks.TensorBoard(
         tmp_path, histogram_freq=2, write_steps_per_second=True, update_freq=2
@@ -94,6 +96,7 @@ def test_a_second_call_has_files_of_its_own(strategy: mr.MirroredStrategy, tmp_p
     assert pickle.loads(pickle.dumps(board)).log_dir == str(tmp_path / "logs")
 
 
+@pytest.mark.behaviour("tensorboard")
 def test_an_error_closes_the_files(strategy: mr.MirroredStrategy, tmp_path: Path) -> None:
     class Breaks(mr.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -111,9 +114,7 @@ def test_an_error_closes_the_files(strategy: mr.MirroredStrategy, tmp_path: Path
 
 
 # The frequency, and how many of 12 steps run between two looks.
-@pytest.mark.parametrize(
-    ("frequency", "steps"), [("epoch", 12), ("batch", 1), (1, 1), (8, 4), (12, 12), (24, 12)]
-)
+@cases(("frequency", "steps"), [("epoch", 12), ("batch", 1), (1, 1), (8, 4), (12, 12), (24, 12)])
 def test_steps_are_cut_where_it_writes_alone(frequency: Any, steps: int) -> None:
     board = mr.callbacks.TensorBoard(update_freq=frequency)
     board.set_params({"steps": 12})
@@ -122,7 +123,8 @@ def test_steps_are_cut_where_it_writes_alone(frequency: Any, steps: int) -> None
     assert board.steps_between("train", 12) == (12 if frequency == "epoch" else 1)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.behaviour("tensorboard")
+@cases(
     ("options", "text"),
     [
         ({"write_images": True}, "`write_images` is not provided"),

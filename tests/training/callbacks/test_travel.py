@@ -56,6 +56,7 @@ def plain(callback: Callback) -> dict[str, Any]:
     return {name: told(value) for name, value in vars(callback).items() if name not in stays}
 
 
+@pytest.mark.behaviour("callbacks-travel")
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("travels", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
 def test_they_travel(
@@ -71,6 +72,7 @@ def test_they_travel(
     model.fit(X, -X, verbose=0, callbacks=[again])
 
 
+@pytest.mark.behaviour("callbacks-travel")
 @pytest.mark.parametrize("name", ["EarlyStopping", "ReduceLROnPlateau", "ModelCheckpoint"])
 def test_training_goes_on_with_what_they_had_counted(
     name: str, make_line: Any, tmp_path: Path

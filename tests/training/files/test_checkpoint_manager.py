@@ -188,6 +188,7 @@ def test_a_file_that_cannot_be_deleted(
     assert "ckpt-2' is written, but old files stay: [Errno 1] Oper" in caplog.text
 
 
+@pytest.mark.behaviour("leftovers")
 def test_what_a_killed_program_left(checkpoint: mr.train.Checkpoint, tmp_path: Path) -> None:
     own = ["ckpt-1.01234567.mirrored.tmp", "ckpt-77.89abcdef.mirrored.tmp"]
     others = [

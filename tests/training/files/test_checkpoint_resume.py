@@ -57,6 +57,7 @@ def state(model: mr.Model) -> list[Any]:
     return [copy.numpy() for variable in variables for copy in local(variable)]
 
 
+@pytest.mark.behaviour("optimizer-restore", "deterministic")
 @pytest.mark.parametrize(
     ("replicas", "optimizer", "eager"),
     [
@@ -91,6 +92,7 @@ def test_goes_on_with_the_same_bits(
     np.testing.assert_array_equal(mr.random.uniform((3,)).numpy(), drawn)
 
 
+@pytest.mark.behaviour("optimizer-restore")
 @pytest.mark.parametrize(("before", "after"), [(0, 3), (3, 2), (1, 2), *SLOW])
 def test_on_another_number_of_replicas(
     before: int, after: int, simulate: Callable[..., Any], tmp_path: Path, bits: Bits

@@ -298,6 +298,7 @@ def shared(first: str, second: str) -> dict[str, Any]:
     return {f"{name}_{each}": made[each] for name in (first, second) for each in made}
 
 
+@pytest.mark.behaviour("either-name")
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_either_of_two_names(name: str, tmp_path: Path, bits: Bits) -> None:
     """With slots and streams, and whatever the names are sorted to."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
@@ -35,6 +36,7 @@ def bits(model: mr.Model) -> list[bytes]:
     return [each.numpy().tobytes() for each in state]
 
 
+@pytest.mark.behaviour("keras-weights")
 @pytest.mark.parametrize("name", keras_models.MODELS)
 def test_what_keras_wrote(name: str, tmp_path: Path) -> None:
     """Outputs are Keras', and so are those after a step, which Adam's state decides."""
@@ -53,7 +55,8 @@ def test_what_keras_wrote(name: str, tmp_path: Path) -> None:
     assert places(tmp_path / "ours.weights.h5") == places(theirs)
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.behaviour("keras-weights")
+@cases("name", OPTIMIZERS)
 def test_the_order_of_what_optimizers_keep(name: str) -> None:
     """And its values, after two steps of Keras' own."""
     optimizer = keras_models.optimizers(mr.keras)[name]

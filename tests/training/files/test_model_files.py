@@ -64,6 +64,7 @@ def train(model: mr.Model, seed: int) -> None:
     model.fit(X, Y, batch_size=5, epochs=2, verbose=0)
 
 
+@pytest.mark.behaviour("keras-models")
 @pytest.mark.parametrize(
     ("kind", "zipped"),
     [("sequential", False), ("functional", None), ("subclass", None)],

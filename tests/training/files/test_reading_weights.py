@@ -69,6 +69,7 @@ class Looks(mr.callbacks.Callback):
             self.taken[key] = max(b - a for a, b in zip(before, after, strict=True))
 
 
+@pytest.mark.behaviour("host-reads")
 def test_a_look_takes_nothing(simulate: Callable[..., Any], tmp_path: Path) -> None:
     simulate(2)
     looks = Looks(tmp_path)
@@ -98,6 +99,7 @@ class HasNoRoom(mr.callbacks.Callback):
             self.model.weights[0].read_value()
 
 
+@pytest.mark.behaviour("host-reads")
 def test_what_just_fits_is_trained_and_saved(simulate: Callable[..., Any], tmp_path: Path) -> None:
     """There is room for what training takes, and for less than a copy of the largest weight."""
     simulate(1, memory_limit=8)

@@ -39,6 +39,7 @@ def modules(tmp_path: Path) -> str:
     return mr.train.Checkpoint(m=whole).save(tmp_path / "c")
 
 
+@pytest.mark.behaviour("late-variables")
 def test_attributes_that_a_module_gets_later(modules: str) -> None:
     late = mr.Module()
     late.lists = []
@@ -78,6 +79,7 @@ def test_values_of_a_checkpoint_that_it_gets_later(modules: str) -> None:
     assert float(checkpoint.m.a) == 10.0
 
 
+@pytest.mark.behaviour("late-variables")
 def test_the_file_is_the_one_that_was_restored(modules: str) -> None:
     late = mr.Module()
     mr.train.Checkpoint(m=late).restore(modules).expect_partial()
@@ -175,6 +177,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.behaviour("late-variables")
 @pytest.mark.parametrize("make", [*MODELS.values(), Composite])
 def test_the_first_call_of_an_unbuilt_model(make: Callable[[], Any], tmp_path: Path) -> None:
     mr.random.set_seed(1)
@@ -187,6 +190,7 @@ def test_the_first_call_of_an_unbuilt_model(make: Callable[[], Any], tmp_path: P
     status.assert_consumed()
 
 
+@pytest.mark.behaviour("late-variables")
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("compiled", ["before", "after", "at the end"])
 def test_training_goes_on_with_the_same_bits(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from safetensors.numpy import load_file
 
 import mirrored as mr
@@ -79,6 +80,7 @@ def test_between_kinds_of_models(
     assert bits(loaded) == bits(saved)
 
 
+@pytest.mark.behaviour("one-copy-saved")
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -211,6 +213,7 @@ def test_an_existing_file(tmp_path: Path) -> None:
 ENDINGS = [".h5", ".H5", ".hdf5", ".ckpt", ".npz", ".pt", ".weights.json"]
 
 
+@pytest.mark.behaviour("weights-ending")
 @pytest.mark.parametrize(
     ("use", "ending"),
     [(use, each) for use in ("save_weights", "load_weights") for each in ENDINGS]
@@ -231,8 +234,8 @@ def test_names_of_no_other_format(ending: str, tmp_path: Path) -> None:
     model.load_weights(tmp_path / f"model{ending}")
 
 
-@pytest.mark.parametrize("path", [b"w", 3, None], ids=repr)
-@pytest.mark.parametrize("use", ["save_weights", "load_weights"])
+@cases("path", [b"w", 3, None], ids=repr)
+@cases("use", ["save_weights", "load_weights"])
 def test_what_is_no_path(use: str, path: Any) -> None:
     with pytest.raises(TypeError, match=r"A weights file is at a path\. Received: "):
         getattr(functional(), use)(path)

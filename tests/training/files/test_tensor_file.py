@@ -355,6 +355,7 @@ SEQUENCES: dict[str, Callable[[Texts], Any]] = {
 }
 
 
+@pytest.mark.behaviour("crafted-files")
 @pytest.mark.parametrize("change", {**CHECKSUMS, **ALIASES}.values(), ids={**CHECKSUMS, **ALIASES})
 def test_what_a_checkpoint_says(change: Callable[[Texts], Any], tmp_path: Path) -> None:
     crafted(tmp_path / "ckpt-9", change)
@@ -365,6 +366,7 @@ def test_what_a_checkpoint_says(change: Callable[[Texts], Any], tmp_path: Path) 
     assert variable.numpy().tolist() == [0.0, 0.0]
 
 
+@pytest.mark.behaviour("crafted-files")
 @pytest.mark.parametrize("change", CHECKSUMS.values(), ids=CHECKSUMS)
 def test_what_a_weights_file_says(change: Callable[[Texts], Any], tmp_path: Path) -> None:
     path = tmp_path / "w"
@@ -374,6 +376,7 @@ def test_what_a_weights_file_says(change: Callable[[Texts], Any], tmp_path: Path
         all_of(path, expected)
 
 
+@pytest.mark.behaviour("crafted-files")
 @pytest.mark.parametrize("change", SEQUENCES.values(), ids=SEQUENCES)
 def test_one_bad_file_hides_no_good_one(
     change: Callable[[Texts], Any], tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -13,7 +14,7 @@ from mirrored.training.losses import Loss
 Array = Any  # What NumPy's own operators are annotated to return.
 
 
-@pytest.mark.parametrize(
+@cases(
     ("y_shape", "p_shape"),
     [
         ((3,), (3, 1)),
@@ -48,7 +49,7 @@ def test_labels_of_any_form(y: Any) -> None:
     np.testing.assert_allclose(result.numpy(), -np.log([0.75, 0.5]))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("loss", "y", "p", "message"),
     [
         (
@@ -173,7 +174,7 @@ NAMES: dict[str, type[Loss]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "cls"), NAMES.items())
+@cases(("name", "cls"), NAMES.items())
 def test_names(name: str, cls: type[Loss]) -> None:
     assert type(losses.as_loss(name)) is cls
 
@@ -229,6 +230,7 @@ def test_reduction_names() -> None:
     assert losses.MeanSquaredError().reduction == losses.Reduction.SUM_OVER_BATCH_SIZE
 
 
+@pytest.mark.behaviour("loss-reduction")
 def test_the_mean_over_a_batch_is_refused_in_a_scope() -> None:
     y = p = np.zeros((2, 1))
     with mr.MirroredStrategy(["CPU:0"]).scope():

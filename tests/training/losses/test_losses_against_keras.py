@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.training.losses import as_loss
@@ -22,14 +23,14 @@ def test_the_table_has_every_case() -> None:
     assert KERAS["metrics"].keys() == OF_METRICS.keys()
 
 
-@pytest.mark.parametrize("name", OF_LOSSES)
+@cases("name", OF_LOSSES)
 def test_losses(name: str) -> None:
     found = loss_values.of_loss(mr.keras, name)
     for each, expected in KERAS["losses"][name].items():
         np.testing.assert_allclose(found[each], expected, **NEAR, err_msg=each)
 
 
-@pytest.mark.parametrize("name", OF_METRICS)
+@cases("name", OF_METRICS)
 def test_metrics(name: str) -> None:
     np.testing.assert_allclose(
         loss_values.of_metric(mr.keras, name), KERAS["metrics"][name], **NEAR
@@ -43,7 +44,7 @@ def same(found: Any, expected: Any, name: str) -> None:
         np.testing.assert_allclose(found, expected, **NEAR, err_msg=name)
 
 
-@pytest.mark.parametrize("name", OF_LOSSES)
+@cases("name", OF_LOSSES)
 def test_losses_of_predictions_with_masks(name: str) -> None:
     found, expected = loss_values.of_masked_loss(mr.keras, name), KERAS["masked losses"][name]
     # One weight an example is one, though Keras would broadcast it along the steps.
@@ -52,7 +53,7 @@ def test_losses_of_predictions_with_masks(name: str) -> None:
         same(found[each], number, each)
 
 
-@pytest.mark.parametrize("name", OF_METRICS)
+@cases("name", OF_METRICS)
 def test_metrics_of_predictions_with_masks(name: str) -> None:
     same(loss_values.of_masked_metric(mr.keras, name), KERAS["masked metrics"][name], name)
 
@@ -233,7 +234,7 @@ def test_a_metric_of_a_function_with_arguments() -> None:
     assert metric.name == "mine"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "match"),
     [
         (lambda: mr.losses.Huber(-1.0), "`delta` is a number of 0 or more"),

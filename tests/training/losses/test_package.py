@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -233,8 +234,8 @@ def test_gradients_of_shards_add_up_to_that_of_the_batch(case: Case) -> None:
 Z = np.array([[300.0, 0.0, -300.0], [-300.0, 0.0, 300.0]], np.float32)
 
 
-@pytest.mark.parametrize("from_logits", [True, False])
-@pytest.mark.parametrize(
+@cases("from_logits", [True, False])
+@cases(
     ("loss", "activation", "y", "expected"),
     [
         (losses.SparseCategoricalCrossentropy, ops.softmax, [2, 2], [600.0, 0.0]),
@@ -405,9 +406,7 @@ def test_functions_reduce_the_last_axis_only(shape: Any) -> None:
     assert losses.sparse_categorical_crossentropy(labels, p).shape == shape[:-1]
 
 
-@pytest.mark.parametrize(
-    "name", [each for each in losses.__all__ if inspect.isclass(getattr(losses, each))]
-)
+@cases("name", [each for each in losses.__all__ if inspect.isclass(getattr(losses, each))])
 def test_the_dtype_that_a_loss_is_computed_in(name: str) -> None:
     """It is the constructor's or floatx, whatever the predictions are; gradients have theirs."""
     kind: Any = getattr(losses, name)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ def test_outside_all_scopes_there_is_one_replica() -> None:
     assert average(np.ones(2)).dtype == mr.float64
 
 
+@pytest.mark.behaviour("average-loss")
 @pytest.mark.parametrize("recorded", [False, True], ids=["eager", "recorded"])
 @pytest.mark.parametrize(
     ("given_size", "expected"), [(None, 1.0), (6, 1.0), (12, 0.5), (np.int64(3), 2.0)]
@@ -40,6 +42,7 @@ def test_replicas_parts_add_up(
     assert float(total) == pytest.approx(expected)
 
 
+@pytest.mark.behaviour("average-loss")
 @settings(max_examples=30)
 @given(
     examples=st.integers(1, 9),
@@ -66,7 +69,7 @@ def test_the_global_batch_is_what_counts(
     assert float(total) == pytest.approx(by_example.sum() / examples, rel=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (2,), (2, 1), (1, 3), (2, 3), (2, 1, 1), (2, 3, 1)])
+@cases("shape", [(), (1,), (2,), (2, 1), (1, 3), (2, 3), (2, 1, 1), (2, 3, 1)])
 def test_weights_that_broadcast_to_the_losses(shape: Any) -> None:
     """As TensorFlow 2.21: 3 losses of 1 an example, each of weight 2."""
     assert float(average(np.ones((2, 3)), sample_weight=np.full(shape, 2.0))) == 6.0
@@ -80,6 +83,7 @@ def test_weights(weights: Any, expected: float) -> None:
     assert float(average([2.0, 4.0], sample_weight=weights)) == expected
 
 
+@pytest.mark.behaviour("average-loss")
 @pytest.mark.parametrize("size", [None, 4])
 def test_an_empty_batch_gives_nothing(size: int | None) -> None:
     for shape in ((0,), (0, 3)):
@@ -91,6 +95,7 @@ def test_an_empty_batch_gives_nothing(size: int | None) -> None:
         assert tape.gradient(loss, losses).shape == shape
 
 
+@pytest.mark.behaviour("average-loss")
 def test_penalties_are_added_by_each_replica(strategy: mr.MirroredStrategy) -> None:
     for penalties in ([1.0, 2.0], [[1.0], [2.0]], mr.constant(3.0), [mr.constant(3.0)]):
         parts = strategy.run(scale, (penalties,))
@@ -102,8 +107,9 @@ def test_penalties_are_added_by_each_replica(strategy: mr.MirroredStrategy) -> N
 # The row of behaviour.md: w x against y, every replica given both examples.
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3, 4])
-@pytest.mark.parametrize("recorded", [False, True], ids=["eager", "recorded"])
+@pytest.mark.behaviour("same-batch-numbers")
+@cases("replicas", [1, 2, 3, 4])
+@cases("recorded", [False, True], ids=["eager", "recorded"])
 def test_squared_error_of_a_line(
     simulate: Callable[..., Any], replicas: int, recorded: bool
 ) -> None:
@@ -145,6 +151,7 @@ def test_a_gradient_of_one_from_each(simulate: Callable[..., Any]) -> None:
 # What is refused
 
 
+@pytest.mark.behaviour("average-loss-context")
 @pytest.mark.parametrize("function", [average, scale])
 def test_the_cross_replica_context(strategy: mr.MirroredStrategy, function: Any) -> None:
     message = (

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.training import losses
 
@@ -14,8 +15,8 @@ SPARSE = losses.SparseCategoricalCrossentropy()
 OWN = losses.as_loss(lambda y_true, y_pred: y_pred)
 
 
-@pytest.mark.parametrize("loss", [MSE, BINARY, OWN], ids=["mse", "binary", "own"])
-@pytest.mark.parametrize(
+@cases("loss", [MSE, BINARY, OWN], ids=["mse", "binary", "own"])
+@cases(
     ("shape", "output_shape", "expected"),
     [
         ((5,), (None, 1), (5, 1)),
@@ -38,7 +39,7 @@ def test_targets_take_the_shape_of_the_output(
     assert np.shares_memory(checked, y)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("y", "output_shape", "expected", "dtype"),
     [
         (np.array([0, 3, 1]), (None, 4), [0, 3, 1], "int64"),
@@ -113,7 +114,8 @@ REFUSED: dict[str, tuple[losses.Loss, np.ndarray, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("loss", "y", "output_shape", "message"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.behaviour("label-values")
+@cases(("loss", "y", "output_shape", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(loss: losses.Loss, y: np.ndarray, output_shape: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         loss.check_targets(y, output_shape)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from tests.support import count_values
@@ -31,7 +32,7 @@ def test_results(name: str) -> None:
         np.testing.assert_allclose(each, expected, **NEAR)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@cases("name", FUNCTIONS)
 def test_functions(name: str) -> None:
     found = count_values.of_function(mr.keras, name)
     assert np.shape(found) == np.shape(KERAS[name])
@@ -117,7 +118,7 @@ def test_in_compile_by_name(given: Any) -> None:
     assert told[name] == pytest.approx(KERAS["Precision {} of column"][0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "match"),
     [
         (lambda m: m.Precision(thresholds=[0.5, 2.0]), r"in \[0, 1\]. Received: \[2.0\]"),

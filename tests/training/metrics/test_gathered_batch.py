@@ -134,6 +134,7 @@ def logs_of(replicas: int, given: Callable[[], list[Any]], *, eager: bool) -> di
     return {**logs, **{f"evaluated {name}": value for name, value in evaluated.items()}}
 
 
+@pytest.mark.behaviour("custom-metrics")
 @pytest.mark.parametrize(
     ("given", "eager"),
     [
@@ -188,6 +189,7 @@ def test_a_metric_may_keep_arrays_of_numpy(simulate: Callable[..., Any]) -> None
     assert model.evaluate(X, Y, 4, verbose=0)[1] == pytest.approx(np.median(2.0 * X))
 
 
+@pytest.mark.behaviour("custom-metrics")
 def test_an_update_in_a_replica_is_reported_once(
     strategy: mr.MirroredStrategy, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replica_context import ONE_AND_THREE
@@ -162,7 +163,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("call", config_values.METRICS.strip().splitlines())
+@cases("call", config_values.METRICS.strip().splitlines())
 def test_variables_are_those_of_keras(call: str) -> None:
     metric = eval(f"keras.metrics.{call}", {"keras": mr.keras})
     cls = type(metric).__name__

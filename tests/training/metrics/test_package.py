@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -162,7 +163,7 @@ def check_shards(
     assert float(metric.result()) == pytest.approx(whole[0] / whole[1], rel=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "weights", "total", "count"),
     [
         ([1.0, 2.0, 6.0], None, 9.0, 3.0),
@@ -208,8 +209,8 @@ def test_integer_predictions_can_be_weighted() -> None:
 ONE_HOT = np.eye(4)[LABELS]
 
 
-@pytest.mark.parametrize("name", ["accuracy", "acc"])
-@pytest.mark.parametrize(
+@cases("name", ["accuracy", "acc"])
+@cases(
     ("loss", "y", "p", "expected"),
     [
         ("sparse_categorical_crossentropy", LABELS, SCORES, (SCORES.argmax(-1) == LABELS).mean()),
@@ -250,7 +251,7 @@ NAMES: dict[str, type[Metric]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "cls"), NAMES.items())
+@cases(("name", "cls"), NAMES.items())
 def test_names(name: str, cls: type[Metric]) -> None:
     assert type(metrics.get(name)) is cls
     if name != "accuracy":
@@ -350,7 +351,7 @@ def test_threshold_refused(threshold: float) -> None:
         metrics.BinaryAccuracy(threshold=threshold)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "name"),
     [
         ("<lambda>", "lambda"),

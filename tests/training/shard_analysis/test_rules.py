@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.ops.op import OPS
@@ -163,7 +164,7 @@ def on_shards(expression: Expression) -> tuple[Any, list[Any]]:
     return whole, parts
 
 
-@pytest.mark.parametrize("expression", ROWS.values(), ids=ROWS)
+@cases("expression", ROWS.values(), ids=ROWS)
 def test_rows(expression: Expression) -> None:
     value = known(expression)
     assert (value.kind, value.axis, value.mixing, value.scale) == (Kind.ROWS, 0, set(), (0, 0))
@@ -171,7 +172,8 @@ def test_rows(expression: Expression) -> None:
     np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("expression", "scale"), SUMS.values(), ids=SUMS)
+@pytest.mark.behaviour("scalar-loss")
+@cases(("expression", "scale"), SUMS.values(), ids=SUMS)
 def test_sums_and_means(expression: Expression, scale: Scale) -> None:
     value = known(expression)
     assert (value.kind, value.scale, value.mixing) == (Kind.SUM, scale, set())
@@ -181,7 +183,8 @@ def test_sums_and_means(expression: Expression, scale: Scale) -> None:
     np.testing.assert_allclose(total, whole, rtol=1e-12)
 
 
-@pytest.mark.parametrize("expression", OTHERS.values(), ids=OTHERS)
+@pytest.mark.behaviour("scalar-loss")
+@cases("expression", OTHERS.values(), ids=OTHERS)
 def test_what_is_neither(expression: Expression) -> None:
     value = known(expression)
     assert value.kind is Kind.OTHER
@@ -191,7 +194,7 @@ def test_what_is_neither(expression: Expression) -> None:
     assert not any(np.allclose(each, whole) for each in sums)
 
 
-@pytest.mark.parametrize(("expression", "operation"), MIXING.values(), ids=MIXING)
+@cases(("expression", "operation"), MIXING.values(), ids=MIXING)
 def test_what_mixes_examples(expression: Expression, operation: str) -> None:
     value = known(expression)
     found = value.mixing | value.reordered | value.sources

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.training.shard_analysis.shard_recorder import is_by_example
@@ -12,7 +12,7 @@ from mirrored.training.shard_analysis.shard_recorder import is_by_example
 ROWS = np.zeros((4, 3), "float32")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "expected"),
     [
         (mr.losses.mean_squared_error, True),
