@@ -11,7 +11,7 @@ import pytest
 from launching import launch, needs_mpi
 from replica_cases import Case, check_alike, train
 from worker_loops import WAYS, run
-from worker_tasks import OPTIONS, SIZES, cases, choices, pairs_of
+from worker_tasks import OPTIONS, QUICK, SIZES, cases, choices, pairs_of
 from worker_tasks import WAYS as SOME_WAYS
 
 import mirrored as mr
@@ -64,7 +64,7 @@ def test_each_two_values_of_two_options_meet_in_a_case() -> None:
 @pytest.mark.behaviour("workers-equal-one", "workers-predict")
 @needs_mpi
 def test_workers_equal_one_replica(two_workers: dict[str, list[Any]]) -> None:
-    check(cases()[: len(SIZES)], SOME_WAYS, two_workers["trained"])
+    check(cases()[:QUICK], SOME_WAYS, two_workers["trained"])
 
 
 @pytest.mark.behaviour("workers-equal-one")

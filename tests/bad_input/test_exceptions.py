@@ -120,8 +120,16 @@ class Switch:
             raise Broken("of the user's")
 
 
-@pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
-@pytest.mark.parametrize("what", ["loss", "metric", "layer", "step"])
+@pytest.mark.parametrize(
+    ("what", "eager"),
+    [
+        *(("loss", False), ("metric", False), ("layer", True), ("step", False)),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("loss", True), ("metric", True), ("layer", False), ("step", True))
+        ),
+    ],
+)
 def test_an_exception_in_a_users_code(
     what: str,
     eager: bool,

@@ -30,7 +30,7 @@ def no_collector() -> Iterator[None]:
 
 
 WIDE = np.random.default_rng(3).normal(size=(12, 64)).astype(np.float32)
-PARTS = 24
+PARTS = 16
 TOTAL = 1 << 20  # The limit of each simulated GPU in bytes: 1 MB.
 
 

@@ -55,7 +55,13 @@ NOT_FINITE: dict[str, tuple[dict[str, Any], str, list[int], int]] = {
 
 
 @pytest.mark.behaviour("non-finite-loss")
-@pytest.mark.parametrize(("change", "step", "where", "steps"), NOT_FINITE.values(), ids=NOT_FINITE)
+@pytest.mark.parametrize(
+    ("change", "step", "where", "steps"),
+    [
+        pytest.param(*case, id=name, marks=[] if number % 3 == 0 else [pytest.mark.slow])
+        for number, (name, case) in enumerate(NOT_FINITE.items())
+    ],
+)
 def test_a_loss_that_is_not_finite(
     change: dict[str, Any],
     step: str,

@@ -139,7 +139,9 @@ def refusal_of(call: Callable[[], Any]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize(("full", "steps_before"), [(0, 1), (1, 0)])
+@pytest.mark.parametrize(
+    ("full", "steps_before"), [(0, 1), pytest.param(1, 0, marks=pytest.mark.slow)]
+)
 @pytest.mark.usefixtures("no_collector")
 def test_out_of_memory_in_the_middle_of_an_update(
     simulate: Simulate,

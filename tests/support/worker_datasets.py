@@ -41,7 +41,7 @@ CASES = {
     "by steps": OwnCase(DIFFERENT, steps=4),
     "own step": OwnCase(DIFFERENT, own_step=True),
 }
-SOME = ("different", "from a function", "by steps", "own step")
+SOME = ("by steps", "own step")
 
 
 def batches_of(case: OwnCase, rank: int) -> Iterator[Batch]:

@@ -17,6 +17,7 @@ LAYOUT = (1, 2)
 WAYS = ("own step", "loop")  # Of those in `worker_loops`, what is tried in every run.
 # Uneven, tiny and empty shards: with 4 replicas, a batch of 1 leaves most workers without examples.
 SIZES = [(21, 8), (1, 32), (7, 7), (2, 1), (13, 5)]
+QUICK = 3  # As many cases are tried in every run, and all by slow tests.
 OPTIONS: Mapping[str, Sequence[Any]] = {
     "sizes": SIZES,
     "optimizer": ["sgd", "momentum", "nesterov", "decay", "adam"],
@@ -94,7 +95,7 @@ def run_tasks(folder: Path) -> dict[str, list[Any]]:
     written = folder / "written"
     written.mkdir()
     tasks = {
-        "trained": (cases()[: len(SIZES)], WAYS),
+        "trained": (cases()[:QUICK], WAYS),
         "filed": written,
         "inputs": 6,
         "fitted_on_own": SOME,

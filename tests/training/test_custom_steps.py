@@ -102,7 +102,7 @@ def same(first: Any, second: Any) -> None:
 
 
 @pytest.mark.behaviour("own-steps")
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(
     parts=st.frozensets(
         st.sampled_from(["compute_loss", "penalty", "clip", "apply", "minimize", "metrics"])
@@ -194,10 +194,14 @@ PARTS: dict[str, Callable[[Any, Any], Any]] = {
 
 # These ask for a replica, of which there is none while a functional model is drawn.
 IN_REPLICAS = ("average", "average by size", "sum and a penalty")
+QUICK = ("average", "sum by the shard", "mean and a penalty")
 
 
 @pytest.mark.behaviour("scalar-loss")
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in PARTS],
+)
 def test_losses_of_shards_add_up(name: str) -> None:
     """In a step, as a loss of `compile`, and as what a layer adds."""
     loss = PARTS[name]

@@ -164,7 +164,7 @@ def test_a_model_is_its_calls(graph: Graph) -> None:
     check_a_model_is_its_calls(graph)
 
 
-@settings(6)
+@settings(3)
 @hypothesis.given(graph=graphs)
 def test_replicas_and_recordings_agree(graph: Graph, simulate: Any) -> None:
     check_replicas(graph, simulate)

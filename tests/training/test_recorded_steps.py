@@ -245,10 +245,16 @@ def every_step(
     ("name", "steps", "eager", "strategy"),
     [
         *(("fit", steps, False, 3) for steps in STEPS),
-        *(("evaluate", steps, False, 3) for steps in ("auto", 2, 50)),
-        *(("predict", steps, False, 3) for steps in ("auto", 3, 7)),
-        *(("fit", 2, True, 1), ("fit", 50, True, 1)),
-        *(("evaluate", 3, True, 1), ("predict", 7, True, 1), ("predict", "auto", True, 1)),
+        *(("evaluate", "auto", False, 3), ("predict", 3, False, 3), ("fit", 2, True, 1)),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                *(("evaluate", steps, False, 3) for steps in (2, 50)),
+                *(("predict", steps, False, 3) for steps in ("auto", 7)),
+                *(("fit", 50, True, 1), ("evaluate", 3, True, 1)),
+                *(("predict", 7, True, 1), ("predict", "auto", True, 1)),
+            )
+        ),
     ],
     indirect=["strategy"],
 )

@@ -24,7 +24,11 @@ def in_table(workload: str, precision: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(
-    ("workload", "precision"), [("digits", "float32"), ("digits", "bfloat16"), ("mnist", "float32")]
+    ("workload", "precision"),
+    [
+        *(("digits", "float32"), ("digits", "bfloat16")),
+        pytest.param("mnist", "float32", marks=pytest.mark.slow),
+    ],
 )
 def test_a_step_is_one_graph_of_so_many_kernels(
     workload: str,

@@ -80,7 +80,7 @@ def test_replicas_add_up(how: Any, stride: int, simulate: Callable[..., Any]) ->
 
 
 @SOME_OR_FEW
-@pytest.mark.parametrize("eagerly", [False, True], ids=["recorded", "eager"])
+@pytest.mark.parametrize("eagerly", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_evaluation_on_replicas(eagerly: bool, stride: int, simulate: Callable[..., Any]) -> None:
     """Metrics that are one number, weighted and not, beside those that `evaluate` adds up."""
     simulate(3)

@@ -139,7 +139,7 @@ def logs_of(replicas: int, given: Callable[[], list[Any]], *, eager: bool) -> di
     ("given", "eager"),
     [
         (some_metrics, False),
-        (sums_alone, True),
+        pytest.param(sums_alone, True, marks=pytest.mark.slow),
         pytest.param(some_metrics, True, marks=pytest.mark.slow),
         pytest.param(sums_alone, False, marks=pytest.mark.slow),
     ],
