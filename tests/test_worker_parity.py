@@ -75,10 +75,9 @@ def test_workers_equal_one_replica(two_workers: dict[str, list[Any]]) -> None:
     [
         ((4,), len(SIZES), ()),
         ((1, 2, 1), None, ()),
-        ((2, 2), len(SIZES), WAYS),
-        ((1, 1, 1, 1), len(SIZES), SOME_WAYS),
+        ((2, 2), len(SIZES), SOME_WAYS),
     ],
-    ids=["4", "1 2 1", "2 2", "1 1 1 1"],
+    ids=["4", "1 2 1", "2 2"],
 )
 def test_any_layout_of_workers_equals_one_replica(
     layout: tuple[int, ...], count: int | None, names: Sequence[str], tmp_path: Path
@@ -108,7 +107,7 @@ def check_layout(
 @needs_mpi
 @pytest.mark.slow
 def test_sums_beside_a_step_change_no_bits(tmp_path: Path) -> None:
-    given = cases()[::3], ["own step", "loop"]  # With every optimizer, loss and way to clip.
+    given = cases()[:10:2], ["own step", "loop"]  # With every optimizer, loss and way to clip.
     (found,) = launch([("meanwhile", given)], (1, 2, 1), tmp_path, hosts="a,b")
     for at_the_end, beside in found:
         for before, after in zip(at_the_end[0], beside[0], strict=True):
