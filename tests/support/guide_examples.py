@@ -1,5 +1,6 @@
 """Adds CONTRIBUTING's examples to a copy of the repository, in the places that the guide names."""
 
+import filecmp
 import os
 import re
 import shutil
@@ -10,20 +11,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 _COPIED = ("mirrored", "layers", "optim", "tests", "docs", "pyproject.toml")
 _SECTION = re.compile(
-    r"^## How to add an? (\w+)(?: of datasets)?\n(.*?)^```python\n(.*?)^```\n", re.DOTALL | re.M
+    r"^## How to add an? ([\w .]+?)(?: of datasets)?\n(.*?)^```(?:python)?\n(.*?)^```\n",
+    re.DOTALL | re.M,
 )
 _NAMED = re.compile(r"[\w/.]*\w/[\w-]+\.(?:py|md|toml|h)\b")
 
 # What a section adds: the file of its code, the package and the public module that name it, and
 # lines in other files, each after what matches a pattern first.
 Lines = tuple[tuple[str, str, str], ...]
-_PARITY = "tests/training/test_recorded_parity.py"
-
-
-def _row(heading: str, names: str) -> tuple[str, str, str]:
-    pattern = rf"\n### {heading}: .*\n\n\| name \| here \|\n\| --- \| --- \|\n"
-    return "docs/from-tensorflow.md", pattern, f"| {names} | ours: an example. |\n"
-
 
 _METHOD = '''
     def pairwise(self) -> "Dataset[Any]":
@@ -41,43 +36,26 @@ _METHOD = '''
 
 ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
     "operation": (
-        *("mirrored/ops/cube_roots.py", "mirrored/ops/__init__.py", "mirrored/math.py"),
-        ("cbrt",),
+        *("mirrored/ops/powers_of_two.py", "mirrored/ops/__init__.py", "mirrored/math.py"),
+        ("exp2",),
         (
-            _row("Operations, tensors and dtypes", "`cbrt`"),
             (
                 "mirrored/backends/cuda/expressions.py",
                 r"\nEXPRESSIONS.*\n",
-                '    "Cbrt": _call("cbrt"),\n',
+                '    "Exp2": _call("exp2"),\n',
             ),
-            (
-                "tests/support/emulated_cuda/shim.h",
-                r"MULATED_UNARY\(sqrt\)",
-                " EMULATED_UNARY(cbrt)",
-            ),
-            ("tests/backends/cuda/test_expressions.py", r"\nROUNDED = {", '"Cbrt", '),
-            (
-                "tests/support/op_table.py",
-                r"\nTABLE.*\n",
-                '    "Cbrt": one(np.cbrt, "positive"),\n',
-            ),
+            ("tests/backends/cuda/test_expressions.py", r"\nROUNDED = {", '"Exp2", '),
+            ("tests/support/op_table.py", r"\nTABLE.*\n", '    "Exp2": one(lambda x: 2.0**x),\n'),
         ),
     ),
     "layer": (
         *("layers/scale.py", "layers/__init__.py", "mirrored/keras/layers.py"),
         ("Scale",),
         (
-            _row("Layers", "`Scale`"),
-            (_PARITY, r"\nLAYERS.*\n", '    "Scale": dense(lambda: mr.layers.Scale()),\n'),
             (
                 "tests/layers/test_package.py",
                 r"\nCASES.*\n",
                 '    "Scale": Case(layers.Scale, (5, 3), lambda x, factor: x * factor),\n',
-            ),
-            (
-                "tests/training/test_exporting.py",
-                r"\nMODELS.*\n",
-                '    "Scale": lambda: chain(layers.Scale()),\n',
             ),
         ),
     ),
@@ -86,12 +64,6 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         *("mirrored/training/losses/__init__.py", "mirrored/keras/losses.py"),
         ("MeanQuarticError", "mean_quartic_error"),
         (
-            _row("Losses", "`MeanQuarticError` `mean_quartic_error`"),
-            (
-                _PARITY,
-                r"\nLOSSES.*\n",
-                '    "MeanQuarticError": [Row(loss=mr.losses.MeanQuarticError)],\n',
-            ),
             (
                 "tests/training/losses/test_package.py",
                 r"\nCASES.*\n",
@@ -105,12 +77,6 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         *("mirrored/training/metrics/__init__.py", "mirrored/keras/metrics.py"),
         ("MeanBoundedError",),
         (
-            _row("Metrics", "`MeanBoundedError`"),
-            (
-                _PARITY,
-                r"\nMETRICS.*\n",
-                '    "MeanBoundedError": Row(metrics=lambda: ["MeanBoundedError"]),\n',
-            ),
             (
                 "tests/training/metrics/test_package.py",
                 r"\nCASES.*\n",
@@ -123,11 +89,7 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
         "optim/signed_momentum.py",
         *("optim/__init__.py", "mirrored/keras/optimizers/__init__.py"),
         ("SignedMomentum",),
-        (
-            _row("Optimizers", "`SignedMomentum`"),
-            (_PARITY, r"\nSETTINGS.*\n", '    "SignedMomentum": [{"decay": 0.5}],\n'),
-            ("tests/optim/test_get.py", r"\nOPTIMIZERS.*\n", '    "SignedMomentum": 0.999,\n'),
-        ),
+        (("tests/optim/test_get.py", r"\nOPTIMIZERS.*\n", '    "SignedMomentum": 0.999,\n'),),
     ),
     "transform": (
         *("mirrored/data/pairwise.py", "", ""),
@@ -141,11 +103,44 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
             ),
         ),
     ),
+    "collective": (
+        "mirrored/distribute/cross_device_ops/chain.py",
+        "mirrored/distribute/cross_device_ops/__init__.py",
+        "mirrored/distribute/__init__.py",
+        ("ChainAllReduce",),
+        (
+            (
+                "tests/distribute/cross_device_ops/test_against_reference.py",
+                r"\nfrom mirrored.distribute import \(\n",
+                "    ChainAllReduce,\n",
+            ),
+            (
+                "tests/distribute/cross_device_ops/test_against_reference.py",
+                r"\nALL_REDUCES = \[",
+                "ChainAllReduce, ",
+            ),
+        ),
+    ),
+    "backend": (
+        *("mirrored/backends/mapped.py", "", ""),
+        (),
+        (
+            (
+                "tests/backends/test_registering.py",
+                r"\nPLATFORMS = \[\n",
+                '    pytest.param(Mapped(), id="mapped"),\n',
+            ),
+            (
+                "tests/backends/test_registering.py",
+                r"\nimport mirrored as mr\n",
+                "from mirrored.backends.mapped import Mapped\n",
+            ),
+        ),
+    ),
     "callback": (
         *("mirrored/training/callbacks/stop_at_loss.py", "", "mirrored/keras/callbacks.py"),
         ("StopAtLoss",),
         (
-            _row("Callbacks", "`StopAtLoss`"),
             (
                 "tests/training/callbacks/test_travel.py",
                 r"\nMADE.*\n",
@@ -153,6 +148,28 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
             ),
         ),
     ),
+}
+# What is a line of a file that is there.
+LINES: dict[str, Lines] = {
+    "name of TensorFlow 1": (("mirrored/compat/v1/call_table.py", r'_TABLE = """\n', ""),),
+    "function of keras.ops": (
+        ("mirrored/keras_functions/numpy/elementwise.py", r"\n(?=square = )", ""),
+        (
+            "mirrored/keras/ops/__init__.py",
+            r'"mirrored.keras_functions.numpy.elementwise": """\s+',
+            "cubes ",
+        ),
+        (
+            "tests/keras_functions/test_promotion.py",
+            r"\nRESULTS.*\n",
+            '    (lambda: K.cubes(2.0), 8.0, "float32"),\n',
+        ),
+    ),
+}
+# How many files each may touch; besides there are the stubs, which `stubs.py` writes.
+LIMITS = {
+    **dict.fromkeys((*ADDED, *LINES), 4),
+    **{"operation": 6, "transform": 3, "name of TensorFlow 1": 1},
 }
 
 
@@ -175,27 +192,62 @@ def _run_stubs(folder: Path) -> None:
     subprocess.run(command, cwd=folder, env=environment, check=True)
 
 
-def added_to_copy(folder: Path) -> tuple[list[str], dict[str, set[str]]]:
-    """Copy the repository and add the guide's examples.
+def sections() -> dict[str, str]:
+    """Return the guide's recipes by what they add, with their headings."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    return {
+        match[1]: match[0].rstrip()
+        for match in re.finditer(
+            r"^## How to add an? ([\w .]+?)(?: of datasets)?\n.*?(?=^## )", guide, re.DOTALL | re.M
+        )
+    }
 
-    Args:
-        folder: An empty folder.
 
-    Returns:
-        The tests that the guide names, and for each kind the files that change without being named.
-    """
+def copy_to(folder: Path) -> None:
+    """Copy the repository's parts that a test needs into an empty folder."""
     for name in _COPIED:
         if (ROOT / name).is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
         else:
             shutil.copy(ROOT / name, folder / name)
+
+
+def files_of(kind: str) -> set[str]:
+    """Return the files that change by a recipe, without the stubs that are written."""
+    file, package, keras, _, lines = ADDED.get(kind, ("", "", "", (), LINES.get(kind, ())))
+    return {file, package, keras, *(where for where, *_ in lines)} - {""}
+
+
+def folder_of(kind: str) -> str:
+    """Return where a recipe's own file is; the folder of a file that gets a line."""
+    file = ADDED[kind][0] if kind in ADDED else LINES[kind][0][0]
+    return file.rpartition("/")[0]
+
+
+def changed(folder: Path) -> set[str]:
+    """Return the files of a copy that are not as they are in the repository."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path)
+        for path in files
+        if path.suffix in (".py", ".pyi", ".md", ".toml", ".h")
+        and not any((folder / parent).is_symlink() for parent in path.parents)
+        and not ((ROOT / path).exists() and filecmp.cmp(folder / path, ROOT / path, False))
+    }
+
+
+def add(folder: Path) -> None:
+    """Add the guide's examples to a copy as it says.
+
+    Args:
+        folder: The copy.
+    """
     guide = (ROOT / "CONTRIBUTING.md").read_text()
-    sections = {kind: code for kind, _, code in _SECTION.findall(guide)}
-    unnamed = {}
+    codes = {kind: code for kind, _, code in _SECTION.findall(guide)}
     for kind, (file, package, keras, names, lines) in ADDED.items():
         opening = '"""An example of the guide.\n\nIt is as the guide has it.\n"""\n\n'
-        (folder / file).write_text(opening + sections[kind])
+        (folder / file).write_text(opening + codes[kind])
         row = f'        "{_module(file)}": "{" ".join(names)}",\n'
         if package or keras:
             _insert(folder / (package or keras), r"__name__,\n    {\n", row)
@@ -204,12 +256,15 @@ def added_to_copy(folder: Path) -> tuple[list[str], dict[str, set[str]]]:
             _insert(folder / keras, known, " ".join((*names, "")))
         for where, pattern, text in lines:
             _insert(folder / where, pattern, text)
-        section = guide.partition(f"## How to add a{'n' * (kind[0] == 'o')} {kind}")[2]
-        said = set(_NAMED.findall(section.partition("\n## ")[0]))
-        said |= {f"mirrored/{path}" for path in said if path == "ops/__init__.py"}
-        unnamed[kind] = {package, keras, *(where for where, *_ in lines)} - {""} - said
+    for kind, lines in LINES.items():
+        for where, pattern, text in lines:
+            _insert(folder / where, pattern, text or codes[kind])
     _run_stubs(folder)
-    tests = sorted(
-        {path for path in _NAMED.findall(guide) if "/test_" in path and path[:5] == "tests"}
+
+
+def tests_named() -> list[str]:
+    """Return the tests that the guide names."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    return sorted(
+        {path for path in _NAMED.findall(guide) if re.match(r"tests/.*test_\w+\.py", path)}
     )
-    return tests, unnamed

@@ -555,6 +555,28 @@ TABLES: dict[str, tuple[Mapping[str, Any], set[str]]] = {
 }
 
 
+def defaults(optimizer: type[Any]) -> dict[str, Any]:
+    """Return the settings of an optimizer's own, with their defaults."""
+    parameters = inspect.signature(optimizer.__init__).parameters
+    own = parameters.keys() - {"self", "learning_rate", "settings"}
+    return {name: parameters[name].default for name in parameters if name in own}
+
+
+def _only(metric: str) -> list[Any]:
+    return [getattr(mr.metrics, metric)()]
+
+
+# What no row is written for is tried with its defaults.
+for _name in TABLES["layers"][1] - LAYERS.keys():
+    LAYERS[_name] = dense(getattr(mr.layers, _name))
+for _name in TABLES["losses"][1] - LOSSES.keys():
+    LOSSES[_name] = [Row(loss=getattr(mr.losses, _name))]
+for _name in TABLES["metrics"][1] - METRICS.keys():
+    METRICS[_name] = Row(metrics=partial(_only, _name))
+for _name in TABLES["optimizers"][1] - SETTINGS.keys():
+    SETTINGS[_name] = [defaults(getattr(mr.optim, _name))]
+
+
 @cases(("table", "there_are"), TABLES.values(), ids=TABLES)
 def test_a_table_has_all_there_are(table: Mapping[str, Any], there_are: set[str]) -> None:
     assert {name for name in table if not name.startswith("of a user")} == there_are

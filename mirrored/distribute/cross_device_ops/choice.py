@@ -109,10 +109,11 @@ def _facts(devices: Sequence[Device], failure: str | None = None) -> Facts:
 
     memories = [device.backend.memory for device in devices]
     parts = ranks(memories)
-    cards = streamed([devices[memories.index(memory)] for memory in dict.fromkeys(memories)])
-    facts = Facts(cards=len(cards), ranks=len(parts))
+    leaders = [devices[memories.index(memory)] for memory in dict.fromkeys(memories)]
+    facts = Facts(cards=len(leaders), ranks=len(parts))
     if facts.ranks == 1:
-        return facts
+        return facts  # A device of any backend sums in its own memory.
+    cards = streamed(leaders)
     first, *others = streamed([devices[rank.leader] for rank in parts])
     why = first.why_not_connected(others) if failure is None else failure
     # Only where it matters: it asks the driver for every pair of cards.
