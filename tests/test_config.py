@@ -7,6 +7,7 @@ from case_table import cases
 
 from mirrored import config, devices
 from mirrored.config import experimental
+from mirrored.devices import configuration
 
 CONFIG = {
     name: name
@@ -68,7 +69,7 @@ def test_names(module: ModuleType, name: str, meaning: str) -> None:
 
 @pytest.mark.parametrize("name", PRECISION)
 def test_names_of_precision(name: str) -> None:
-    assert getattr(experimental, name) is getattr(devices.config, name)
+    assert getattr(experimental, name) is getattr(configuration, name)
 
 
 @pytest.mark.parametrize(
