@@ -28,7 +28,9 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
         """
         [pytest]
         addopts = -p pytest_mirrored -p no:cacheprovider --strict-markers --show-capture=no
-        filterwarnings = error
+        filterwarnings =
+            error
+            ignore:Module already imported so cannot be rewritten
         """
     )
     return pytester
