@@ -7,7 +7,7 @@ from mirrored._arguments import explained, takes_older
 from mirrored._numbers import as_real
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import LayerOptions, SameShape
-from mirrored.layers.normalizing import as_axes
+from mirrored.layers.layer_normalization import as_axes
 from mirrored.layers.shapes import Shape
 from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor

@@ -13,7 +13,7 @@ from mirrored._numbers import as_real
 from mirrored.distribute import get_replica_context
 from mirrored.layers import initializers
 from mirrored.layers.layer import LayerOptions
-from mirrored.layers.normalizing import ScaledAndMoved, as_axis, positions
+from mirrored.layers.layer_normalization import ScaledAndMoved, as_axis, positions
 from mirrored.layers.shapes import Shape
 from mirrored.layers.starting_values import another
 from mirrored.ops import Tensor
