@@ -18,9 +18,8 @@ from mirrored.data.batches import check_of
 from mirrored.data.dataset_options import AutoShardPolicy, merged_options
 from mirrored.data.elements import DatasetBase
 from mirrored.data.leaf_specs import public_specs
-from mirrored.data.passes import cardinality_of
+from mirrored.data.passes import PassesOfWorkers, cardinality_of
 from mirrored.data.transform import INFINITE_CARDINALITY
-from mirrored.data.worker_passes import PassesOfWorkers
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.input import DistributedDataset, host_elements
 from mirrored.distribute.sharding import (
