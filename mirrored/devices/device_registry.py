@@ -51,7 +51,7 @@ class Registry:
     """The devices of this process. The values it is given were checked by its callers.
 
     Attributes:
-        lock: Held by whoever checks that it is not initialised and then changes something.
+        lock: Held from the check that it is not initialised until a setting is changed.
         growth: What was set by ``set_memory_growth``, by device.
         fractions: What was set by ``set_memory_fraction``, by device.
         logical: What was set by ``set_logical_device_configuration``, by device.

@@ -63,8 +63,9 @@ def reset_devices() -> None:
 
     Tensors, variables, models, optimizers, metrics, strategies and iterators that were made before
     raise ``DevicesResetError`` from then on, also where a tensor is only read; their memory is
-    given back, whoever keeps them. A `mr.function` forgets what it recorded, and is recorded again.
-    Threads of strategies and of datasets end, and GPUs are disconnected from each other.
+    given back, even where something refers to them. A `mr.function` forgets what it recorded, and
+    is recorded again. Threads of strategies and of datasets end, and GPUs are disconnected from
+    each other.
 
     No other thread may be computing meanwhile.
 

@@ -312,7 +312,7 @@ def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:
 
     Args:
         leaf: The leaf.
-        taken: From a part, or the leaf, to what stands in its place.
+        taken: From a part, or the leaf, to what replaces it.
     """
     rebuild = _per_replica.get(type(leaf))
     return taken(leaf) if rebuild is None else rebuild(leaf, [taken(part) for part in leaf.values])

@@ -147,7 +147,7 @@ class Program:
             steps: How many.
             feed: What writes the inputs; see `Feed`.
             report: Called with the outputs and the number of each step that is done, in order,
-                while nothing runs; returns whether to go on. None: nobody is told.
+                while nothing runs; returns whether to go on. None: nobody is notified.
             pool: The threads, as many as the program was made for.
 
         Returns:

@@ -43,7 +43,7 @@ class GraphRecorder:
 
     Args:
         name: What the function is called.
-        logs: Whether the placement log is told where its ops are placed.
+        logs: Whether the placement log shows where its ops are placed.
         labels_checked: Whether somebody looked at all labels before, so that no op has to.
 
     Attributes:
@@ -112,7 +112,7 @@ class GraphRecorder:
     ) -> Tensor:
         """Return what stands for the result of an op, whose arguments are checked."""
         if op.lower is not None and op.name not in device.backend.kernels:
-            # The tapes are told of the op, not of what it is made of.
+            # Tapes record the op, not the ops that it is made of.
             with only(), device_scope(device):
                 lowered: Tensor = op.lower(*inputs, **attrs)
             return lowered

@@ -18,7 +18,7 @@ Feeder = Callable[[int], None]
 Feed = Callable[[Sequence[Any]], Mapping[int, Feeder]] | None
 # Takes the outputs and the number of a step that is done, and returns whether to go on.
 Report = Callable[[Sequence[Any], int], bool]
-# The same for who runs the steps; None: nobody is told, and steps go on.
+# The same for the caller that runs the steps; None: nobody is notified, and steps go on.
 After = Callable[[int], bool] | None
 Task = Callable[[], bool]
 

@@ -313,7 +313,7 @@ def _needed(graph: Graph) -> list[Node]:
         if collective.connection.peers is not None:  # Other processes wait for this one.
             wanted |= ancestors(node.output for node in collective.nodes)
         elif not wanted.isdisjoint(collective.nodes):
-            wanted.update(collective.nodes)  # All ranks take part, whoever reads the sums.
+            wanted.update(collective.nodes)  # All ranks take part, read or not.
     return [node for node in graph.nodes if node in wanted]
 
 

@@ -189,7 +189,7 @@ class TraceCache:
 
     Attributes:
         arenas: Memory for programs that do not run at the same time.
-        lock: Held by who records, and by who runs such a program.
+        lock: Held while a function is recorded, and while such a program runs.
         count: The number of recordings so far.
         decisions: What its owner knows in addition to the traces, and forgets with them.
     """

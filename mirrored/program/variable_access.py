@@ -52,7 +52,7 @@ def ruled_by(rule: Rule | None) -> Within:
     return Within(_rule, rule)
 
 
-# Returns who is asked before variables are made; None: they may be made.
+# Returns what is called before variables are created; None: they may be created.
 rule_in_force: Callable[[], Rule | None] = _rule.get
 
 

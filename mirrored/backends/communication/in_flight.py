@@ -139,7 +139,7 @@ class Future(Generic[T]):
     """A function's call in a daemon thread, which begins now.
 
     Args:
-        name: The thread's name, for those who look where a process hangs.
+        name: The thread's name, shown where a process hangs.
         function: What is called.
 
     Attributes:
@@ -481,7 +481,7 @@ class InFlight:
             del self._active[connection]
 
 
-# How often who waits for a call of another thread looks whether that was given up, in seconds.
+# Seconds between two looks of a waiting thread whether the call of another one was given up.
 _OFTEN = 0.05
 
 

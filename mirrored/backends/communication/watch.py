@@ -128,7 +128,7 @@ class Watchdog:
     It goes by real time, and asks no device itself: workers look for it.
 
     Args:
-        poller: Whose looks it waits for, whoever began them.
+        poller: The poller that it waits for, whichever thread polls.
         workers: Where looks are begun.
         busy: Whether there is anything to look after.
         poll: Polls, and begins to end what is in trouble. It may not return.
@@ -317,9 +317,9 @@ class Watch:
     aborted, and the thread that noticed raises the error. Threads that wait too, and those that had
     asked for what ended, get one like it at their next wait. Waits look, and so does a thread that
     is there while something is in flight: the driver may keep a host that waits for nothing here.
-    No lock is held while a device is asked, for the driver may keep who asks too; what is past its
-    deadline by then ends without an answer. Threads that stop and abort end with that, or, where
-    they never return, with the process.
+    No lock is held while a device is asked, for the driver may block that thread too; what is past
+    its deadline by then ends without an answer. Threads that stop and abort end with that, or,
+    where they never return, with the process.
 
     Args:
         clock: What time it is, in seconds.
@@ -331,7 +331,7 @@ class Watch:
 
     Attributes:
         workers: Start calls that may never return; waits in those look after nothing.
-        call_lock: Held by who calls what connects devices.
+        call_lock: Held during calls of the library that connects devices.
         stuck: Whether the last abort failed: devices may never be done with what they were asked.
 
     Example:
@@ -532,7 +532,7 @@ class Watch:
         except DeviceLostError as error:
             if self._abort_count == aborts:  # Else a look, within `done`, has found the same.
                 self._abort_for(error)
-            self.settle()  # Another thread may have: then this one is told all that is known.
+            self.settle()  # Another thread may have: then this one raises all that is known.
             raise
 
     def _let_break(self, may_break: bool) -> None:

@@ -180,7 +180,7 @@ class CurrentCard:
     """A card, which is the thread's current one in its context, and stays so behind it.
 
     To set the card that was current before, as CuPy's own context does, makes a context there from
-    CUDA 12 on: in a new thread on card 0, whoever uses that.
+    CUDA 12 on: in a new thread on card 0, even where that is not used.
 
     Args:
         runtime: CuPy's.

@@ -189,7 +189,7 @@ def _captured(stream: Any, work: Callable[[], object], mode: int) -> Any:
     try:
         work()
     except BaseException:
-        with contextlib.suppress(RuntimeError):  # It follows from what was raised, which is told.
+        with contextlib.suppress(RuntimeError):  # It follows from the exception that is raised.
             stream.end_capture()
         raise
     return stream.end_capture()

@@ -293,7 +293,7 @@ class NcclCommunicator:
     def abort(self) -> None:
         """End what was asked for, from any thread; see `Communicator`.
 
-        All ranks are told to stop; what they have is freed once no other thread is inside NCCL,
+        All ranks are notified to stop; their memory is freed once no other thread is inside NCCL,
         which may be about to read it.
         """
         handles = self._take()

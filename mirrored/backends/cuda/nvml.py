@@ -250,7 +250,7 @@ def _ask_a_child() -> Survey:
     import subprocess
 
     environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    environment.pop("CUDA_VISIBLE_DEVICES", None)  # All are listed; who asks chooses among them.
+    environment.pop("CUDA_VISIBLE_DEVICES", None)  # All are listed; the caller chooses among them.
     try:
         finished = subprocess.run(
             [sys.executable, "-I", "-c", _CHILD, DRIVER],

@@ -1,6 +1,6 @@
 """Finds CuPy and NVIDIA's libraries when a card is first used; no other module imports CuPy.
 
-What is missing then is told in one sentence, with the command that mends it. NVIDIA's own package
+An error names what is missing then, with the command that installs it. NVIDIA's own package
 looks for the libraries, cuda-pathfinder: among Python's packages first, since they say which
 versions go together. They are called through ctypes; a handle of cuBLAS or cuSOLVER is created for
 a card, computes on one stream, and returns a status from each function.

@@ -126,8 +126,8 @@ class BoundLaunch:
             self.backend.run(self._function)
 
 
-# After how many steps that nobody is told of the host waits until as many before them are done. The
-# driver would let it run on until its queue is full, and then keep it where it hears no interrupt.
+# After this number of steps without a report the host waits until as many before them are done. The
+# driver would let it run on until its queue is full, and then block it without seeing interrupts.
 _AHEAD = 8
 
 
@@ -157,7 +157,7 @@ class StepLauncher:
         self._shared = [backend for backend in self.backends if backend in own]
         alone = len({backend.memory for backend in used}) == 1
         alone = alone and not any(launch.all_reduce for launch in launches)
-        self._untold = 0  # Steps that nobody is told of.
+        self._unreported = 0  # Steps without a report.
         self._behind: Event | None = None  # In one of them.
         self._whole: GraphLaunch | None = None
         self._graphs: dict[BoundLaunch, GraphLaunch] = {}
@@ -180,8 +180,8 @@ class StepLauncher:
 
     def stay_near(self) -> None:
         """Wait for the devices where the host is many steps ahead of them; call it after a step."""
-        self._untold += 1
-        if self._untold % _AHEAD == 0:
+        self._unreported += 1
+        if self._unreported % _AHEAD == 0:
             behind, self._behind = self._behind, self.lead.record()
             if behind is not None:
                 self.lead.wait_on_host(behind)

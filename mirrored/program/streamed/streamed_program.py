@@ -189,9 +189,9 @@ class StreamedProgram:
 
         What feeders write goes through pinned memory; arrays, one an input, which all steps are
         given, are copied by the devices. Without `report` the host waits for no more than sums.
-        With it some steps are on their way before the first is told of; where it says to stop,
-        those are done and told of too. Where a collective fails, those that wrote before it are
-        told of.
+        With it some steps are on their way before the first is reported; where it says to stop,
+        those are done and reported too. Where a collective fails, those that wrote before it are
+        reported.
         """
         del pool
         # Made now: where there is no room for either nothing has changed.
@@ -224,7 +224,7 @@ class StreamedProgram:
             if report is None and self._tells_sums:
                 self._steps.lead.wait_on_host(self._steps.lead.record())
         finally:
-            # What the devices were asked for is done, and so is told of, whatever came between.
+            # What was enqueued is done, and so is reported, whatever was raised.
             try:
                 if report is not None:
                     going_on = self._settle_all(waiting, report) and going_on
