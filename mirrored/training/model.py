@@ -59,8 +59,14 @@ from mirrored.training.compilation import (
     what_runs,
 )
 from mirrored.training.compiled_outputs import check_names
-from mirrored.training.functional_graph import FunctionalGraph, without_list_of_one
-from mirrored.training.given_inputs import begun_at_inputs, fed_as, refuse_more, shapes_listed
+from mirrored.training.functional_graph import (
+    FunctionalGraph,
+    begun_at_inputs,
+    fed_as,
+    refuse_more,
+    shapes_listed,
+    without_list_of_one,
+)
 from mirrored.training.losses.values import as_mean_of_shard, cast, in_one_dtype, loss_dtype
 from mirrored.training.metrics import Mean, Metric
 from mirrored.training.model_state import ModelState

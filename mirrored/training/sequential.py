@@ -21,7 +21,7 @@ from mirrored.layers.shapes import (
 )
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
-from mirrored.training.given_inputs import refuse_more, reshaped
+from mirrored.training.functional_graph import refuse_more, reshaped
 from mirrored.training.model import Model, finish_at, run_on_zeros
 
 
