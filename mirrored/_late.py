@@ -164,6 +164,7 @@ class MovedModules:
 
 MOVED = MovedModules(
     {
+        "mirrored.data.array_datasets": "timeseries",
         "mirrored.data.caching": "cached_files",
         "mirrored.data.dataset_options": "options",
         "mirrored.data.element_transforms": "resampling states",

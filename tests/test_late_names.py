@@ -152,7 +152,8 @@ def test_a_module_without_a_file_is_in_that_of_its_package() -> None:
 EARLIER = {
     "mirrored.data": """
         cached_files.CachedInFile failures.Failure options.Options record_files.TFRecordDataset
-        resampling.Resampled spec.DatasetBase states.Scanned unbatching.Unbatched
+        resampling.Resampled spec.DatasetBase states.Scanned timeseries.Gathered
+        unbatching.Unbatched
     """,
     "mirrored.graph": "calls.Operation order.Order tensor.SymbolicTensor",
     "mirrored.layers": """

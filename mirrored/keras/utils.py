@@ -12,8 +12,7 @@ _public_module(
         "mirrored.data.keras_files": "get_file",
         "mirrored.data.py_dataset": "PyDataset Sequence=PyDataset",
         "mirrored.data.padded_sequences": "pad_sequences",
-        "mirrored.data.splitting": "split_dataset",
-        "mirrored.data.timeseries": "timeseries_dataset_from_array",
+        "mirrored.data.array_datasets": "split_dataset timeseries_dataset_from_array",
         "mirrored.layers": "clear_session=reset_names",
         "mirrored.serialization.configs": "deserialize_keras_object serialize_keras_object",
         "mirrored.serialization.class_names": """

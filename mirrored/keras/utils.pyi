@@ -20,7 +20,7 @@ from mirrored.training.diagrams import plot_model as plot_model
 from mirrored.serialization.class_names import register_keras_serializable as register_keras_serializable
 from mirrored.serialization.configs import serialize_keras_object as serialize_keras_object
 from mirrored.training.utilities import set_random_seed as set_random_seed
-from mirrored.data.splitting import split_dataset as split_dataset
-from mirrored.data.timeseries import timeseries_dataset_from_array as timeseries_dataset_from_array
+from mirrored.data.array_datasets import split_dataset as split_dataset
+from mirrored.data.array_datasets import timeseries_dataset_from_array as timeseries_dataset_from_array
 from mirrored.training.utilities import to_categorical as to_categorical
 from mirrored.training.utilities import unpack_x_y_sample_weight as unpack_x_y_sample_weight
