@@ -147,7 +147,7 @@ class RunPlan:
             kind: The kind of step.
             arrays: A batch, or others of its shapes but for the first axis.
         """
-        key = kind, self.is_custom(kind) and ops.floatx(), kind_of(arrays)
+        key = kind, self.is_custom(kind), ops.floatx(), kind_of(arrays)
         specs = self.decided.get(key)
         if specs is None:
             pairs = zip(arrays.columns, self.fed_dtypes(kind, arrays), strict=True)

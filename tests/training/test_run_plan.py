@@ -1,7 +1,9 @@
 """The plan of a run: its layers and optimizers, and whether its steps are custom."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mirrored as mr
@@ -75,3 +77,34 @@ def test_a_layer_that_gets_a_metric_when_it_is_built_makes_steps_custom() -> Non
     plan = RunPlan(model)
     model.build((None, 1))
     assert plan.is_custom("train")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: setattr(model.layers[0], "trainable", False),
+        lambda model: setattr(model, "optimizer", "adam"),
+        lambda model: model.compile("sgd", "mae"),
+    ],
+)
+def test_decisions_stay_for_runs_that_are_alike(change: Callable[[mr.Model], None]) -> None:
+    model = mr.Sequential([mr.layers.Input((1,)), mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.arange(4.0).reshape(-1, 1)
+    model.fit(x, x, verbose=0)
+    decided = RunPlan(model).decided
+    assert decided
+    model.fit(x, x, verbose=0)
+    assert RunPlan(model).decided is decided
+    change(model)
+    assert RunPlan(model).decided == {}
+    model.fit(x, x, verbose=0)
+
+
+def test_targets_are_checked_in_every_run_that_is_alike() -> None:
+    model = mr.Sequential([mr.layers.Input((1,)), mr.layers.Dense(3)])
+    model.compile("sgd", mr.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x = np.arange(3.0).reshape(-1, 1)
+    model.fit(x, [0, 1, 2], verbose=0)
+    with pytest.raises(ValueError, match="label value of 3"):
+        model.fit(x, [0, 1, 3], verbose=0)
