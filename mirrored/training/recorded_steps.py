@@ -17,6 +17,7 @@ from mirrored.distribute import PerReplica, Strategy
 from mirrored.distribute.sharding import Sharding
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
+from mirrored.optim.slots import Slots
 from mirrored.program import THREADS_FROM, Feeder, Graph, GuardFailed, Report, Trace, trace
 from mirrored.program.function_arguments import Results
 from mirrored.training.custom_steps import row_of
@@ -41,20 +42,20 @@ class RecordedSteps(StepDriver):
         self._traces = plan.model._mirrored.traces
         plan.keep()
         self._stepped = False
+        self._slots: list[tuple[Slots, Any]] = []  # With what was in them before.
         self._weighed = False
 
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
         """Take a step of training for each batch; see `StepDriver`."""
-        optimizers, self._stepped = self._plan.optimizers, False
-        known = [optimizer.slots.snapshot() for optimizer in optimizers]
+        self._stepped, self._slots = False, []
         try:
             super().train(span, where, take, going_on)
         except BaseException:  # Slots that were made for a first step which then failed go.
-            for optimizer, before in zip(optimizers, known, strict=True):
-                if not self._stepped and optimizer.slots.snapshot().keys() != before.keys():
-                    optimizer.slots.restore(before)
+            for slots, before in self._slots:
+                if not self._stepped and slots.snapshot().keys() != before.keys():
+                    slots.restore(before)
                     self._traces.clear()
             raise
 
@@ -122,6 +123,9 @@ class RecordedSteps(StepDriver):
             known = self._traces.find(key)
             if known is not None:
                 return known
+            if kind == "train" and not (self._stepped or self._slots):  # It may make slots.
+                slots = [optimizer.slots for optimizer in self._plan.optimizers]
+                self._slots += [(owner, owner.snapshot()) for owner in slots]
             recording = self._record(kind, specs, layout, sharding)
             recording.kept = self._plan.held
             if kind == "train" and not self._weighed:  # Not again, for the smaller last batch.
