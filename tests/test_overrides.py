@@ -150,12 +150,17 @@ PRIVATE: dict[str, tuple[Any, str]] = {
     "Optimizer": (mr.optim.Optimizer, OF_OPTIMIZERS),
     "Adam": (mr.optim.Adam, OF_OPTIMIZERS),
     "LossScaleOptimizer": (mr.optim.LossScaleOptimizer, f"{OF_OPTIMIZERS} _inner_of _wrap"),
+    "Loss": (
+        mr.losses.Loss,
+        "_loss_values _mask_of_values _reduced_loss _share_of_batch _sum_of_values",
+    ),
     "Dataset": (mr.data.Dataset, ""),
     "Metric": (mr.metrics.Metric, ""),
 }
 PUBLIC = {
     "Layer": _overrides.LAYER_ITSELF,
     "Model": _overrides.MODEL_ITSELF,
+    "Loss": _overrides.LOSS_ITSELF,
     **dict.fromkeys(("Optimizer", "Adam", "LossScaleOptimizer"), _overrides.OPTIMIZER_ITSELF),
 }
 

@@ -142,42 +142,42 @@ class _Overlap(Loss):
         """
         if self.reduction == Reduction.SUM and self._is_one_number(y_pred, sample_weight):
             # Each replica has that of the batch, not its part of it.
-            values = self._values(y_true, y_pred, sample_weight)
-            total = self._sum(values, self._mask(values, y_pred), sample_weight)
+            values = self._loss_values(y_true, y_pred, sample_weight)
+            total = self._sum_of_values(values, self._mask_of_values(values, y_pred), sample_weight)
             return total * (y_pred.shape[0] / examples)
         return super().shard(y_true, y_pred, sample_weight, examples)
 
-    def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
+    def _reduced_loss(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         y_pred = ops.convert_to_tensor(y_pred)
         if not y_pred.shape or not self._has_batch(y_pred):
-            return super()._reduced(y_true, y_pred, sample_weight)
+            return super()._reduced_loss(y_true, y_pred, sample_weight)
         refuse_parts(
             f"The loss {self.name!r} over axis={self.axis} is one number for the batch",
             " or give axes without the batch",
         )
         if not self._is_one_number(y_pred, sample_weight):
-            return super()._reduced(y_true, y_pred, sample_weight)
-        self._share()
-        return weighted(self._values(y_true, y_pred, sample_weight), sample_weight)
+            return super()._reduced_loss(y_true, y_pred, sample_weight)
+        self._share_of_batch()
+        return weighted(self._loss_values(y_true, y_pred, sample_weight), sample_weight)
 
-    def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
+    def _loss_values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does; with weights the batch's number once for each, as in Keras."""
         if self.reduction == BY_WEIGHTS and sample_weight is not None:
             self._check_weights_count(y_pred)
         is_of_all = y_pred.shape and len(_axes(self.axis, y_pred.ndim)) == y_pred.ndim
         if not is_of_all or self._is_one_number(y_pred, sample_weight):
-            return super()._values(y_true, y_pred, sample_weight)
+            return super()._loss_values(y_true, y_pred, sample_weight)
         mask = y_pred._keras_mask
-        value = super()._values(y_true, y_pred, None)
+        value = super()._loss_values(y_true, y_pred, None)
         return ops.broadcast_to(value, y_pred.shape[:1] if mask is None else mask.shape)
 
-    def _mask(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
+    def _mask_of_values(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
         if y_pred._keras_mask is not None and self._has_other_axes(y_pred):
             raise InvalidArgumentError(
                 f"The loss {self.name!r} over axis={self.axis} has no examples, of which a mask "
                 "would leave some. Have the last layers drop it, or use axes without the batch."
             )
-        return super()._mask(values, y_pred)
+        return super()._mask_of_values(values, y_pred)
 
     def _check_weights_count(self, y_pred: Tensor) -> None:
         """Refuse a mean by weights of what has no examples but other axes."""
@@ -397,9 +397,9 @@ class Circle(Loss):
         options = self.remove_diagonal, self.gamma, self.margin
         return circle(y_true, y_pred, None, None, *options)
 
-    def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
+    def _reduced_loss(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         refuse_parts(f"The loss {self.name!r} is of pairs of the whole batch")
-        return super()._reduced(y_true, y_pred, sample_weight)
+        return super()._reduced_loss(y_true, y_pred, sample_weight)
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
         """Return integer labels, one for each example."""

@@ -177,7 +177,7 @@ class Loss(_overrides.Subclassable, Configured):
             array([4., 0.], dtype=float32)
         """
         y_pred = ops.convert_to_tensor(y_pred)
-        return of_examples(self._values(y_true, y_pred, sample_weight), y_pred, sample_weight)
+        return of_examples(self._loss_values(y_true, y_pred, sample_weight), y_pred, sample_weight)
 
     def shard(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any, examples: int) -> Tensor:
         """Return a shard's part of the loss of its global batch: the parts add up to the loss.
@@ -195,14 +195,16 @@ class Loss(_overrides.Subclassable, Configured):
             ValueError: The shapes do not fit, or `call` did not return a value an example.
         """
         if type(self).__call__ is not Loss.__call__:
-            return weighted_by_shard(self._called(y_true, y_pred, sample_weight))
-        values = self._values(y_true, y_pred, sample_weight)
-        number, is_whole = self._number(values, self._mask(values, y_pred), sample_weight)
+            return weighted_by_shard(self.__called(y_true, y_pred, sample_weight))
+        values = self._loss_values(y_true, y_pred, sample_weight)
+        number, is_whole = self.__number(
+            values, self._mask_of_values(values, y_pred), sample_weight
+        )
         if number is None:
             return ops.reduce_sum(of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
         return weighted_by_shard(number) if is_whole else number
 
-    def _number(
+    def __number(
         self, values: Tensor, mask: Tensor | None, sample_weight: Any
     ) -> tuple[Tensor | None, bool]:
         """Return the number that a shard's losses are reduced to; None: the mean of its examples.
@@ -210,12 +212,12 @@ class Loss(_overrides.Subclassable, Configured):
         Also whether it is one of the whole shard. Otherwise it is the shard's part of a sum.
         """
         if self.reduction == Reduction.SUM:
-            return self._sum(values, mask, sample_weight), not values.shape
-        if self._has_divisor(mask, sample_weight):
-            return self._divided(values, mask, sample_weight)
+            return self._sum_of_values(values, mask, sample_weight), not values.shape
+        if self.__has_divisor(mask, sample_weight):
+            return self.__divided(values, mask, sample_weight)
         return (None, False) if values.shape else (_weighed(values, None, sample_weight), True)
 
-    def _called(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
+    def __called(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what a `__call__` of the subclass does, which is one number for the batch."""
         loss = ops.convert_to_tensor(self(y_true, y_pred, sample_weight))
         if loss.shape:
@@ -226,7 +228,7 @@ class Loss(_overrides.Subclassable, Configured):
             )
         return loss
 
-    def _mask(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
+    def _mask_of_values(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
         """Return the mask of predictions and of what `call` returned; None: all counts."""
         if values._keras_mask is None and y_pred._keras_mask is None:
             return None
@@ -234,11 +236,11 @@ class Loss(_overrides.Subclassable, Configured):
 
         return both(values._keras_mask, y_pred._keras_mask)
 
-    def _has_divisor(self, mask: Tensor | None, sample_weight: Any) -> bool:
-        """Whether the mean is over what `_divided` counts, not over examples."""
+    def __has_divisor(self, mask: Tensor | None, sample_weight: Any) -> bool:
+        """Whether the mean is over what `__divided` counts, not over examples."""
         return mask is not None or (self.reduction == BY_WEIGHTS and sample_weight is not None)
 
-    def _sum(self, values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
+    def _sum_of_values(self, values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
         if mask is not None and not values.shape:
             raise ValueError(
                 f"The loss {self.name!r} returned one number for the batch, of which masks leave "
@@ -246,7 +248,7 @@ class Loss(_overrides.Subclassable, Configured):
             )
         return ops.reduce_sum(_weighed(values, mask, sample_weight))
 
-    def _divided(
+    def __divided(
         self, values: Tensor, mask: Tensor | None, sample_weight: Any
     ) -> tuple[Tensor, bool]:
         """Return the sum of the weighted losses, divided by what counts on all replicas.
@@ -270,7 +272,7 @@ class Loss(_overrides.Subclassable, Configured):
             divisor = sum_of_replicas(divisor) if weights.shape else divisor
         return ops.divide_no_nan(total, divisor), False
 
-    def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
+    def _loss_values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does: a tensor of shape (batch, ...), or one number for the batch."""
         y_pred = as_predictions(y_pred, self._dtype or loss_dtype(default_float()))
         y_true = ops.convert_to_tensor(y_true)
@@ -316,26 +318,26 @@ class Loss(_overrides.Subclassable, Configured):
                 if symbolic is not None:
                     drawn: Tensor = symbolic.drawn(self, args, {})
                     return drawn
-            return self._reduced(y_true, y_pred, sample_weight)
+            return self._reduced_loss(y_true, y_pred, sample_weight)
         except Exception as error:
             shorten(error)
             raise
 
-    def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
-        share = self._share()
+    def _reduced_loss(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
+        share = self._share_of_batch()
         y_pred = ops.convert_to_tensor(y_pred)
-        values = self._values(y_true, y_pred, sample_weight)
-        mask = self._mask(values, y_pred)
+        values = self._loss_values(y_true, y_pred, sample_weight)
+        mask = self._mask_of_values(values, y_pred)
         if self.reduction == Reduction.NONE:
             return _weighed(values, mask, sample_weight)
-        number, is_whole = self._number(values, mask, sample_weight)
+        number, is_whole = self.__number(values, mask, sample_weight)
         if number is not None:
             return as_mean_of_shard(number) if is_whole else _by_share(number, share)
         values = of_examples(values, y_pred, sample_weight)
         # 0 for no examples.
         return known_as_mean(ops.reduce_sum(values) / float(max(values.size, 1)))
 
-    def _share(self) -> float | None:
+    def _share_of_batch(self) -> float | None:
         """Return what part of the batch is here in a step that `fit` runs; None in other loops.
 
         Raises:
@@ -424,7 +426,7 @@ class LossByLastAxis(Loss):
         is_vector = y_pred.ndim == 1 and self._by_element
         return super().per_example(y_true, column(y_pred) if is_vector else y_pred, sample_weight)
 
-    def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
+    def _loss_values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does, which makes one number of two vectors, as in Keras.
 
         Where weights or a mask tell the examples of vectors apart, each of them has a value, if
@@ -436,7 +438,7 @@ class LossByLastAxis(Loss):
             apart = self._by_element and (weights or y_pred._keras_mask is not None)
             if apart or y_true.shape == (*y_pred.shape, 1):
                 y_pred = column(y_pred)
-        return super()._values(y_true, y_pred, sample_weight)
+        return super()._loss_values(y_true, y_pred, sample_weight)
 
     def check_weights(self, weights: np.ndarray, output_shape: OutputShape) -> None:
         """Raise ValueError unless weights broadcast to the outputs without that axis."""
