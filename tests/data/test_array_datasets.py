@@ -97,7 +97,7 @@ def test_what_is_refused(options: dict[str, Any], message: str) -> None:
         made(**options)
 
 
-X = np.arange(20).reshape(10, 2)
+PAIRS = np.arange(20).reshape(10, 2)
 
 
 def elements(dataset: Any) -> list[Any]:
@@ -115,10 +115,10 @@ def elements(dataset: Any) -> list[Any]:
     ],
 )
 def test_sizes(sizes: dict[str, Any], lengths: tuple[int, int]) -> None:
-    left, right = mr.keras.utils.split_dataset(X, **sizes)
+    left, right = mr.keras.utils.split_dataset(PAIRS, **sizes)
     assert (len(left), len(right)) == lengths
-    np.testing.assert_array_equal(elements(left), X[: lengths[0]])
-    np.testing.assert_array_equal(elements(right), X[-lengths[1] :])
+    np.testing.assert_array_equal(elements(left), PAIRS[: lengths[0]])
+    np.testing.assert_array_equal(elements(right), PAIRS[-lengths[1] :])
 
 
 @cases(
@@ -139,16 +139,16 @@ def test_sizes(sizes: dict[str, Any], lengths: tuple[int, int]) -> None:
 )
 def test_sizes_that_there_are_not(sizes: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        mr.keras.utils.split_dataset(X, **sizes)
+        mr.keras.utils.split_dataset(PAIRS, **sizes)
 
 
 @cases(
     ("data", "error", "text"),
     [
         ("abc", TypeError, "Unsupported dataset type"),
-        ({"a": X}, TypeError, "Unsupported dataset type"),
-        ((X, X[:4]), ValueError, "different lengths. Mismatch found at index 1"),
-        ((X, [1, 2]), ValueError, "Received: <class 'list'> at index 1"),
+        ({"a": PAIRS}, TypeError, "Unsupported dataset type"),
+        ((PAIRS, PAIRS[:4]), ValueError, "different lengths. Mismatch found at index 1"),
+        ((PAIRS, [1, 2]), ValueError, "Received: <class 'list'> at index 1"),
         ([], ValueError, "empty"),
         (np.zeros(0), ValueError, "empty"),
         (mr.data.Dataset.range(0), ValueError, "empty"),
@@ -163,15 +163,15 @@ def test_several_arrays_shuffled_as_keras_does() -> None:
     order = list(range(10))
     random.Random(1).shuffle(order)
     state = random.getstate()
-    left, _ = mr.keras.utils.split_dataset([X, X[:, 0]], left_size=4, shuffle=True, seed=1)
+    left, _ = mr.keras.utils.split_dataset([PAIRS, PAIRS[:, 0]], left_size=4, shuffle=True, seed=1)
     assert random.getstate() == state
     rows, firsts = zip(*elements(left), strict=True)
-    np.testing.assert_array_equal(rows, X[order[:4]])
-    np.testing.assert_array_equal(firsts, X[order[:4], 0])
+    np.testing.assert_array_equal(rows, PAIRS[order[:4]])
+    np.testing.assert_array_equal(firsts, PAIRS[order[:4], 0])
 
 
 def test_a_batched_dataset_is_split_by_examples_and_batched() -> None:
-    dataset = mr.data.Dataset.from_tensor_slices({"a": X}).batch(4)
+    dataset = mr.data.Dataset.from_tensor_slices({"a": PAIRS}).batch(4)
     left, right = mr.keras.utils.split_dataset(dataset, left_size=5)
     assert [len(each["a"]) for each in elements(left)] == [4, 1]
-    np.testing.assert_array_equal(elements(right)[0]["a"], X[5:9])
+    np.testing.assert_array_equal(elements(right)[0]["a"], PAIRS[5:9])
