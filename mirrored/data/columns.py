@@ -87,13 +87,6 @@ class Layout:
 
     def pack(self, values: Sequence[Any]) -> tuple[Any, Any, Any]:
         """Return the three structures, with values in the places of the columns."""
-        if self.is_plain:
-            x, y, weights = self.parts
-            return (
-                values[x],
-                None if y is None else values[y],
-                None if weights is None else values[weights],
-            )
         return self.part(0, values), self.part(1, values), self.part(2, values)
 
 
