@@ -1,8 +1,5 @@
 """Names that are loaded when they are first asked for, and what an import loads without that."""
 
-import importlib
-import importlib.util
-import inspect
 import json
 import pickle
 import pkgutil
@@ -137,15 +134,6 @@ def test_what_somebody_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> 
     names = LateNames("example", {"mirrored.ops": "sort"})
     setattr(module, "sort", sorted)  # noqa: B010
     assert names.load("sort") is sorted
-
-
-def test_a_module_without_a_file_is_in_that_of_its_package() -> None:
-    module = importlib.import_module("mirrored.experimental.numpy.random")
-    assert module is mr.experimental.numpy.random
-    assert module.__file__ == mr.experimental.__file__
-    assert importlib.util.find_spec(module.__name__) is module.__spec__
-    assert module.rand.__name__ in dir(module)
-    assert inspect.getdoc(module).startswith("NumPy's older functions")  # type: ignore[union-attr]
 
 
 # What pickles of earlier versions name, by the modules that it is from.

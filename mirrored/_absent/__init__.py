@@ -8,7 +8,6 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -99,7 +98,6 @@ def public_module(
     late: Mapping[str, str] | None = None,
     unlisted: Collection[str] = (),
     constants: Collection[str] = (),
-    about: str = "",
     **makers: Callable[[], Any],
 ) -> None:
     """Let a module show what is public in it, and say of other names what to use instead.
@@ -111,12 +109,10 @@ def public_module(
 
     Args:
         tensorflow: The module's name in TensorFlow, as in "tf.keras.layers".
-        module: Its name here. Where there is no file of it, it is created inside the module whose
-            file calls this.
+        module: Its name here.
         late: Names that are loaded when they are first asked for, as `LateNames` has them.
         unlisted: Public names that `dir` leaves out.
         constants: Public names of the module that are no classes or functions.
-        about: The docstring of a module without a file.
         **makers: Names that are not shown, and what makes each.
 
     Example:
@@ -127,7 +123,7 @@ def public_module(
         Traceback (most recent call last):
         AttributeError: mirrored has no `tf.math.igamma`: not provided here. ...
     """
-    home = sys.modules.get(module) or _inside(module, about)
+    home = sys.modules[module]
     names = LateNames(module, late or {})
     there = [name for name, value in vars(home).items() if _is_defined_in(module, name, value)]
     seen = {
@@ -166,16 +162,6 @@ def public_module(
     # From a package Python imports names that are not there as modules, and so asks finders.
     vars(home).setdefault("__path__", [])
     _homes[module] = tensorflow
-
-
-def _inside(name: str, about: str) -> ModuleType:
-    """Create a module inside another one, whose file is its file too."""
-    parent, _, last = name.rpartition(".")
-    module = sys.modules[name] = ModuleType(name, about)
-    module.__file__ = sys.modules[parent].__file__
-    module.__spec__ = ModuleSpec(name, None, origin=module.__file__)
-    setattr(sys.modules[parent], last, module)
-    return module
 
 
 def _is_defined_in(module: str, name: str, value: object) -> bool:

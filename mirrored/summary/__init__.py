@@ -16,11 +16,3 @@ _public_module(
         """,
     },
 )
-_public_module(
-    "tf.summary.experimental",
-    f"{__name__}.experimental",
-    {
-        "mirrored.training.event_summaries": "get_step set_step",
-    },
-    about="The public names of the steps of summaries, as ``mr.summary.experimental``.",
-)

@@ -30,8 +30,7 @@ def modules() -> Iterator[ModuleType]:
 
 def path_of(module: ModuleType) -> Path:
     """Return where a module's stub is."""
-    path = Path(mr.__file__).parent.joinpath(*module.__name__.split(".")[1:])
-    return (path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")).resolve()
+    return Path(inspect.getfile(module)).resolve().with_suffix(".pyi")
 
 
 def text_of(module: ModuleType) -> str:

@@ -1,4 +1,4 @@
-# Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
+# Written by tests/support/stubs.py from the table in random.py; do not edit it.
 from mirrored._absent import public_module as _public_module
 from mirrored.numpy_functions.legacy_random import rand as rand
 from mirrored.numpy_functions.legacy_random import randint as randint

@@ -1,0 +1,14 @@
+"""The public names of capsules of DLPack, as ``mr.experimental.dlpack``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import public_module as _public_module
+
+_public_module(
+    "tf.experimental.dlpack",
+    __name__,
+    {
+        "mirrored.ops.exchange": "from_dlpack to_dlpack",
+    },
+)

@@ -1,0 +1,16 @@
+"""NumPy's older functions of random numbers, as ``mr.experimental.numpy.random``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import public_module as _public_module
+
+_public_module(
+    "tf.experimental.numpy.random",
+    __name__,
+    {
+        "mirrored.numpy_functions.legacy_random": """
+            rand randint randn random seed standard_normal uniform
+        """,
+    },
+)
