@@ -1,7 +1,7 @@
 """Every op for the tests here: a row of the table, its small cases, and memory full of nonsense.
 
-A test with a parameter `op_row` runs for each op, one with `op_case` for each op too, where its
-function is called for each of the small cases.
+A test with a parameter `op_row` goes through some ops, for each of which its function is called;
+with `op_case` it is called for each of their small cases.
 """
 
 import functools
@@ -24,28 +24,37 @@ def _parameters(function: Callable[..., None]) -> Collection[str]:
     return inspect.signature(function).parameters.keys()
 
 
+_TOGETHER = 8  # Ops that one test goes through, since pytest takes longer to set up a test.
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Call a function for each small case of an op; the error of one names it."""
-    if "op_case" not in pyfuncitem.funcargs:
+    """Call a function for ops one after another, or their small cases; an error names the op."""
+    (parameter,) = {"op_row", "op_case"}.intersection(pyfuncitem.funcargs) or {None}
+    if parameter is None:
         return None
+    reset = pyfuncitem._request.getfixturevalue("reset")
     arguments = {
         name: value
         for name, value in pyfuncitem.funcargs.items()
         if name in _parameters(pyfuncitem.obj)
     }
-    name, row = arguments["op_case"]
-    for case in row.small:
-        try:
-            pyfuncitem.obj(**{**arguments, "op_case": (name, row, case)})
-        except Exception as error:
-            error.add_note(f"The case is {name} of {case!r} {dict(case.attrs)}.")
-            raise
+    for name, row in arguments[parameter]:
+        reset()
+        cases = row.small if parameter == "op_case" else [None]
+        for case in cases:
+            argument = (name, row) if case is None else (name, row, case)
+            try:
+                pyfuncitem.obj(**{**arguments, parameter: argument})
+            except Exception as error:
+                where = "" if case is None else f" of {case!r} {dict(case.attrs)}"
+                error.add_note(f"The case is {name}{where}.")
+                raise
     return True
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks for `op_row` or `op_case` once for each op."""
+    """Run a test that asks for `op_row` or `op_case` for all ops, some at a time."""
     if "op_row_of_two" in metafunc.fixturenames:
         # Not of one input, nor of labels; and gradients' ops are called by rules alone.
         rows = [
@@ -61,11 +70,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         # `ALWAYS`; the rest is slow, as it says by `SELDOM`.
         most = metafunc.function.__name__ not in metafunc.module.ALWAYS
         seldom = [metafunc.module.SELDOM] if most else []
-        rows = [
-            pytest.param(row, id=row[0], marks=[] if row[0] in OFTEN else seldom)
-            for row in TABLE.items()
+        often = [row for row in TABLE.items() if row[0] in OFTEN]
+        others = [row for row in TABLE.items() if row[0] not in OFTEN]
+        groups = [
+            pytest.param(group, id="+".join(name for name, _ in group), marks=marks)
+            for rows, marks in ((often, []), (others, seldom))
+            for group in (rows[i : i + _TOGETHER] for i in range(0, len(rows), _TOGETHER))
         ]
-        metafunc.parametrize(each, rows)
+        metafunc.parametrize(each, groups)
 
 
 @pytest.fixture
