@@ -45,6 +45,7 @@ def test_reference_keeps_momentum() -> None:
     np.testing.assert_allclose(kept.weights[0] - forgetful.weights[0], 0.9 * first, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_reference_takes_adams_steps() -> None:
     """The first step moves each weight that has a gradient by the learning rate."""
     adam = TIMED["adam"]

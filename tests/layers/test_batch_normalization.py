@@ -72,7 +72,7 @@ def same(one: Any, other: Any) -> None:
         (4, 5, mr.Model, False),  # The last batch is of one example: three have none.
         pytest.param(4, 5, mr.Model, True, marks=pytest.mark.slow),
         pytest.param(3, 4, Own, False, marks=pytest.mark.slow),
-        (4, 5, Own, True),
+        pytest.param(4, 5, Own, True, marks=pytest.mark.slow),
     ],
 )
 def test_replicas_train_as_one_device(

@@ -106,6 +106,7 @@ def check_none_is_left(done: Finished) -> None:
             *("WorkerError", "gradients of step 3.*counts of epoch 1|counts of epoch 1"),
             *(1,),
             id="makes another call",
+            marks=pytest.mark.slow,
         ),
     ],
 )
