@@ -88,7 +88,7 @@ def test_any_layout_of_workers_equals_one_replica(
 @needs_mpi
 @pytest.mark.slow
 def test_every_way_of_training_on_several_hosts(tmp_path: Path) -> None:
-    check_layout([], list(WAYS), (1, 2, 1), "a,b", tmp_path)
+    check_layout([], list(WAYS), (1, 2), "a,b", tmp_path)
 
 
 def check_layout(
