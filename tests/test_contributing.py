@@ -15,7 +15,7 @@ _RUN = "Scale Quartic SignedMomentum Bounded StopAtLoss Exp2 hard_values table_h
 _RUN += (
     " the_table a_table every_public every_metric keras_has every_op_function mapped ChainAllReduce"
 )
-_RUN += " test_methods test_results test_examples test_every_expression test_arguments"
+_RUN += " test_methods test_results test_examples test_every_expression test_arguments every_module"
 _SCREEN = 50  # Lines.
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_COPIED = ("mirrored", "layers", "optim", "tests", "docs", "pyproject.toml")
+_COPIED = ("mirrored", "layers", "optim", "tests", "docs", "benchmarks", "pyproject.toml")
 _SECTION = re.compile(
     r"^## How to add an? ([\w .]+?)(?: of datasets)?\n(.*?)^```(?:python)?\n(.*?)^```\n",
     re.DOTALL | re.M,
@@ -134,6 +134,11 @@ ADDED: dict[str, tuple[str, str, str, tuple[str, ...], Lines]] = {
                 "tests/backends/test_registering.py",
                 r"\nimport mirrored as mr\n",
                 "from mirrored.backends.mapped import Mapped\n",
+            ),
+            (
+                "tests/test_mirroring.py",
+                r'"backends/test_registering.py": "',
+                "backends/mapped ",
             ),
         ),
     ),
