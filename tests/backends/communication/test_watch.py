@@ -541,9 +541,13 @@ def test_what_devices_may_use_for_ever_is_kept(fake: FakeTime, log: list[str]) -
 # ---------------------------------------------------------------------- where nobody waits
 
 
-def watchdogs() -> list[str]:
-    names = [each.name for each in threading.enumerate()]
-    return [each for each in names if each in ("mirrored-watchdog", "mirrored-poll")]
+def watchdogs(seconds: float = 0.0) -> list[str]:
+    """Return the names of the watch's threads that do not end within some seconds."""
+    names = ("mirrored-watchdog", "mirrored-poll")
+    threads = [thread for thread in threading.enumerate() if thread.name in names]
+    for thread in threads:
+        thread.join(seconds)
+    return [thread.name for thread in threads if thread.is_alive()]
 
 
 @pytest.fixture
@@ -551,7 +555,7 @@ def guarded() -> Iterator[Watch]:
     """Return a watch by real time, with a watchdog."""
     yield Watch(watchdog_seconds=0.01, poll_seconds=0.05, stop_seconds=5, abort_seconds=5)
     assert threads_of_calls() == []
-    assert watchdogs() == []
+    assert watchdogs(10.0) == []
 
 
 class Driver(Devices):
@@ -596,7 +600,7 @@ def test_a_host_that_the_driver_keeps(
     assert caught.value.aborted
     assert log == ["stop"]
     assert guarded.idle
-    assert watchdogs() == []
+    assert watchdogs(10.0) == []
     guarded.add(driver.request("b"))  # Looks go on, also where one of before came back late.
     with pytest.raises(CollectiveTimeoutError):
         guarded.wait(never)
@@ -625,7 +629,7 @@ def test_a_host_that_the_driver_keeps_while_it_waits(guarded: Watch, log: list[s
     guarded.add(driver.request("a"))
     with pytest.raises(CollectiveTimeoutError, match="Unknown whether done on GPU:0, GPU:1"):
         guarded.finish(driver)
-    assert watchdogs() == []
+    assert watchdogs(10.0) == []
 
 
 def test_a_lost_device_is_seen_where_nobody_waits(guarded: Watch, log: list[str]) -> None:
