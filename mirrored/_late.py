@@ -164,35 +164,86 @@ class MovedModules:
 
 MOVED = MovedModules(
     {
-        "mirrored.data.array_datasets": "timeseries",
+        "mirrored._naming": "_name_scope",
+        "mirrored.compat.v1.messages": "run_options",
+        "mirrored.compat.v1.partial_shapes": "shapes",
+        "mirrored.control_flow.branches": "conditions loops",
+        "mirrored.control_flow.recording_state": "control_dependencies",
+        "mirrored.data.array_datasets": "timeseries splitting",
         "mirrored.data.caching": "cached_files",
         "mirrored.data.dataset_options": "options",
         "mirrored.data.element_transforms": "resampling states",
         "mirrored.data.elements": "failures spec",
+        "mirrored.data.keras_files": "fetching",
+        "mirrored.data.padded_sequences": "sequences",
         "mirrored.data.records": "record_files",
         "mirrored.data.row_transforms": "unbatching",
+        "mirrored.devices.configuration": "config",
+        "mirrored.devices.device_registry": "registry",
+        "mirrored.distribute.cross_device_ops.collectives": "interface",
+        "mirrored.distribute.per_replica": "values",
+        "mirrored.experimental.numpy": """
+            mirrored.numpy_functions.averages mirrored.numpy_functions.binary
+            mirrored.numpy_functions.creation mirrored.numpy_functions.manipulation
+            mirrored.numpy_functions.matrices mirrored.numpy_functions.products
+            mirrored.numpy_functions.promotion mirrored.numpy_functions.reductions
+            mirrored.numpy_functions.selection mirrored.numpy_functions.shapes
+            mirrored.numpy_functions.unary
+        """,
         "mirrored.graph.operations": "calls",
         "mirrored.graph.part": "order",
         "mirrored.graph.symbolic_tensor": "tensor",
+        "mirrored.keras.backend": """
+            mirrored.keras_functions.backend_numbers mirrored.keras_functions.backend_shapes
+            mirrored.keras_functions.backend_values
+        """,
+        "mirrored.keras.ops": """
+            mirrored.keras_functions.arithmetic mirrored.keras_functions.attention
+            mirrored.keras_functions.binary mirrored.keras_functions.control
+            mirrored.keras_functions.counting mirrored.keras_functions.creation
+            mirrored.keras_functions.elementwise mirrored.keras_functions.float_elementwise
+            mirrored.keras_functions.indexing mirrored.keras_functions.manipulation
+            mirrored.keras_functions.matrices mirrored.keras_functions.normalizing
+            mirrored.keras_functions.products mirrored.keras_functions.reductions
+            mirrored.keras_functions.shapes mirrored.keras_functions.sorting
+            mirrored.keras_functions.spacing mirrored.keras_functions.statistics
+            mirrored.keras_functions.windows
+        """,
+        "mirrored.keras_functions.backend": "settings",
+        "mirrored.keras_functions.einops": "rearranging",
+        "mirrored.keras_functions.random": "random_numbers",
+        "mirrored.keras_functions.tree": "trees",
         "mirrored.layers.activation": "advanced_activations",
+        "mirrored.layers.activations": "activation_registry",
         "mirrored.layers.category_encoding": "discretization",
         "mirrored.layers.core": "activity_regularization masking pipeline plain",
         "mirrored.layers.dropout": "noise",
         "mirrored.layers.embedding": "reversible_embedding",
+        "mirrored.layers.initializers": "initializer_registry",
         "mirrored.layers.layer_normalization": "group_normalization",
         "mirrored.layers.multi_head_attention": "grouped_query_attention",
         "mirrored.layers.nonlinearities": "sparse_nonlinearities",
         "mirrored.layers.reshaping": "flatten",
         "mirrored.layers.starting_values": "orthogonal variance_scaling",
         "mirrored.layers.wrapper": "time_distributed",
+        "mirrored.numpy_functions.legacy_random": "random_numbers",
+        "mirrored.ops.cross_entropy": "sparse_cross_entropy",
+        "mirrored.ops.elementwise": "no_nan",
+        "mirrored.ops.joining": "sequences",
+        "mirrored.ops.scattering": "scattering_nd",
+        "mirrored.ops.searching": "distinct",
+        "mirrored.ops.special_functions": "error_functions gamma_functions quantiles",
         "mirrored.ops.stateless_random": "draw",
+        "mirrored.ops.statistics": "normalization",
         "mirrored.optim.adagrad": "adadelta adafactor ftrl rmsprop",
         "mirrored.optim.adam": "adamax adamw lamb lion nadam schedule_free_adamw",
         "mirrored.optim.updates": "update_steps",
         "mirrored.optim.wrapping": "loss_scale_optimizer multi_optimizer",
+        "mirrored.program.function": "decorator running_eagerly",
         "mirrored.serialization.class_names": "custom_objects",
         "mirrored.serialization.configs": "reading writing",
         "mirrored.training.callbacks.monitor_callback": "early_stopping reduce_lr_on_plateau",
+        "mirrored.training.compilation": "compiled_metrics",
         "mirrored.training.event_summaries": "summaries summaries.values summaries.writer",
         "mirrored.training.files.checkpoint": """
             mirrored.training.checkpoints mirrored.training.checkpoints.checkpoint
@@ -205,7 +256,6 @@ MOVED = MovedModules(
         "mirrored.training.metrics.confusion": "f_scores operating_points",
         "mirrored.training.metrics.means": "entropies",
         "mirrored.training.replica_comparison": "comparison comparison.replica_comparison",
-        "mirrored.training.compilation": "compiled_metrics",
         "mirrored.training.runs": "on_batches",
         "mirrored.variables.generator": "seed_generator stream_variable",
         "mirrored.variables.variable": "traits",

@@ -5,6 +5,7 @@ import pickle
 import pkgutil
 import subprocess
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -138,13 +139,30 @@ def test_what_somebody_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> 
 
 # What pickles of earlier versions name, by the modules that it is from.
 EARLIER = {
-    "mirrored.data": """
-        cached_files.CachedInFile failures.Failure options.Options record_files.TFRecordDataset
-        resampling.Resampled spec.DatasetBase states.Scanned timeseries.Gathered
-        unbatching.Unbatched
+    "mirrored": "_name_scope.name_scope",
+    "mirrored.compat.v1": "run_options.RunOptions shapes.TensorShape",
+    "mirrored.control_flow": """
+        conditions.cond control_dependencies.control_dependencies loops.while_loop
     """,
+    "mirrored.data": """
+        cached_files.CachedInFile failures.Failure fetching.get_file options.Options
+        record_files.TFRecordDataset resampling.Resampled sequences.pad_sequences spec.DatasetBase
+        splitting.split_dataset states.Scanned timeseries.Gathered unbatching.Unbatched
+    """,
+    "mirrored.devices": "config.set_memory_growth registry.LogicalDeviceConfiguration",
+    "mirrored.distribute": "values.PerReplica",
+    "mirrored.distribute.cross_device_ops": "interface.CrossDeviceOps",
     "mirrored.graph": "calls.Operation order.Order tensor.SymbolicTensor",
+    "mirrored.keras_functions": """
+        arithmetic.saturate_cast attention.dot_product_attention backend_numbers.l2_normalize
+        backend_shapes.batch_flatten backend_values.int_shape binary.add control.scan
+        counting.segment_sum creation.eye elementwise.relu float_elementwise.erf indexing.scatter
+        manipulation.pad matrices.inv normalizing.moments products.einsum random_numbers.normal
+        rearranging.rearrange reductions.logsumexp settings.version shapes.cast sorting.top_k
+        spacing.linspace statistics.average trees.flatten windows.hanning
+    """,
     "mirrored.layers": """
+        activation_registry.deserialize initializer_registry.deserialize
         activity_regularization.ActivityRegularization advanced_activations.PReLU
         discretization.Discretization flatten.Flatten group_normalization.GroupNormalization
         grouped_query_attention.GroupedQueryAttention masking.Masking noise.GaussianNoise
@@ -152,13 +170,24 @@ EARLIER = {
         reversible_embedding.ReversibleEmbedding sparse_nonlinearities.sparsemax
         time_distributed.TimeDistributed variance_scaling.GlorotUniform
     """,
-    "mirrored.ops": "draw.Algorithm",
+    "mirrored.numpy_functions": """
+        averages.average binary.add creation.arange manipulation.sort matrices.diag products.dot
+        promotion.asarray random_numbers.rand reductions.amax selection.where shapes.ravel
+        unary.angle
+    """,
+    "mirrored.ops": """
+        distinct.Unique draw.Algorithm error_functions.erf gamma_functions.lgamma
+        no_nan.divide_no_nan normalization.batch_normalization quantiles.ndtri
+        scattering_nd.scatter_nd sequences.reverse_sequence
+        sparse_cross_entropy.sparse_softmax_cross_entropy_with_logits
+    """,
     "mirrored.optim": """
         adadelta.Adadelta adafactor.Adafactor adamax.Adamax adamw.AdamW ftrl.Ftrl lamb.Lamb
         lion.Lion loss_scale_optimizer.LossScaleOptimizer multi_optimizer.MultiOptimizer
         nadam.Nadam rmsprop.RMSprop schedule_free_adamw.ScheduleFreeAdamW
         update_steps.RuleByVariable
     """,
+    "mirrored.program": "decorator.function running_eagerly.run_functions_eagerly",
     "mirrored.serialization": """
         custom_objects.CustomObjectScope reading.deserialize_keras_object
         writing.serialize_keras_object
@@ -192,7 +221,13 @@ PICKLED = [f"{package}.{name}" for package, names in EARLIER.items() for name in
 def test_pickles_find_what_was_moved(path: str) -> None:
     module, _, name = path.rpartition(".")
     loaded = pickle.loads(f"c{module}\n{name}\n.".encode())
-    assert (loaded.__module__, loaded.__name__) == (MOVED.home(module), name)
+    assert loaded is getattr(import_module(MOVED.home(module)), name)
+    assert loaded.__name__ == name
+
+
+def test_pickles_find_a_transform_that_was_moved_between_modules() -> None:
+    loaded = pickle.loads(b"cmirrored.data.element_transforms\nCached\n.")
+    assert loaded is import_module("mirrored.data.caching").Cached
 
 
 def test_every_module_that_was_moved_is_tried() -> None:

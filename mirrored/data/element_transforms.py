@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._logging import logger
+from mirrored.data.caching import Cached as Cached  # Earlier pickles name it as one of these.
 from mirrored.data.elements import (
     Element,
     Elements,
