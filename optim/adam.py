@@ -31,13 +31,17 @@ class _ByMeans(Optimizer):
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)
         super().__init__(learning_rate, **settings)
 
-    def _mean(self, gradient: Tensor, mean: Tensor) -> Tensor:
-        return mean + (gradient - mean) * (1.0 - self.beta_1)
 
-    def _means(self, gradient: Tensor, mean: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the running means of the gradient and of its square after a step."""
-        mean = self._mean(gradient, mean)
-        return mean, square + (gradient * gradient - square) * (1.0 - self.beta_2)
+def _moving_mean(rule: _ByMeans, gradient: Tensor, mean: Tensor) -> Tensor:
+    return mean + (gradient - mean) * (1.0 - rule.beta_1)
+
+
+def _moving_means(
+    rule: _ByMeans, gradient: Tensor, mean: Tensor, square: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the running means of the gradient and of its square after a step."""
+    mean = _moving_mean(rule, gradient, mean)
+    return mean, square + (gradient * gradient - square) * (1.0 - rule.beta_2)
 
 
 @explained
@@ -94,7 +98,7 @@ class Adam(_ByMeans):
         self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
     ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
-        mean, square = self._means(gradient, *slots[:2])
+        mean, square = _moving_means(self, gradient, *slots[:2])
         correction = ops.sqrt(1.0 - self.beta_2**step) / (1.0 - self.beta_1**step)
         kept: Tensors = (mean, square)
         if self.amsgrad:
@@ -183,7 +187,7 @@ class Adamax(_ByMeans):
     ) -> tuple[Tensor, Tensors]:
         """Return the new value, mean and largest gradient; arguments as for `Optimizer.update`."""
         mean, largest = slots
-        mean = self._mean(gradient, mean)
+        mean = _moving_mean(self, gradient, mean)
         largest = ops.maximum(largest * self.beta_2, ops.abs(gradient))
         rate = learning_rate / (1.0 - self.beta_1**step)
         return value - mean * rate / (largest + self.epsilon), (mean, largest)
@@ -223,7 +227,7 @@ class Nadam(_ByMeans):
     ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
         *means, product = slots
-        mean, square = self._means(gradient, *means)
+        mean, square = _moving_means(self, gradient, *means)
         ahead = self._weight(step + 1.0)
         of_mean = ahead / (1.0 - product * ahead)
         of_gradient = (1.0 - self._weight(step)) / (1.0 - product)
@@ -271,7 +275,7 @@ class Lamb(_ByMeans):
         self, gradient: Tensor, value: Tensor, slots: Tensors, learning_rate: Tensor, step: Tensor
     ) -> tuple[Tensor, Tensors]:
         """Return the new value and means; arguments as for `Optimizer.update`."""
-        mean, square = self._means(gradient, *slots)
+        mean, square = _moving_means(self, gradient, *slots)
         corrected = square / (1.0 - self.beta_2**step)
         change = mean / (1.0 - self.beta_1**step) / (ops.sqrt(corrected) + self.epsilon)
         length, of_change = (ops.sqrt(ops.reduce_sum(x * x)) for x in (value, change))

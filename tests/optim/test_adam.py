@@ -158,3 +158,15 @@ def test_replicas_sum_their_gradients(simulate: Callable[..., Any]) -> None:
         other.apply_gradients([(halves[0] + halves[1], alone)])
     for copy in strategy.experimental_local_results(v):
         np.testing.assert_array_equal(copy.numpy(), alone.numpy())
+
+
+@pytest.mark.parametrize("name", ["_mean", "_means"])
+def test_private_names_are_a_subclass_own(name: str) -> None:
+    steps: list[list[float]] = []
+    classes: list[dict[str, Any]] = [{}, {name: 7}]
+    for attributes in classes:
+        variable = mr.Variable([1.0, 2.0])
+        optimizer = type("Own", (Adam,), attributes)(0.1)
+        optimizer.apply_gradients([(mr.constant([0.5, -1.0]), variable)])
+        steps.append(variable.numpy().tolist())
+    assert steps[0] == steps[1]
