@@ -56,6 +56,7 @@ class AttentionHeads(Layer):
         activity_regularizer: Any,
         use_gate: bool,
         seed: Any,
+        /,
         **options: Unpack[PlainOptions],
     ) -> None:
         super().__init__(**options)

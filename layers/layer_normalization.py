@@ -62,6 +62,7 @@ class ScaledAndMoved(Normalizing):
         scale: bool,
         beta: WeightSettings,
         gamma: WeightSettings,
+        /,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)

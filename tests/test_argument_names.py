@@ -10,7 +10,7 @@ import pytest
 from case_table import cases
 
 import mirrored as mr
-from mirrored._arguments import has_options
+from mirrored._arguments import _called, has_options
 
 X = np.ones((4, 3), np.float32)
 
@@ -184,6 +184,20 @@ def test_every_public_class_explains_the_arguments_of_its_constructor() -> None:
     }
     assert "mirrored.layers.Dense" in with_arguments
     assert [name for name, made in with_arguments.items() if not is_explained(made)] == []
+
+
+def test_what_a_private_base_takes_from_its_subclasses_is_no_argument_of_theirs() -> None:
+    public = {kind for kind in MADE_BY_USERS.values() if issubclass(kind, mr.layers.Layer)}
+    assert mr.layers.MultiHeadAttention in public
+    wrong = {}
+    for kind in public:
+        bases = public.intersection(kind.__mro__)
+        taken = {name for base in bases for name in inspect.signature(base).parameters}
+        named = set(_called(kind.__init__, (object.__new__(kind),))[1])
+        wrong[kind.__name__] = named - taken
+    assert {name: names for name, names in wrong.items() if names} == {}
+    with pytest.raises(TypeError, match=r"^BatchNormalization\(\) got .* argument 'beta'"):
+        mr.layers.BatchNormalization(beta=None)  # type: ignore[call-arg]
 
 
 def is_explained(function: Any) -> bool:
