@@ -222,6 +222,8 @@ class Layer(Part, _overrides.Subclassable):
     if not TYPE_CHECKING:  # It would tell type checkers that every attribute exists.
 
         def __getattr__(self, attribute: str) -> Any:
+            if attribute == "_mirrored":  # `__new__` of a subclass, or of a mixin, made it.
+                return vars(self).setdefault("_mirrored", self._state_of(None))
             if "name" not in vars(self._mirrored):
                 raise AttributeError(
                     f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` "

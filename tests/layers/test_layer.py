@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -270,6 +270,19 @@ def test_a_call_that_returns_nothing_is_named() -> None:
 
     with pytest.raises(ValueError, match='The `call` method of layer "forgetful" returned None'):
         Forgetful()(X)
+
+
+def test_new_of_a_subclass_may_leave_out_that_of_layers() -> None:
+    class Doubled(Layer):
+        def __new__(cls) -> Self:
+            return object.__new__(cls)
+
+        def call(self, inputs: Tensor) -> Tensor:
+            return inputs * 2.0
+
+    layer = Doubled()
+    assert layer.name.startswith("doubled")
+    assert layer([3.0]).numpy().tolist() == [6.0]
 
 
 def test_a_forgotten_super_is_named() -> None:
