@@ -26,6 +26,8 @@ _METHODS = {
 }
 _SETTINGS = (bool, int, float, str, type(None))
 
+MOST_DECISIONS = 64  # That are kept from one run to the next.
+
 
 class RunPlan:
     """The facts about a model that stay as they are while it runs.
@@ -104,8 +106,10 @@ class RunPlan:
         """Let later runs that are like this one have what was decided, as they have the traces.
 
         The objects whose ids are in the identity are kept with it, or others could have these ids.
+        Of inputs that have ever new shapes all decisions are dropped from time to time.
         """
-        self.model._mirrored.traces.decisions = self._state, self.held, self.decided
+        decided = self.decided if len(self.decided) <= MOST_DECISIONS else {}
+        self.model._mirrored.traces.decisions = self._state, self.held, decided
 
     def fed_dtypes(self, kind: str, arrays: Arrays) -> list[np.dtype[Any] | None]:
         """Return the dtypes in which columns are brought to devices; None: in their own.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.training.run_plan import RunPlan
+from mirrored.training.run_plan import MOST_DECISIONS, RunPlan
 
 
 class Counting(mr.layers.Layer):
@@ -99,6 +99,13 @@ def test_decisions_stay_for_runs_that_are_alike(change: Callable[[mr.Model], Non
     change(model)
     assert RunPlan(model).decided == {}
     model.fit(x, x, verbose=0)
+
+
+def test_decisions_for_ever_new_shapes_are_not_all_kept() -> None:
+    model = mr.Sequential([mr.layers.GlobalAveragePooling1D()])
+    for steps in range(1, MOST_DECISIONS + 3):
+        model.predict(np.zeros((1, steps, 1), np.float32), verbose=0)
+        assert len(RunPlan(model).decided) <= MOST_DECISIONS
 
 
 def test_targets_are_checked_in_every_run_that_is_alike() -> None:
