@@ -221,7 +221,7 @@ class Discretization(Layer):
     # What it learns.
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
-        """Take the boundaries from data, in the place of those there were.
+        """Replace the boundaries by those of data.
 
         Steps of a model that were recorded before go by the old ones, until `compile` forgets them.
 

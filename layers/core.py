@@ -68,7 +68,7 @@ class Rescaling(SameShape):
 
 @explained
 class Lambda(Layer):
-    """Calls a function of one's own, which has no weights.
+    """Calls a custom function, which has no weights.
 
     Variables that the function uses are not those of the layer: subclass ``Layer`` for these.
 

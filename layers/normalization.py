@@ -132,7 +132,7 @@ class Normalization(SameShape):
             )
 
     def adapt(self, data: Any) -> None:
-        """Take the mean and the variance of data, in the place of those there were.
+        """Replace the mean and the variance by those of data.
 
         Args:
             data: An array, a tensor, a dataset, a ``PyDataset``, or an iterable of arrays: of

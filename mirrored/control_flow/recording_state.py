@@ -109,7 +109,7 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
 
     Example:
         >>> import mirrored as mr
-        >>> [each.shape for each in mr.identity_n([1.0, mr.ones(2)])]
+        >>> [tensor.shape for tensor in mr.identity_n([1.0, mr.ones(2)])]
         [(), (2,)]
     """
     tensors = [ops.identity(tensor) for tensor in input]
@@ -119,7 +119,7 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
-    """Do nothing: what is given was computed before, in the order in which it is written.
+    """Do nothing: the arguments were computed before, in the order in which they are written.
 
     Args:
         *inputs: Anything.

@@ -192,7 +192,7 @@ def split_dataset(
     Example:
         >>> import numpy as np
         >>> left, right = split_dataset(np.arange(10), left_size=0.8)
-        >>> [int(each) for each in right]
+        >>> [int(element) for element in right]
         [8, 9]
     """
     if preferred_backend not in (None, "tensorflow"):

@@ -218,7 +218,7 @@ def batch_get_value(tensors: Sequence[Any]) -> list[Any]:
 
     Example:
         >>> import mirrored as mr
-        >>> [each.item() for each in mr.keras.backend.batch_get_value([mr.constant(1.0)])]
+        >>> [value.item() for value in mr.keras.backend.batch_get_value([mr.constant(1.0)])]
         [1.0]
     """
     return [tensor.numpy() for tensor in tensors]

@@ -403,7 +403,7 @@ def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[Tensor]:
 
     Example:
         >>> import mirrored as mr
-        >>> [each.numpy().tolist() for each in mr.keras.ops.unstack([[1, 2], [3, 4]])]
+        >>> [tensor.numpy().tolist() for tensor in mr.keras.ops.unstack([[1, 2], [3, 4]])]
         [[1, 2], [3, 4]]
     """
     return list(ops.unstack(x, num=num, axis=axis))

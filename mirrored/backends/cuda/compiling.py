@@ -155,8 +155,8 @@ def source(name: str, text: str, **dtypes: np.dtype[Any]) -> Source:
     Example:
         >>> import numpy as np
         >>> text = 'extern "C" __global__ void one(T *out) { store(out[0], (T_C)1); }'
-        >>> made = source("one", text, T=np.dtype("float32"))
-        >>> made.name, "typedef float T;" in made.code
+        >>> kernel = source("one", text, T=np.dtype("float32"))
+        >>> kernel.name, "typedef float T;" in kernel.code
         ('one of float32', True)
     """
     types = "".join(

@@ -58,7 +58,7 @@ class Layout(NamedTuple):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """What a kernel is told of the sizes: how many elements, or how many rows and columns."""
+        """The sizes that a kernel receives: the number of elements, or of rows and columns."""
         return (self.size // self.columns, self.columns) if self.columns else (self.size,)
 
     @property

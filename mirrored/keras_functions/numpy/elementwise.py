@@ -257,7 +257,7 @@ def allclose(
 
 
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
-    """Return the elements with numbers in the place of NaN and infinities.
+    """Return the elements, with numbers instead of NaN and infinities.
 
     Args:
         x: Numbers.
