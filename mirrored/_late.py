@@ -5,7 +5,7 @@ the stub next to it, which `python tests/support/stubs.py` writes from the table
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -57,12 +57,16 @@ class LateNames:
         return vars(sys.modules[self._module]).setdefault(name, value)
 
 
-def late_module(module: str, homes: Mapping[str, str]) -> None:
+def late_module(
+    module: str, homes: Mapping[str, str], absent: Callable[[str], str] | None = None
+) -> None:
     """Give a module names that are loaded at their first use.
 
     Args:
         module: The module's name.
         homes: As `LateNames` has it.
+        absent: Returns the error text for a name that the module does not have; None: Python's
+            text for all.
     """
     there = vars(sys.modules[module])
     late = LateNames(module, homes)
@@ -70,7 +74,8 @@ def late_module(module: str, homes: Mapping[str, str]) -> None:
     def load(name: str) -> Any:
         if name in late:
             return late.load(name)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        text = f"module {module!r} has no attribute {name!r}"
+        raise AttributeError(absent(name) if absent else text)
 
     # Type checkers do not follow this: they would take every name for one that exists.
     there.setdefault("__all__", sorted(late))

@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Any
 
-from mirrored._late import LateNames
+from mirrored._late import LISTS, late_module
 
 
 def list_names(
@@ -22,20 +21,17 @@ def list_names(
             instead.
         advice: What is said of all other names, after the page that lists what is there.
     """
-    there = vars(sys.modules[module])
-    late = LateNames(module, homes or {})
     instead = {name: text for text, names in (refused or {}).items() for name in names.split()}
     page = f"docs/from-tensorflow-1.md lists what is there. {advice}".rstrip()
 
-    def load(name: str) -> Any:
-        if name in late:
-            return late.load(name)
+    def absent(name: str) -> str:
         if name in instead:
-            raise AttributeError(f"{module} has no {name!r}. {instead[name]}")
-        raise AttributeError(f"module {module!r} has no attribute {name!r}. {page}")
+            return f"{module} has no {name!r}. {instead[name]}"
+        return f"module {module!r} has no attribute {name!r}. {page}"
 
+    late_module(module, homes or {}, absent)
+    there = vars(sys.modules[module])
     own = (name for name, value in there.items() if getattr(value, "__module__", "") == module)
-    listed = sorted({name for name in (*own, *late) if name[0] != "_"})
+    listed = sorted({name for name in (*own, *LISTS[module]) if name[0] != "_"})
     dunder = [name for name in there if name[:2] == "__"]
-    # Type checkers do not follow this: they would take every name for one that exists.
-    there.update(__all__=listed, __dir__=lambda: sorted({*dunder, *listed}), __getattr__=load)
+    there.update(__all__=listed, __dir__=lambda: sorted({*dunder, *listed}))
