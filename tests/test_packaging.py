@@ -282,9 +282,25 @@ def test_ci_runs_exactly_the_readme_test_line() -> None:
     assert pattern is not None
     found = [line for line in readme_commands() if re.search(pattern[1], line)]
     assert found == readme_commands()[1:]
-    assert 'bash -c "${lines[0]}"' in script
+    assert 'run bash -c "${lines[0]}"' in script
     # Beside it run those that it leaves out, and no others.
-    assert re.findall(r"/pytest\b.*", script) == ['/pytest -q -m slow "${slow[@]}"']
+    assert re.findall(r"/pytest\b.*", script) == ['/pytest -q -m slow "${files[@]}"']
+
+
+def test_ci_runs_its_steps_in_order_and_names_them() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    steps, more = (re.search(rf"^{name}=\((.+)\)", script, re.MULTILINE) for name in STEP_LISTS)
+    assert steps is not None
+    assert more is not None
+    names = f"{steps[1]} {more[1]}"
+    functions = re.findall(r"^(\w+)\(\) \{$", script, re.MULTILINE)
+    assert set(names.split()) == set(functions) - {"run", "install_dev"}
+    unknown = subprocess.run([ROOT / ".ci" / "run", "lint", "all"], capture_output=True, text=True)
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert unknown.stderr == f"There is no step all. The steps are: {names}.\n"
+
+
+STEP_LISTS = ("steps", "more_steps")
 
 
 def test_ci_finds_the_files_with_slow_tests() -> None:
