@@ -115,7 +115,7 @@ def plot_model(
         dot = _dot(_diagram(model, expand_nested, shown), rankdir=rankdir, dpi=dpi, splines=splines)
         dot.write(path, format=ending[1:] or "png")
     try:
-        from IPython import display  # type: ignore[import-not-found,unused-ignore]
+        from IPython import display
     except ImportError:
         return None
     if ending == ".svg":

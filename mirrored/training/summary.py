@@ -107,7 +107,7 @@ def show(table: Summary, text: str, print_fn: Callable[[str], Any] | None) -> No
     if print_fn is not None:
         print_fn(text)
     elif in_notebook():
-        from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
+        from IPython.display import HTML, display
 
         display(HTML(table.html()))
     else:
