@@ -4,7 +4,7 @@ How operations become what such a file is made of is the business of `mirrored.e
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest
 from mirrored._files import PathName, as_path
@@ -19,13 +19,15 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import convert_to_tensor, is_tensor
 from mirrored.ops.spec import DType, TensorSpec, as_dtype
 from mirrored.training.loop import check_context
-from mirrored.training.model import Model
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 _OTHERS = ("tf_saved_model", "openvino", "litert", "torch")  # Keras' other formats.
 
 
 def export_model(
-    model: Model,
+    model: "Model",
     filepath: PathName,
     format: str | None,
     verbose: bool | None,
@@ -84,7 +86,7 @@ class _Input:
     name: str | None = None
 
 
-def _arguments(model: Model, signature: Any) -> list[Any]:
+def _arguments(model: "Model", signature: Any) -> list[Any]:
     """Return what a call is given, in its structure."""
     if signature is not None:
         several = isinstance(signature, list | tuple) and not isinstance(signature, TensorSpec)
@@ -133,7 +135,7 @@ def _described(value: Any) -> Any:
     return _Input(tuple(shape), as_dtype(dtype), getattr(value, "name", None))
 
 
-def _named_inputs(model: Model, arguments: list[Any]) -> list[GraphInput]:
+def _named_inputs(model: "Model", arguments: list[Any]) -> list[GraphInput]:
     """Return the inputs with a name each, and names for the sizes that are not known."""
     inputs: list[_Input] = _nest.flatten(arguments)
     own = [] if model._mirrored.graph is None else model._mirrored.graph.layout.names
@@ -157,7 +159,7 @@ def _named_inputs(model: Model, arguments: list[Any]) -> list[GraphInput]:
     return list(named.values())
 
 
-def _output_names(model: Model, outputs: Any) -> list[str]:
+def _output_names(model: "Model", outputs: Any) -> list[str]:
     """Return what the outputs are called: by the keys of a dict, by layers, or by numbers."""
     flat = _nest.flatten(outputs)
     if isinstance(outputs, dict) and len(outputs) == len(flat):

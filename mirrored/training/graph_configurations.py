@@ -21,7 +21,7 @@ from mirrored.serialization.configs import (
     serialize_keras_object,
 )
 from mirrored.training import operation_classes as classes
-from mirrored.training.model import Model
+from mirrored.training.model_state import is_model
 
 _TENSOR = "__keras_tensor__"
 # Layers whose calls have no default mode in Keras.
@@ -51,7 +51,7 @@ class _Numbers:
 
 
 def _is_graph(callee: Any) -> bool:
-    return isinstance(callee, Model) and callee._mirrored.graph is not None
+    return is_model(callee) and callee._mirrored.graph is not None
 
 
 def configuration_of(model: Any) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _as_noted(layer: Layer, node: Node) -> dict[str, Any]:
     one that is said to be None it would not look for.
     """
     value = node.args[0] if len(node.args) == 1 else None
-    of_layers = isinstance(layer, Model) and bool(layer._layer_chain)
+    of_layers = is_model(layer) and bool(layer._layer_chain)
     is_tensor = isinstance(value, SymbolicTensor) and value._dtype == layer._mirrored.input_dtype
     if value is None or not (_is_graph(layer) or (is_tensor and not node.kwargs)):
         return node.kwargs

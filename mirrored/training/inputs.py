@@ -6,7 +6,7 @@ All of it is checked before the first step, so bad input changes nothing.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from mirrored.data.arrays import Arrays, unbatched
 from mirrored.data.epochs import Epochs
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import Shape, shapes_in
-from mirrored.training.model import Model
 from mirrored.training.run_plan import RunPlan, kind_of
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 _KINDS = {"fit": "train", "validation": "test", "evaluate": "test", "predict": "predict"}
 
@@ -189,7 +191,7 @@ def _check_targets(plan: RunPlan, use: str, is_stream: bool, arrays: Arrays) -> 
     raise ValueError(f"`{use}` needs targets to compute the loss. Received: y=None. {advice}")
 
 
-def _check_batched(model: Model, example: Arrays) -> None:
+def _check_batched(model: "Model", example: Arrays) -> None:
     """Raise where a stream gives single examples of what the model takes batches of."""
     if not isinstance(example.x, np.ndarray):
         return
@@ -250,7 +252,7 @@ def _reshaped(structure: Any, shapes: Iterator[Shape]) -> Any:
     return _nest.map_structure(reshaped, structure)
 
 
-def _output_shapes(model: Model, inputs: Any, usual: list[Shape]) -> list[Shape]:
+def _output_shapes(model: "Model", inputs: Any, usual: list[Shape]) -> list[Shape]:
     """Return the output shapes for these inputs; the usual ones for those it was built for."""
     shapes = _shapes(inputs)
     if shapes == model._mirrored.input_shape:
@@ -274,7 +276,7 @@ def _part(arrays: Arrays, number: int) -> Any:
     return arrays.layout.part(number, arrays.columns)
 
 
-def _input(model: Model, x: Any) -> Any:
+def _input(model: "Model", x: Any) -> Any:
     """Return the inputs as the model takes them: one array where it has one input.
 
     Raises:
@@ -285,7 +287,7 @@ def _input(model: Model, x: Any) -> Any:
     return _lone(x, [begin.node.callee.name for begin in model._begin_tensors])
 
 
-def _takes(model: Model, arrays: Arrays) -> bool:
+def _takes(model: "Model", arrays: Arrays) -> bool:
     """Whether the model could be called on the inputs, by how many they are."""
     try:
         _input(model, _part(arrays, 0))
@@ -326,7 +328,7 @@ def _shapes(structure: Any) -> Any:
     )
 
 
-def _dtypes(model: Model, structure: Any) -> Any:
+def _dtypes(model: "Model", structure: Any) -> Any:
     """Return the dtypes in which a model is fed arrays."""
     if isinstance(structure, np.ndarray):
         fed = model.fed_dtypes(structure.dtype)

@@ -6,7 +6,7 @@ What they run on is checked before, so bad input changes nothing.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored._interrupt import InterruptGuard
 from mirrored._numbers import check_count
@@ -22,11 +22,13 @@ from mirrored.training.compilation import running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import epochs_of, epochs_to_validate, fit_epochs, prepare
-from mirrored.training.model import Model
 from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import EpochLogs
 from mirrored.training.step import joined
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 Callbacks = Sequence[Callback] | Callback | None
 Steps = EagerSteps | RecordedSteps
@@ -270,14 +272,14 @@ def _spans(
     strategy.check_alike(facts, f"the end of an epoch's steps to {kind}")
 
 
-def _values(model: Model) -> dict[str, list[str]]:
+def _values(model: "Model") -> dict[str, list[str]]:
     """Return the values and settings that are the same on all workers wherever an epoch begins."""
     from mirrored.training.step_facts import values_of  # Of several workers.
 
     return values_of(model)
 
 
-def _most(model: Model, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:
+def _most(model: "Model", epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:
     """Return how many steps run between two calls of the callbacks' hooks; None: any number."""
     if isinstance(model.steps_per_execution, int):
         return model.steps_per_execution
@@ -307,7 +309,7 @@ def _callbacks(
 
 def _introduce(
     callbacks: CallbackList,
-    model: Model,
+    model: "Model",
     verbose: int | str,
     epochs: int,
     steps: int | None,

@@ -1,7 +1,7 @@
 """Models: layers put together, with the methods that train, evaluate and predict.
 
-A functional model is a graph of calls from inputs to outputs; a subclass has its own `call`. What
-runs, writes or shows a model is imported by the methods that need it: it imports this module.
+A functional model is a graph of calls from inputs to outputs; a subclass has its own `call`.
+Modules that write or show a model are imported by the methods that need them: few programs do.
 """
 
 import inspect
@@ -48,6 +48,7 @@ from mirrored.optim import Optimizer
 from mirrored.optim import get as get_optimizer
 from mirrored.program import TraceCache
 from mirrored.serialization.constructor_arguments import deserialized, serialized
+from mirrored.training import runs
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import (
     COMPILED,
@@ -957,8 +958,6 @@ class Model(Layer):
             NonFiniteLossError: The loss became NaN or infinite; the weights are those before.
             ResourceExhaustedError: A device has not enough memory; the weights are those before.
         """
-        from mirrored.training import runs  # It imports this module.
-
         return runs.fit(
             self,
             DataArguments(
@@ -1047,8 +1046,6 @@ class Model(Layer):
             InvalidArgumentError: The model is not compiled.
             ValueError: An argument is out of range, or data do not fit the model or each other.
         """
-        from mirrored.training import runs  # It imports this module.
-
         data = DataArguments(
             use="evaluate",
             x=x,
@@ -1081,8 +1078,6 @@ class Model(Layer):
         Raises:
             ValueError: An argument is out of range, or the data do not fit the model.
         """
-        from mirrored.training import runs  # It imports this module.
-
         data = DataArguments(use="predict", x=x, batch_size=batch_size, steps=steps)
         return runs.predict(self, data, callbacks=callbacks, verbose=verbose)
 
@@ -1113,8 +1108,6 @@ class Model(Layer):
             ValueError: Data do not fit the model or each other.
             NonFiniteLossError: The loss is NaN or infinite; the weights are those before.
         """
-        from mirrored.training import runs  # It imports this module.
-
         batch = runs.one_batch("fit", x, y, sample_weight, class_weight)
         return runs.take_step(self, "train", batch, return_dict)
 
@@ -1136,8 +1129,6 @@ class Model(Layer):
             InvalidArgumentError: The model is not compiled.
             ValueError: Data do not fit the model or each other.
         """
-        from mirrored.training import runs  # It imports this module.
-
         batch = runs.one_batch("evaluate", x, y, sample_weight)
         return runs.take_step(self, "test", batch, return_dict)
 
@@ -1150,8 +1141,6 @@ class Model(Layer):
         Raises:
             ValueError: The data do not fit the model.
         """
-        from mirrored.training import runs  # It imports this module.
-
         batch = runs.one_batch("predict", x)
         return runs.predict(self, batch, "predict_on_batch", callbacks=None, verbose=0)
 
@@ -1192,11 +1181,9 @@ class Model(Layer):
         return self.__made_function("predict", force)
 
     def __made_function(self, kind: str, force: bool) -> Any:
-        from mirrored.training.runs import StepFunction  # As above.
-
         if force:
             self.__set_function(kind, None)
-        return self._mirrored.step_functions.setdefault(kind, StepFunction(self, kind))
+        return self._mirrored.step_functions.setdefault(kind, runs.StepFunction(self, kind))
 
     def __set_function(self, kind: str, function: Any) -> None:
         if function is None:

@@ -1,14 +1,18 @@
 """The facts that the library keeps of a model, apart from the attributes of users' subclasses."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from mirrored.distribute import Strategy
+from mirrored.layers import Layer
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.construction import Arguments
 from mirrored.layers.layer_state import LayerState
 from mirrored.program import TraceCache
 from mirrored.training.compilation import Compilation
 from mirrored.training.functional_graph import FunctionalGraph
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 
 class ModelState(LayerState):
@@ -48,3 +52,12 @@ class ModelState(LayerState):
         self.compilation: Compilation | None = None
         self.uncompiled_eagerly = False
         self.step_functions: dict[str, Any] = {}
+
+
+def is_model(value: Any) -> "TypeGuard[Model]":
+    """Return whether a value is a model, by its state: what models call imports no `Model`.
+
+    Args:
+        value: The value.
+    """
+    return isinstance(value, Layer) and isinstance(value._mirrored, ModelState)

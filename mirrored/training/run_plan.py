@@ -1,7 +1,7 @@
 """The facts that a run of `fit`, `evaluate` or `predict` looks up once, when it begins."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from mirrored.ops import TensorSpec
 from mirrored.optim import Optimizer
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.metrics import Metric
-from mirrored.training.model import Model
 from mirrored.training.running_means import is_mean
 from mirrored.variables import Variable
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 # The methods that a model overrides to have custom steps, by the kind of step.
 _FOR_ALL = ("compute_loss", "compute_metrics", "get_metrics_result", "reset_metrics", "metrics")
@@ -49,7 +51,7 @@ class RunPlan:
     identity: tuple[Any, ...]
     decided: dict[Any, Any]
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: "Model") -> None:
         self.model, self.strategy = model, model.distribute_strategy
         self.is_shared = self.strategy.is_shared
         self.look_up()
@@ -178,7 +180,7 @@ class RunPlan:
     def _overrides(self, kind: str) -> bool:
         cls, own = type(self.model), vars(self.model)
         for name in _METHODS[kind]:
-            if name in own or getattr(cls, name) is not getattr(Model, name):
+            if name in own or getattr(cls, name) is not getattr(cls._declaring, name):
                 return True
         return False
 

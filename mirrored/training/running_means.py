@@ -6,14 +6,16 @@ Totals and counts are added up, so that batches of different sizes count as they
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirrored.training.compilation import CompiledMetrics
 from mirrored.training.metrics import kind_of
 from mirrored.training.metrics.quotient import Quotient
-from mirrored.training.model import Model
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 
 class EpochLogs(ABC):
@@ -51,7 +53,7 @@ class RunningMeans(EpochLogs):
         goes_on: Whether the metrics go on from what they have counted, or begin anew.
     """
 
-    def __init__(self, model: Model, *, goes_on: bool = False) -> None:
+    def __init__(self, model: "Model", *, goes_on: bool = False) -> None:
         compilation = model.required_compilation()
         outputs = compilation.required_outputs()
         self._trackers: list[Any] = [compilation.loss_tracker, *outputs.trackers]

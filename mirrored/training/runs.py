@@ -1,7 +1,7 @@
 """Runs of a model, each with its plan: the loops, and the single steps that a user's loop takes."""
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored.data.arguments import DataArguments
 from mirrored.distribute.input import DistributedIterator
@@ -9,11 +9,13 @@ from mirrored.errors import OutOfRangeError
 from mirrored.program import PeekingIterator
 from mirrored.training import loop
 from mirrored.training.callbacks import History
-from mirrored.training.model import Model
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.running_means import in_order
 from mirrored.training.step import joined
 from mirrored.training.utilities import unpack_x_y_sample_weight
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 # What checks of data call a step.
 _USES = {"train": "fit", "test": "evaluate"}
@@ -27,7 +29,7 @@ class StepFunction:
         kind: "train", "test" or "predict".
     """
 
-    def __init__(self, model: Model, kind: str) -> None:
+    def __init__(self, model: "Model", kind: str) -> None:
         self._model = model
         self._kind = kind
 
@@ -72,26 +74,26 @@ class StepFunction:
 
 
 def fit(
-    model: Model, training: DataArguments, validation: DataArguments, **options: Any
+    model: "Model", training: DataArguments, validation: DataArguments, **options: Any
 ) -> History:
     """Train a model; `loop.fit` says what the arguments mean."""
     return loop.fit(planned(model, "fit"), training, validation, **options)
 
 
-def evaluate(model: Model, data: DataArguments, return_dict: bool, **options: Any) -> Any:
+def evaluate(model: "Model", data: DataArguments, return_dict: bool, **options: Any) -> Any:
     """Return the loss and the metrics; `loop.evaluate` says what the arguments mean."""
     logs = loop.evaluate(planned(model, "evaluate"), data, **options)
     return logs if return_dict else in_order(model, logs)
 
 
-def predict(model: Model, data: DataArguments, method: str = "predict", **options: Any) -> Any:
+def predict(model: "Model", data: DataArguments, method: str = "predict", **options: Any) -> Any:
     """Return the outputs; `loop.predict` says what the arguments mean."""
     loop.check_context(method)
     return loop.predict(RunPlan(model), data, **options)
 
 
 def take_step(
-    model: Model, kind: str, batch: DataArguments, return_dict: bool, *, goes_on: bool = False
+    model: "Model", kind: str, batch: DataArguments, return_dict: bool, *, goes_on: bool = False
 ) -> Any:
     """Take a step of training or evaluation, and return what logs show.
 
@@ -106,7 +108,7 @@ def take_step(
     return logs if return_dict else in_order(model, logs)
 
 
-def planned(model: Model, method: str) -> RunPlan:
+def planned(model: "Model", method: str) -> RunPlan:
     """Return the plan of a run with a loss, for which the model is compiled.
 
     Args:

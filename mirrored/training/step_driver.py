@@ -6,7 +6,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from mirrored.data.batches import Span
 from mirrored.distribute.sharding import Sharding, sharding_of, sharding_of_own
 from mirrored.errors import NonFiniteLossError
 from mirrored.training.custom_steps import row_of, step_of
-from mirrored.training.model import Model
 from mirrored.training.run_plan import RunPlan
 from mirrored.training.step import Step, Totals
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 # Called with a row for each step - its losses, then each metric's total and count; or what a
 # custom step returned, by name - and their number of examples. A step of training whose loss is
@@ -125,7 +127,7 @@ def row_with_penalty(totals: Totals, outputs: Sequence[Any]) -> list[float]:
 
 
 def _failed_step(
-    model: Model, totals: Totals, loss: float, losses: Sequence[float], where: str
+    model: "Model", totals: Totals, loss: float, losses: Sequence[float], where: str
 ) -> Exception:
     """Return the error that a step raises whose loss is not finite.
 
@@ -159,7 +161,7 @@ def _failed_step(
     )
 
 
-def _state_of_weights(model: Model) -> str:
+def _state_of_weights(model: "Model") -> str:
     """Say so where a step with a finite loss has spoilt the weights already."""
     values = (weight.numpy() for weight in model.trainable_variables)
     if all(np.isfinite(value).all() for value in values):

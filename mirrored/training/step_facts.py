@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,14 +12,17 @@ from mirrored.layers.layer import walk_with
 from mirrored.ops.spec import TensorSpec
 from mirrored.serialization.configs import serialize_keras_object
 from mirrored.training.compilation import COMPILED
-from mirrored.training.model import Model
+from mirrored.training.model_state import is_model
 from mirrored.training.run_plan import optimizers_of
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 # Parts of configurations that may differ: a worker may number layers without weights differently.
 _LEFT_OUT = ("name", "module", "registered_name", "build_config")
 
 
-def facts_of(model: Model, size: int, specs: Iterable[TensorSpec]) -> dict[str, list[str]]:
+def facts_of(model: "Model", size: int, specs: Iterable[TensorSpec]) -> dict[str, list[str]]:
     """Return what a step of a worker works on; `facts_of_graph` says what it is made of.
 
     Args:
@@ -27,7 +30,7 @@ def facts_of(model: Model, size: int, specs: Iterable[TensorSpec]) -> dict[str, 
         size: How many examples the global batch has.
         specs: The shapes and dtypes of an example's arrays.
     """
-    layers = (layer for layer, _ in walk_with(model, ()) if not isinstance(layer, Model))
+    layers = (layer for layer, _ in walk_with(model, ()) if not is_model(layer))
     compilation = model._mirrored.compilation
     compiled = zip(COMPILED, () if compilation is None else compilation.given, strict=False)
     return {
@@ -47,7 +50,7 @@ def facts_of(model: Model, size: int, specs: Iterable[TensorSpec]) -> dict[str, 
     }
 
 
-def values_of(model: Model) -> dict[str, list[str]]:
+def values_of(model: "Model") -> dict[str, list[str]]:
     """Return the settings of optimizers and what variables hold, in few words each.
 
     Slots are left out, which are as many again, but for the optimizers' own numbers.
@@ -69,7 +72,7 @@ def _check(variable: MirroredVariable) -> int:
     return zlib.crc32(array.view(np.uint8).data)
 
 
-def _settings_of_optimizers(model: Model) -> list[str]:
+def _settings_of_optimizers(model: "Model") -> list[str]:
     rules = (rule for optimizer in optimizers_of(model) for rule in optimizer.within)
     return [line for rule in rules for line in _settings(rule)]
 

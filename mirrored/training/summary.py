@@ -8,14 +8,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored._naming import one_line
 from mirrored.graph import Node
 from mirrored.layers import Layer
-from mirrored.training.model import Model
+from mirrored.training.model_state import is_model
 from mirrored.training.progress import in_notebook
 from mirrored.variables import Variable
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 _NESTED = "   "  # What names of layers of models within models begin with, for each model.
 _LEAST_WIDTH = 4
@@ -75,7 +78,7 @@ class Summary:
 
 
 def summarize(
-    model: Model,
+    model: "Model",
     expand_nested: bool = False,
     show_trainable: bool = False,
     layer_range: Sequence[str] | None = None,
@@ -114,7 +117,7 @@ def show(table: Summary, text: str, print_fn: Callable[[str], Any] | None) -> No
         print(text)
 
 
-def _totals(model: Model) -> list[str]:
+def _totals(model: "Model") -> list[str]:
     optimizer = getattr(model, "optimizer", None)
     slots = optimizer.variables if optimizer is not None and optimizer.built else []
     groups = {
@@ -205,12 +208,12 @@ def _nested(callees: Iterable[Any], expand: bool) -> list[tuple[Any, int]]:
     while waiting:
         callee, depth = waiting.pop()
         layers.append((callee, depth))
-        if expand and isinstance(callee, Model):
+        if expand and is_model(callee):
             waiting += [(layer, depth + 1) for layer in callee.layers][::-1]
     return layers
 
 
-def _branching(model: Model) -> set[Node]:
+def _branching(model: "Model") -> set[Node]:
     """Return the nodes of a functional model whose layers are no chain; else none."""
     if model._mirrored.graph is None:
         return set()

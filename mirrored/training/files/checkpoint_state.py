@@ -24,7 +24,7 @@ from mirrored.training.files.tensor_tree import (
     place,
 )
 from mirrored.training.metrics import Metric
-from mirrored.training.model import Model
+from mirrored.training.model_state import is_model
 from mirrored.variables import Generator, Module, Variable
 from mirrored.variables.generator import SeedGenerator as SeedVariable
 from mirrored.variables.tracking import Tracker, Watched
@@ -100,7 +100,7 @@ def build_optimizers(values: Mapping[str, Any]) -> None:
     layers = [layer for layer in objects if isinstance(layer, Layer) and not unbuilt(layer)]
     trained = {id(v): v for layer in layers for v in layer.trainable_variables}
     for owner in objects:
-        owned = owner.optimizer if isinstance(owner, Model) else None
+        owned = owner.optimizer if is_model(owner) else None
         optimizer = owner if isinstance(owner, Optimizer) else owned
         if optimizer is not None and optimizer.slots.builds_once and trained:
             own = owner.trainable_variables if optimizer is owned else list(trained.values())
@@ -292,7 +292,7 @@ def _parts_of(name: str, value: Any, listed_ids: set[int], some: bool) -> list[P
     if isinstance(value, Metric):
         return [Part(name, _named(name, value.variables))]
     parts = [_of_layer(name, value, some)]
-    optimizer = value.optimizer if isinstance(value, Model) else None
+    optimizer = value.optimizer if is_model(value) else None
     # As in TensorFlow, a model that is compiled brings its optimizer with it.
     if optimizer is not None and id(optimizer) not in listed_ids:
         parts.append(_of_optimizer(f"{name}.optimizer", optimizer))

@@ -9,7 +9,7 @@ fit changes nothing.
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored._logging import warn_caller
 from mirrored._naming import file_case
@@ -23,10 +23,13 @@ from mirrored.optim.optimizer import skipped
 from mirrored.program.variable_access import Late, variable_writes
 from mirrored.training.files.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
 from mirrored.training.files.tensor_tree import as_integers, as_words, slots_undone_on_failure
-from mirrored.training.model import Model
+from mirrored.training.model_state import is_model
 from mirrored.variables import Variable
 from mirrored.variables.generator import SeedGenerator as SeedVariable
 from mirrored.variables.variable import assign_together
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 Owner = Layer | Optimizer
 Stream = SeedGenerator | SeedVariable
@@ -46,7 +49,7 @@ class Place(NamedTuple):
     owner: Owner
 
 
-def places(model: Model, skipped: Iterable[Any] = ()) -> list[Place]:
+def places(model: "Model", skipped: Iterable[Any] = ()) -> list[Place]:
     """Return a model and all parts of it that have variables, each once, in Keras' order.
 
     Args:
@@ -126,7 +129,7 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
             (name, getattr(owner, name, None)) for name in ("inner_optimizer", "optimizers")
         )
         return
-    if isinstance(owner, Model) and owner._layer_chain:
+    if is_model(owner) and owner._layer_chain:
         yield "layers", owner.layers
     kind: Any = type(owner)  # As a class it has a hash, which type checkers do not see.
     common = _common(kind)
@@ -141,19 +144,16 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
 
 
 @functools.cache
-def _common(kind: type) -> frozenset[str]:
+def _common(kind: Any) -> frozenset[str]:
     """Return the attributes that every layer has, or every model: Keras looks into none of them."""
-    names = {*dir(Layer(name="any"))}
-    if issubclass(kind, Model):
-        own = [base for base in kind.__mro__ if base.__module__.startswith("mirrored.training.")]
-        names.update(vars(Model(name="any")), *(vars(base) for base in own))
-        names -= {"layers", "optimizer"}
-    return frozenset(names)
+    names = {*dir(kind._declaring(name="any"))}  # `Layer` or `Model` itself.
+    own = [base for base in kind.__mro__ if base.__module__.startswith("mirrored.training.")]
+    return frozenset(names.union(*map(vars, own)) - {"layers", "optimizer"})
 
 
 def _kind(owner: Owner) -> str:
     # A functional model of no class of the user's has that name, too.
-    graph = isinstance(owner, Model) and owner._mirrored.graph is not None
+    graph = is_model(owner) and owner._mirrored.graph is not None
     graph = graph and vars(type(owner)).get("_functional_name") is not None
     return file_case("Functional" if graph else type(owner).__name__)
 
@@ -167,7 +167,7 @@ def _join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def save_assets(model: Model, folder: str) -> None:
+def save_assets(model: "Model", folder: str) -> None:
     """Let layers that have a `save_assets` write their files, each into a folder of its own.
 
     Args:
@@ -180,7 +180,7 @@ def save_assets(model: Model, folder: str) -> None:
         owner.save_assets(own)
 
 
-def keeps_assets(model: Model, method: str) -> bool:
+def keeps_assets(model: "Model", method: str) -> bool:
     """Return whether a layer has files of its own.
 
     Args:
@@ -190,7 +190,7 @@ def keeps_assets(model: Model, method: str) -> bool:
     return any(True for _ in _having(model, method))
 
 
-def load_assets(model: Model, folder: str) -> None:
+def load_assets(model: "Model", folder: str) -> None:
     """Let layers that have a `load_assets` read the files that `save_assets` wrote.
 
     Args:
@@ -202,7 +202,7 @@ def load_assets(model: Model, folder: str) -> None:
         owner.load_assets(own if os.path.isdir(own) else None)
 
 
-def _having(model: Model, method: str) -> Iterator[tuple[Any, str]]:
+def _having(model: "Model", method: str) -> Iterator[tuple[Any, str]]:
     for path, owner in places(model):
         if callable(getattr(type(owner), method, None)):
             yield owner, path
@@ -252,7 +252,7 @@ class Plan:
 # ---------------------------------------------------------------------------- saving
 
 
-def save_state(model: Model, writer: Hdf5Writer, *, with_streams: bool) -> None:
+def save_state(model: "Model", writer: Hdf5Writer, *, with_streams: bool) -> None:
     """Write the variables of a model and of its optimizer.
 
     Args:
@@ -272,7 +272,7 @@ def save_state(model: Model, writer: Hdf5Writer, *, with_streams: bool) -> None:
                 writer.group(path, None)["0"] = _words_of(stream)
 
 
-def _state_of(owner: Owner, model: Model) -> list[Variable]:
+def _state_of(owner: Owner, model: "Model") -> list[Variable]:
     """Return the variables of a layer or an optimizer as Keras has them.
 
     An optimizer has slots for all that is trained, with a gradient or not, in the model's order.
@@ -315,7 +315,7 @@ def _words_of(stream: Stream) -> Any:
 
 
 def load_state(
-    model: Model,
+    model: "Model",
     reader: Hdf5Reader,
     *,
     skip_mismatch: bool = False,
@@ -361,7 +361,7 @@ def load_state(
         _set_streams(model_places, reader)
 
 
-def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Model, is_new: bool) -> None:
+def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: "Model", is_new: bool) -> None:
     """Compare a part of the model with the file's arrays of it."""
     owner, first = place.owner, len(plan.undo)
     try:
@@ -380,7 +380,7 @@ def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Model, is_new:
         plan.take_back(first)
 
 
-def _targets(owner: Owner, group: ReadGroup, model: Model, is_new: bool) -> list[Target]:
+def _targets(owner: Owner, group: ReadGroup, model: "Model", is_new: bool) -> list[Target]:
     """Return the variables of a part; none, with a warning, of an optimizer with others."""
     own = _state_of(owner, model)
     if isinstance(owner, Layer):

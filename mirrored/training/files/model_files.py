@@ -12,7 +12,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from mirrored import _extras
 from mirrored._arguments import explained
@@ -39,7 +39,10 @@ from mirrored.training.files.keras_weights import (
 from mirrored.training.files.tensor_tree import damaged, opened
 from mirrored.training.files.weights_files import WEIGHTS, check_overwrite, state_of
 from mirrored.training.files.zip_members import Members, written_in_place
-from mirrored.training.model import Model
+from mirrored.training.model_state import is_model
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 ENDING = ".keras"
 CONFIG, METADATA = "config.json", "metadata.json"
@@ -54,7 +57,7 @@ _IGNORED = ("include_optimizer", "save_format")
 
 @explained
 def save_model(
-    model: Model,
+    model: "Model",
     filepath: PathName,
     overwrite: bool = True,
     zipped: bool | None = None,
@@ -208,7 +211,7 @@ def _checked_name(filepath: Any, zipped: bool | None, options: dict[str, Any]) -
     return path
 
 
-def _texts(model: Model) -> dict[str, bytes]:
+def _texts(model: "Model") -> dict[str, bytes]:
     """Return the members of a file that are texts; parts without a configuration raise here."""
     with sharing_what_is_written():
         config = json.dumps(serialize_keras_object(model))
@@ -217,7 +220,7 @@ def _texts(model: Model) -> dict[str, bytes]:
     return {METADATA: metadata.encode(), CONFIG: config.encode()}
 
 
-def _write_archive(model: Model, file: IO[bytes], texts: Mapping[str, bytes]) -> None:
+def _write_archive(model: "Model", file: IO[bytes], texts: Mapping[str, bytes]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, text in texts.items():
             archive.writestr(name, text)
@@ -234,7 +237,7 @@ def _write_archive(model: Model, file: IO[bytes], texts: Mapping[str, bytes]) ->
                     archive.write(whole, place.replace(os.sep, "/"))
 
 
-def _write_folder(model: Model, path: str, texts: Mapping[str, bytes]) -> None:
+def _write_folder(model: "Model", path: str, texts: Mapping[str, bytes]) -> None:
     """Write the files of a folder, each wholly or not at all."""
     os.makedirs(path, exist_ok=True)
     with saving(os.path.join(path, WEIGHTS), "model file") as file, writing(file) as writer:
@@ -291,12 +294,12 @@ def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
 
 def _model_of(
     config: dict[str, Any], text: bytes, reader: Hdf5Reader, size: int, options: dict[str, Any]
-) -> Model:
+) -> "Model":
     """Return the model of a configuration, with the state in a file of so many bytes."""
     room = Room(size + _BESIDE, _OF_METRICS)
     with sharing_what_is_read(), within_room(room), within_constant_room(len(text)):
         model = deserialize_keras_object(config, **options)
-    if not isinstance(model, Model):
+    if not is_model(model):
         raise WeightsFileError(f"{reader.noun} has no model, but {model!r:.200}.")
     load_state(model, reader, is_new=True, late=room.late)
     return model

@@ -7,7 +7,7 @@ safetensors files.
 import contextlib
 import os
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored import _extras
 from mirrored._arguments import explained
@@ -26,8 +26,10 @@ from mirrored.training.files.keras_weights import load_state, save_state
 from mirrored.training.files.tensor_file import load_tensors, save_tensors
 from mirrored.training.files.tensor_tree import check_same_file, named_weights, opened
 from mirrored.training.files.zip_members import Members
-from mirrored.training.model import Model
 from mirrored.variables.variable import assign_together
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
 
 # What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
 _OTHER_FORMATS = frozenset(
@@ -40,7 +42,7 @@ WEIGHTS = "model.weights.h5"  # In the file of a whole model.
 
 @explained
 def save_weights(
-    model: Model, filepath: PathName, overwrite: bool = True, max_shard_size: Any = None
+    model: "Model", filepath: PathName, overwrite: bool = True, max_shard_size: Any = None
 ) -> None:
     """Write a model's weights; `Model.save_weights` says what the arguments mean.
 
@@ -86,7 +88,7 @@ def save_weights(
 
 @explained
 def load_weights(
-    model: Model,
+    model: "Model",
     filepath: PathName,
     skip_mismatch: bool = False,
     *,
@@ -151,7 +153,7 @@ def _state_in(path: str) -> Iterator[Hdf5Reader]:
         yield stack.enter_context(state)
 
 
-def _load_tensors(model: Model, path: str) -> None:
+def _load_tensors(model: "Model", path: str) -> None:
     named = named_weights(walk(model))
     expected = {key: (variable.shape, variable.dtype) for key, variable in named.items()}
     try:
@@ -199,7 +201,7 @@ def state_of(members: Members, noun: str) -> Iterator[Hdf5Reader]:
         yield reader
 
 
-def _check_built(model: Model, doing: str) -> None:
+def _check_built(model: "Model", doing: str) -> None:
     missing = unbuilt(model)
     if missing:
         raise ValueError(
