@@ -1,6 +1,7 @@
 """What it takes to save a model of a gigabyte and to load it again, by format.
 
-`python -m benchmarks.files` prints the table of docs/performance.md. Each format has a process of
+`python -m benchmarks.files` prints the table of docs/reference/benchmarks.md.
+Each format has a process of
 its own, in the environment that `python -m benchmarks.environments` made.
 """
 

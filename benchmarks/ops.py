@@ -1,6 +1,7 @@
 """What ops cost beside NumPy's own functions: called one by one, and recorded.
 
-`python -m benchmarks.ops` prints the table of docs/performance.md. All three compute the same, on
+`python -m benchmarks.ops` prints the table of docs/reference/benchmarks.md.
+All three compute the same, on
 the CPU, on the same arrays; what is measured of an op includes the call, and its result.
 """
 

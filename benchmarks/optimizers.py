@@ -1,6 +1,7 @@
 """What a step of each optimizer costs, beside PyTorch's Adam and AdamW, by the size of a network.
 
-`python -m benchmarks.optimizers` prints the table of docs/performance.md. Each library has a
+`python -m benchmarks.optimizers` prints the table of docs/reference/benchmarks.md.
+Each library has a
 process of its own, in the environment that `python -m benchmarks.environments` made.
 """
 

@@ -249,9 +249,9 @@ def scaling(report: Report) -> str:
 def markdown(report: Report, picture: str | None) -> str:
     """Return the whole report; parts that were not measured are left out."""
     sections = [
-        "# Performance",
+        "# Benchmark results",
         "Measured by `python -m benchmarks`, in one run in which all contenders took "
-        f"{report.rounds} turns; [benchmarks/README.md](../benchmarks/README.md) says how. "
+        f"{report.rounds} turns; [benchmarks/README.md](../../benchmarks/README.md) says how. "
         "Compare ratios, not times: machines are noisy.",
         "## Machine",
         head(report),

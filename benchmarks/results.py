@@ -142,6 +142,23 @@ class Report:
         report.all_reduces = [AllReduce(**each) for each in stored["all_reduces"]]
         return report
 
+    def figures(self) -> dict[str, Any]:
+        """Return the steps' times in microseconds, as plain data beside the report."""
+        return {
+            "machine": self.machine,
+            "steps": [
+                {
+                    "workload": workload,
+                    "contender": series.contender,
+                    "replicas": series.replicas,
+                    "best_us": series.best,
+                    "median_us": series.median,
+                }
+                for workload, rows in self.speed.items()
+                for series in rows
+            ],
+        }
+
     def median(self, workload: str, contender: str, replicas: int) -> float | None:
         """Return a contender's median on a workload, or None where there is none."""
         for series in self.speed.get(workload, []):

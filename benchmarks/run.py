@@ -280,7 +280,9 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--rounds", type=int, help="turns of each contender")
     parser.add_argument("--seconds", type=float, help="the length of a turn, about")
     add_environments(parser)
-    parser.add_argument("--out", type=Path, help="the report; docs/performance.md if not --quick")
+    parser.add_argument(
+        "--out", type=Path, help="the report; docs/reference/benchmarks.md if not --quick"
+    )
     parser.add_argument(
         "--json",
         type=Path,
@@ -295,7 +297,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parsed.rounds = parsed.rounds or (3 if parsed.quick else 15)
     parsed.seconds = parsed.seconds or (0.2 if parsed.quick else 0.5)
     if parsed.out is None and not parsed.quick:
-        parsed.out = ROOT / "docs" / "performance.md"
+        parsed.out = ROOT / "docs" / "reference" / "benchmarks.md"
     return parsed
 
 
@@ -396,4 +398,6 @@ def main(command_line: Sequence[str] | None = None) -> None:
     if arguments.out:
         before = arguments.out.read_text() if arguments.out.exists() else ""
         arguments.out.write_text(report_text.with_notes(text, before))
+        figures = json.dumps(report.figures(), indent=1) + "\n"
+        arguments.out.with_suffix(".json").write_text(figures)
         say(f"Written: {arguments.out}{f' and {picture}' if picture else ''}")

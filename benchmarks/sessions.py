@@ -1,6 +1,7 @@
 """What a run of a session costs beside a call of a recorded function that computes the same.
 
-`python -m benchmarks.sessions` prints the table of docs/performance.md. Both are fed NumPy arrays
+`python -m benchmarks.sessions` prints the table of docs/reference/benchmarks.md.
+Both are fed NumPy arrays
 and return the loss as NumPy's number, on the CPU, in one process, in turns.
 """
 

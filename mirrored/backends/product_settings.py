@@ -35,8 +35,8 @@ def tensor_float_32_allowed() -> bool:
 
 # A product of this many operations uses all of BLAS's threads. On two cores they gain a factor of
 # two at most, and wait for each other in every product: where a neighbour has one of the cores, a
-# smaller product takes up to a hundred times as long as with one thread. docs/performance.md has
-# the figures, `python -m benchmarks.blas_threads` measures them.
+# smaller product takes up to a hundred times as long as with one thread.
+# docs/reference/benchmarks.md has the figures, `python -m benchmarks.blas_threads` measures them.
 _THREADS_FROM = 1e8
 # Up to here OpenBLAS starts no thread (GEMM_MULTITHREAD_THRESHOLD): for vectors, and for matrices.
 _ONE_ANYWAY, _ONE_ANYWAY_OF_MATRICES = 18_000, 524_288

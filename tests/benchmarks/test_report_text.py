@@ -1,12 +1,14 @@
 """The report's tables and text, from made-up results."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from case_table import cases
 
 from benchmarks import plot, report_text
+from benchmarks.environments import BY_NAME
 from benchmarks.results import AllReduce, Outcome, Report, Series
 
 
@@ -42,13 +44,13 @@ def report() -> Report:
 
 @pytest.fixture
 def text(report: Report) -> str:
-    return report_text.markdown(report, "performance.svg")
+    return report_text.markdown(report, "benchmarks.svg")
 
 
 def test_machine_and_skipped_are_named(text: str) -> None:
     for line in ("- processor: Model 9", "- date: 2030-01-02", "- skipped: torch (no environment)"):
         assert line in text
-    assert "![Median step of each contender](performance.svg)" in text
+    assert "![Median step of each contender](benchmarks.svg)" in text
 
 
 @pytest.mark.parametrize(
@@ -91,9 +93,22 @@ def test_targets_are_for_two_replicas(report: Report) -> None:
 def test_parts_that_were_not_measured_are_left_out() -> None:
     text = report_text.markdown(Report({"cores": "2"}, 2, 3), None)
     assert [line for line in text.splitlines() if line.startswith("#")] == [
-        "# Performance",
+        "# Benchmark results",
         "## Machine",
     ]
+
+
+def test_figures_beside_the_page_are_those_of_its_tables() -> None:
+    folder = Path(__file__).resolve().parents[2] / "docs" / "reference"
+    page = (folder / "benchmarks.md").read_text()
+    steps = json.loads((folder / "benchmarks.json").read_text())["steps"]
+    tables = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", page, re.DOTALL | re.MULTILINE))
+    assert {step["workload"] for step in steps} == {*tables}
+    for step in steps:
+        title = BY_NAME[step["contender"]].title
+        numbers = [report_text.figure(step[key]) for key in ("best_us", "median_us")]
+        row = f"| {title} | {step['replicas']} | {numbers[0]} | {numbers[1]}"
+        assert row in tables[step["workload"]]
 
 
 def test_report_is_plain_data(report: Report) -> None:
@@ -113,7 +128,7 @@ def test_figures(value: float | None, text: str) -> None:
 @pytest.mark.slow
 def test_plot(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    path = tmp_path / "performance.svg"
+    path = tmp_path / "benchmarks.svg"
     assert plot.draw(report, path) == path
     first = path.read_bytes()
     plot.draw(report, path)
@@ -122,7 +137,7 @@ def test_plot(report: Report, tmp_path: Path) -> None:
 
 
 def test_notes_written_by_hand_are_kept() -> None:
-    before = "# Performance\n\nold\n\n## Notes on this run\n\nBy hand.\n\n## More\n"
-    after = report_text.with_notes("# Performance\n\nnew\n", before)
-    assert after == "# Performance\n\nnew\n\n## Notes on this run\n\nBy hand.\n\n## More\n"
+    before = "# Benchmark results\n\nold\n\n## Notes on this run\n\nBy hand.\n\n## More\n"
+    after = report_text.with_notes("# Benchmark results\n\nnew\n", before)
+    assert after == "# Benchmark results\n\nnew\n\n## Notes on this run\n\nBy hand.\n\n## More\n"
     assert report_text.with_notes("new\n", "old\n") == "new\n"

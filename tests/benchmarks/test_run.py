@@ -111,7 +111,7 @@ def test_bad_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str])
 def test_quick_is_only_printed() -> None:
     assert run.parse_arguments(["--quick"]).out is None
     full = run.parse_arguments([])
-    assert full.out.parts[-2:] == ("docs", "performance.md")
+    assert full.out.parts[-2:] == ("reference", "benchmarks.md")
     assert full.rounds > run.parse_arguments(["--quick"]).rounds
 
 
