@@ -512,7 +512,7 @@ def test_a_file_that_cannot_be_written_at_the_end(
 
 
 def test_the_example_of_the_page_runs(tmp_path: pathlib.Path) -> None:
-    page = (ROOT / "docs" / "profiling.md").read_text()
+    page = (ROOT / "docs" / "howto" / "profiling.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     program = tmp_path / "program.py"
     program.write_text(code)

@@ -144,8 +144,8 @@ def test_that_ends_it():
 
 
 def shown_to_users() -> list[str]:
-    """Return the tests that README and docs/testing.md show."""
-    pages = [(ROOT / name).read_text() for name in ("README.md", "docs/testing.md")]
+    """Return the tests that README and docs/howto/testing.md show."""
+    pages = [(ROOT / name).read_text() for name in ("README.md", "docs/howto/testing.md")]
     blocks = [each for page in pages for each in re.findall(r"^```python\n(.*?)^```", page, FLAGS)]
     return [block for block in blocks if "def test_" in block]
 

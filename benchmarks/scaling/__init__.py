@@ -1,5 +1,5 @@
 """A model of what a training step takes on many cards, beside what was measured on this machine.
 
-`python -m benchmarks.scaling` measures, computes and writes docs/scaling.md; nothing here is
-installed with the package.
+`python -m benchmarks.scaling` measures, computes and writes docs/explanation/scaling.md; nothing
+here is installed with the package.
 """

@@ -21,7 +21,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
     parser.add_argument("--seconds", type=float, default=0.5, help="the length of a turn, about")
     run.add_environments(parser)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "scaling.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "explanation" / "scaling.md")
     parser.add_argument(
         "--json", type=Path, help="keep all figures here; what it has is not measured again"
     )

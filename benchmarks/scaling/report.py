@@ -1,4 +1,4 @@
-"""docs/scaling.md: what was measured here, how near the model is to it, and what it says of cards.
+"""The page on scaling: measurements, how near the model is to them, and what it says of cards.
 
 It is made from plain data, so that stored figures can be shown again.
 """

@@ -178,8 +178,8 @@ def refuse_op(name: str, layer: Owner) -> NoReturn:
     """
     raise NotImplementedError(
         f"The operation {name!r} has no mapping to ONNX. Received: a call of it in {layer}. "
-        "Write it with other operations (docs/export.md has the list), or leave it to the program "
-        "that runs the model."
+        "Write it with other operations (docs/howto/export.md has the list), or leave it to the "
+        "program that runs the model."
     )
 
 

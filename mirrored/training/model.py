@@ -1490,7 +1490,7 @@ class Model(Layer):
             ImportError: The package onnx is not installed: the extra `onnx`.
             ValueError: The model has no weights yet, or this is no format.
             NotImplementedError: The format is another of Keras', or something in the model has no
-                mapping to ONNX (docs/export.md). No file is written.
+                mapping to ONNX (docs/howto/export.md). No file is written.
             OSError: The file cannot be written.
         """
         from mirrored.training.exporting import export_model  # Needed here only.

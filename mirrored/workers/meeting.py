@@ -20,8 +20,8 @@ from mirrored.workers.waiting import Waiting
 from mirrored.workers.worker_calls import Call
 
 # Bytes of a vector that are added up at a time. What several workers write and read soon after each
-# other is best where it still is in a cache; messages are best long. docs/several-hosts.md has the
-# figures.
+# other is best where it still is in a cache; messages are best long. docs/howto/several-hosts.md
+# has the figures.
 _ON_ONE_HOST, _ON_SEVERAL = 1 << 20, 1 << 22
 # Up to these numbers of bytes and of workers, each worker of a host adds the whole vector, and not
 # a part of it, which others would have to wait for and copy.

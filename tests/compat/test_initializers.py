@@ -80,7 +80,7 @@ def test_names_of_the_module() -> None:
         (
             "layers.no_such_name",
             AttributeError,
-            "docs/from-tensorflow-1.md lists what is there. Use `tf.layers`.",
+            "docs/howto/from-tensorflow-1.md lists what is there. Use `tf.layers`.",
         ),
         ("slim", AttributeError, "TensorFlow 2 has no `tf.contrib`, and of it"),
         (

@@ -70,7 +70,7 @@ def test_a_constant_that_grows(array: Numbered, kind: type) -> None:
     assert type(constant_of(arrays, SAMPLES)) is kind
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "export.md"
 
 
 def test_the_page_lists_the_operations() -> None:

@@ -341,7 +341,7 @@ def test_a_model_on_a_card(emulated_cuda: Callable[..., Any]) -> None:
 
 
 def test_the_page_for_tests_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "testing.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page.split("## A step of your own")[1], re.DOTALL)
     exec(code, {"__name__": "__main__"})
     assert "First differs the loss that is differentiated: " in capsys.readouterr().out

@@ -264,7 +264,7 @@ class _VariableClass(type):
         if has_strategy():
             raise RuntimeError(
                 "A strategy's variables are eager. Remove `disable_eager_execution`, or write "
-                "towers: docs/from-tensorflow-1.md."
+                "towers: docs/howto/from-tensorflow-1.md."
             )
         return _Variable(initial_value, trainable, name=name, dtype=dtype, constraint=constraint)
 

@@ -1,7 +1,7 @@
 """Sums between hosts that go on while a recorded step computes, a bucket at a time.
 
-Messages take their time on a network, where no core is busy with them. docs/several-hosts.md has
-what was measured.
+Messages take their time on a network, where no core is busy with them. docs/howto/several-hosts.md
+has the figures.
 """
 
 from collections.abc import Callable, Iterable, Sequence

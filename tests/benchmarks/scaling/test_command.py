@@ -13,7 +13,7 @@ from benchmarks.scaling import command, plot
 def test_contenders_are_those_with_an_environment() -> None:
     assert command.parse_arguments([]).contenders == ["products", "mirrored", "torch"]
     assert set(command.parse_arguments([]).contenders) <= environments.BY_NAME.keys()
-    assert command.parse_arguments([]).out.parts[-2:] == ("docs", "scaling.md")
+    assert command.parse_arguments([]).out.parts[-2:] == ("explanation", "scaling.md")
 
 
 def test_figures_that_are_kept_are_shown_again(

@@ -1,4 +1,4 @@
-"""docs/scaling.md as it is made: what was measured, the model beside it, and what it says."""
+"""The page on scaling: measurements, the model beside them, and what it says."""
 
 from pathlib import Path
 
