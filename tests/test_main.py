@@ -1,11 +1,14 @@
-"""``python -m mirrored``: what it prints, and how it refuses what it does not know."""
+"""The program ``mirrored``: what it prints, its JSON, its errors and its exit statuses."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +16,10 @@ import pytest
 import threadpoolctl
 
 import mirrored as mr
-from mirrored import __main__ as command
 from mirrored import devices
+from mirrored._commands import command_line as command
+from mirrored._commands.check_sums import size_in_bytes
+from mirrored._commands.results import EXIT_STATUSES
 from mirrored.backends import selftest
 from mirrored.backends.cuda import blas, nccl, nvml, solver, toolkit
 from mirrored.devices import LogicalDeviceConfiguration
@@ -42,16 +47,16 @@ def test_devices_and_limits(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys).splitlines()
     physical = lines.index("Physical devices")
     logical = lines.index("Logical devices")
-    assert lines[physical + 1].startswith("  /physical_device:CPU:0  host CPU (")
+    assert lines[physical + 1].startswith("  CPU:0  host CPU (")
     assert lines[physical + 2 : logical] == [
-        "  /physical_device:GPU:0  simulated GPU (host memory)",
-        "  /physical_device:GPU:1  simulated GPU (host memory)",
+        "  GPU:0  simulated GPU (host memory)",
+        "  GPU:1  simulated GPU (host memory)",
     ]
     assert lines[logical + 1 : logical + 5] == [
-        f"  {FULL}CPU:0  no memory limit, on /physical_device:CPU:0",
-        f"  {FULL}GPU:0  512 MB, on /physical_device:GPU:0",
-        f"  {FULL}GPU:1  1024 MB, on /physical_device:GPU:0",
-        f"  {FULL}GPU:2  2048 MB, on /physical_device:GPU:1",
+        "  CPU:0  no memory limit, on physical device CPU:0",
+        "  GPU:0  512 MB, on physical device GPU:0",
+        "  GPU:1  1024 MB, on physical device GPU:0",
+        "  GPU:2  2048 MB, on physical device GPU:1",
     ]
 
 
@@ -197,11 +202,11 @@ def test_real_gpus(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys).splitlines()
     physical = lines.index("Physical devices")
     assert lines[physical + 2 : physical + 4] == [
-        "  /physical_device:GPU:0  NVIDIA H200, compute capability 9.0, at 0000:3b:00.0",
-        "  /physical_device:GPU:1  Tesla T4, compute capability 7.5, at 0000:af:00.0",
+        "  GPU:0  NVIDIA H200, compute capability 9.0, at 0000:3b:00.0",
+        "  GPU:1  Tesla T4, compute capability 7.5, at 0000:af:00.0",
     ]
     logical = lines.index("Logical devices")
-    assert lines[logical + 2] == f"  {FULL}GPU:0  153600 MB, on /physical_device:GPU:0"
+    assert lines[logical + 2] == "  GPU:0  153600 MB, on physical device GPU:0"
     driver = lines.index("NVIDIA driver")
     assert lines[driver + 1 : driver + 6] == [
         "  580.95.05, for CUDA up to 13.0, 2 cards",
@@ -243,12 +248,10 @@ def test_a_malformed_environment_is_one_sentence(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIRRORED_SIMULATED_GPUS", "four")
-    with pytest.raises(SystemExit) as end:
-        command.main(["devices"])
+    assert command.main(["devices"]) == 2
     out, err = capsys.readouterr()
-    assert end.value.code == 2
     assert out == ""
-    assert err.startswith("The environment variable MIRRORED_SIMULATED_GPUS must be a number")
+    assert err.startswith("mirrored: The environment variable MIRRORED_SIMULATED_GPUS must be a")
     assert err.count("\n") == 1
 
 
@@ -256,16 +259,14 @@ def test_a_malformed_environment_is_one_sentence(
     ("arguments", "message"),
     [
         (["device"], "invalid choice: 'device'"),
-        ([], "the following arguments are required: command"),
+        ([], "a command is missing"),
         (["devices", "--all"], "unrecognized arguments: --all"),
     ],
 )
 def test_unknown_commands(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    with pytest.raises(SystemExit) as end:
-        command.main(arguments)
-    assert end.value.code == 2
+    assert command.main(arguments) == 2
     assert message in capsys.readouterr().err
 
 
@@ -286,7 +287,7 @@ def test_as_a_program() -> None:
         timeout=120,
         check=True,
     )
-    assert f"  {FULL}GPU:0  no memory limit, on /physical_device:GPU:0\n" in finished.stdout
+    assert "  GPU:0  no memory limit, on physical device GPU:0\n" in finished.stdout
     assert "GPU:1" not in finished.stdout
     assert "name: simulated GPU (host memory)\n" in finished.stderr
     assert finished.stdout.endswith("cupy imported: False\n")
@@ -328,8 +329,8 @@ def measured(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
 def rows(lines: list[str]) -> list[tuple[str, str, str]]:
     """Return name, bytes and number of wrong elements of each row of the table."""
     start = next(i for i, line in enumerate(lines) if line.split()[:2] == ["collective", "bytes"])
-    fields = [line.split() for line in lines[start + 1 :] if "float32" in line]
-    return [(each[0], each[1], each[-1]) for each in fields]
+    table = [line.split() for line in lines[start + 1 :]]
+    return [(row[0], row[1], row[-1]) for row in table if len(row) == 6 and row[-1].isdecimal()]
 
 
 @pytest.mark.parametrize(("gpus", "kind", "count"), [(0, "CPU", 2), (1, "GPU", 2), (3, "GPU", 3)])
@@ -342,11 +343,11 @@ def test_sums_on_the_host(
     assert status == 0
     assert lines[0] == "Devices"
     names = [line.split()[0] for line in lines[1 : count + 1]]
-    assert names == [f"{FULL}{kind}:{number}" for number in range(count)]
+    assert names == [f"{kind}:{number}" for number in range(count)]
     assert lines[count + 1 : count + 4] == [
         "Self-test of NCCL",
         "  Not run. NCCL sums between GPUs that are not simulated.",
-        f"All-reduces of float32, summed over {count} devices",
+        f"All-reduces of float32, summed over {count} devices; algbw and busbw in GB/s",
     ]
     assert rows(lines) == [
         (name, nbytes, "0")
@@ -356,7 +357,9 @@ def test_sums_on_the_host(
 
 
 def test_the_sizes_of_quick(capsys: pytest.CaptureFixture[str]) -> None:
-    _, lines = measured(capsys, "--quick")
+    """They are the default."""
+    assert command._parse(["selftest", "--quick"]).quick
+    _, lines = measured(capsys)
     assert [nbytes for _, nbytes, _ in rows(lines)] == ["1024", "65536", "4194304"] * 2
 
 
@@ -367,7 +370,7 @@ def test_wrong_sums_are_said_and_are_the_status(
     status, lines = measured(capsys, "--sizes", "1K")
     assert status == 1
     assert rows(lines) == [("OffByOne", "1024", "512"), ("ReductionToOneDevice", "1024", "0")]
-    assert lines[-1] == "Some sums are wrong: see #wrong. Do not train on these devices."
+    assert lines[-1] == "  Some sums are wrong: see #wrong. Do not train on these devices."
 
 
 @pytest.mark.parametrize("limit", [None, 1])
@@ -443,14 +446,12 @@ def test_a_measurement_that_fails(
     [("512", 512), ("1K", 1024), ("64k", 65536), ("4MB", 4 << 20), ("1G", 1 << 30)],
 )
 def test_sizes(text: str, expected: int) -> None:
-    assert command._bytes(text) == expected
+    assert size_in_bytes(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "K", "1.5M", "1T", "-4", "4 M"])
 def test_sizes_that_are_none(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    with pytest.raises(SystemExit) as end:
-        command.main(["selftest", f"--sizes={text}"])
-    assert end.value.code == 2
+    assert command.main(["selftest", f"--sizes={text}"]) == 2
     assert "a size is as in 512, 64K, 4M or 1G, not " in capsys.readouterr().err
 
 
@@ -469,6 +470,137 @@ def test_progress_is_shown_in_a_terminal(
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command.main(["--version"])
-    assert (ended.value.code, capsys.readouterr().out) == (0, f"mirrored {mr.__version__}\n")
+    assert command.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"mirrored {mr.__version__}\n"
+
+
+# ---------------------------------------------------------------------- JSON, help and statuses
+
+PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "command-line.md").read_text()
+
+
+def parsed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """Return the JSON object that a command prints, and check its first fields."""
+    status = command.main([*arguments, "--json"])
+    fields: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (fields.pop("status"), fields.pop("version")) == (status, mr.__version__)
+    return fields
+
+
+def names_of(fields: Any, prefix: str = "") -> set[str]:
+    """Return the names of the fields that the page has in its table."""
+    if isinstance(fields, list):
+        return set().union(*(names_of(item, f"{prefix}[]") for item in fields))
+    if not isinstance(fields, dict) or prefix in FREE_FIELDS:
+        return set()
+    start = f"{prefix}." if prefix else ""
+    return set().union(*({f"{start}{k}"} | names_of(v, f"{start}{k}") for k, v in fields.items()))
+
+
+# Objects that one row of the page describes.
+FREE_FIELDS = {
+    "workers[].physical_devices[]",
+    "workers[].logical_devices[]",
+    "workers[].libraries",
+    "nccl",
+}
+
+
+def test_the_fields_of_the_json_are_those_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    devices.set_simulated_gpus(2, memory_limit=1)
+    shown = parsed(capsys, "devices")
+    (worker,) = shown["workers"]
+    assert worker["physical_devices"][1] == {
+        "name": "/physical_device:GPU:0",
+        "description": "simulated GPU (host memory)",
+    }
+    assert worker["logical_devices"][1] == {
+        "name": f"{FULL}GPU:0",
+        "memory_limit": 1 << 20,
+        "physical_device": "/physical_device:GPU:0",
+    }
+    assert len(worker["libraries"]["NVIDIA driver"]) == 1
+    checked = parsed(capsys, "selftest", "--sizes", "1K", "1M")
+    assert checked["nccl"]["passed"] is None
+    assert [(row["nbytes"], row["wrong"]) for row in checked["sums"]] == [(1024, 0)] * 2
+    assert checked["notes"][0].startswith("Sizes above 174762 bytes were left out")
+    failed = parsed(capsys, "selftest", "--sizes", "none")
+    rows_of_page = set(re.findall(r"^\| `([a-z_.\[\]]+)` \| (?:all|`)", PAGE, re.MULTILINE))
+    names = set().union(*map(names_of, (shown, checked, failed)))
+    assert names | {"status", "version"} == rows_of_page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "error"),
+    [
+        ([], None, "a command is missing"),
+        (["device"], None, "invalid choice: 'device'"),
+        (["devices", "--all"], None, "unrecognized arguments: --all"),
+        (["run", "-m", "no_such_package.train"], "run", "There is no module 'no_such_package"),
+    ],
+)
+def test_errors_as_json(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], name: str | None, error: str
+) -> None:
+    place = arguments.index("-m") if "-m" in arguments else len(arguments)
+    assert command.main([*arguments[:place], "--json", *arguments[place:]]) == 2
+    out, err = capsys.readouterr()
+    fields = json.loads(out)
+    assert (fields["command"], fields["status"], err) == (name, 2, "")
+    assert error in fields["error"]
+
+
+def test_a_collective_that_is_not_available(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable() -> None:
+        raise DeviceUnavailableError("GPU:0 is gone.")
+
+    monkeypatch.setattr(nvml, "survey", unavailable)
+    assert command.main(["devices"]) == 3
+    assert capsys.readouterr().err == "mirrored: GPU:0 is gone.\n"
+
+
+def test_the_exit_statuses_of_the_page() -> None:
+    table = re.findall(r"^\| (\d+) \| (.*) \|$", PAGE, re.MULTILINE)
+    assert {int(status): meaning for status, meaning in table} == EXIT_STATUSES
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in command.COMMANDS)])
+def test_help_fits_and_its_examples_can_be_parsed(
+    capsys: pytest.CaptureFixture[str], words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as end:
+        command.main([*words, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert end.value.code == 0
+    assert max(map(len, lines)) <= 80
+    examples = lines[lines.index("examples:") + 1 :]
+    examples = [line for line in examples if re.match(r" +(mirrored|mpiexec) ", line)]
+    assert examples
+    for line in examples:
+        words = shlex.split(re.split(r" {2,}", line.strip())[0])
+        assert command._parse(words[words.index("mirrored") + 1 :]).command in command.COMMANDS
+    if words == []:
+        assert all(str(status) in "\n".join(lines) for status in EXIT_STATUSES)
+
+
+def test_output_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = "No GPU is used: " + "a long reason, " * 20 + "x" * 90
+    monkeypatch.setattr(nvml, "survey", lambda: nvml.Survey(problem=problem))
+    devices.set_simulated_gpus(2, memory_limit=1)
+    assert command.main(["devices"]) == 0
+    assert command.main(["selftest", "--sizes", "1K", "1M"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "x" * 90 not in line]
+    assert max(map(len, lines)) <= 80
+    assert sum("a long reason" in line for line in lines) > 1
+
+
+def test_every_command_and_option_is_on_the_page() -> None:
+    for name, row in command.COMMANDS.items():
+        assert f"| `mirrored {name}` | {row.summary} |" in PAGE
+    for option in ("--json", "--version", "--help", "--quick", "--full", "--sizes", "run -m "):
+        assert option in PAGE

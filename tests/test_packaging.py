@@ -4,6 +4,7 @@ What users meet first is the archive, its metadata and two pasted lines: all are
 """
 
 import ast
+import importlib
 import importlib.metadata
 import json
 import os
@@ -152,10 +153,9 @@ def test_the_wheel_installs_in_a_bare_environment(built: dict[str, Path], tmp_pa
     pip = [sys.executable, "-m", "pip", "--python", python]  # One of its own takes longer.
     subprocess.run([*pip, "install", "-q", "--no-compile", built["wheel"]], check=True)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    for arguments in (["-c", FIRST_PROGRAM], ["-m", "mirrored", "--version"]):
-        done = subprocess.run(
-            [python, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
+    first, module = [python, "-c", FIRST_PROGRAM], [python, "-m", "mirrored", "--version"]
+    for words in (first, module, [python.with_name("mirrored"), "--version"]):
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert done.stdout.split()[-1] == mr.__version__
 
@@ -227,6 +227,11 @@ def test_only_the_cuda_backend_may_import_cupy() -> None:
     found = imported(library, r"\bcupyx?\b")
     paths = [path for path, name in found if name.partition(".")[0] in {"cupy", "cupyx"}]
     assert [path for path in paths if not path.startswith("mirrored/backends/cuda")] == []
+
+
+def test_the_program_is_a_function_of_the_package() -> None:
+    module, _, function = PROJECT["scripts"]["mirrored"].partition(":")
+    assert callable(getattr(importlib.import_module(module), function))
 
 
 def test_version_is_written_down_once() -> None:

@@ -1,12 +1,12 @@
-"""``python -m mirrored.run``: what it runs, and whom it tells how that ended."""
+"""``mirrored run``: what it runs, and whom it tells how that ended."""
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from mirrored import run, workers
+from mirrored import workers
+from mirrored._commands import command_line
 from mirrored.workers.worker import OneWorker
 
 
@@ -40,9 +40,17 @@ def test_a_file_finds_its_arguments_and_its_neighbours(
     tmp_path: Path, told: Told, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "print(__name__, sys.argv[1:], sys.path[0])"
-    run.main([*program(tmp_path, text), "-x", "--epochs=3"])
+    command_line.main(["run", *program(tmp_path, text), "-x", "--epochs=3"])
     assert capsys.readouterr().out == f"__main__ ['-x', '--epochs=3'] {tmp_path.resolve()}\n"
     assert told.failures == []
+
+
+@pytest.mark.parametrize("words", [["--", "x"], ["x", "--", "--json"], ["--", "--", "--help"]])
+def test_all_words_after_the_file_are_arguments(
+    tmp_path: Path, told: Told, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert command_line.main(["run", *program(tmp_path, "print(sys.argv[1:])"), *words]) == 0
+    assert capsys.readouterr().out == f"{words}\n"
 
 
 def test_a_module_is_run_by_its_name(
@@ -53,7 +61,7 @@ def test_a_module_is_run_by_its_name(
 ) -> None:
     program(tmp_path, "print(__name__, sys.argv[1:])")
     monkeypatch.chdir(tmp_path)
-    run.main(["-m", "program", "more"])
+    command_line.main(["run", "-m", "program", "more"])
     assert capsys.readouterr().out == "__main__ ['more']\n"
 
 
@@ -72,18 +80,34 @@ def test_the_others_hear_of_what_is_no_good_end(
     tmp_path: Path, told: Told, text: str, ends: type[BaseException], fails: bool
 ) -> None:
     with pytest.raises(ends) as raised:
-        run.main(program(tmp_path, text))
+        command_line.main(["run", *program(tmp_path, text)])
     assert told.failures == ([raised.value] if fails else [])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status"), [([], 2), (["-m"], 2), (["--unknown", "x.py"], 2), (["--help"], 0)]
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: PROGRAM"),
+        (["-m"], "the following arguments are required: PROGRAM"),
+        (["--unknown", "x.py"], "unrecognized arguments: --unknown"),
+        (
+            ["no-such-file.py", "--help"],
+            "There is no file 'no-such-file.py'. The current folder is",
+        ),
+        (["-m", "no_such_module", "-x"], "There is no module 'no_such_module'."),
+        (["-m", ".relative"], "There is no module '.relative'."),
+        (["."], "There is no file '.'. The current folder is"),
+    ],
 )
-def test_without_a_program_it_says_how_it_is_used(
-    told: Told, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int
+def test_a_wrong_command_line_is_one_line_and_a_status(
+    told: Told, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    with pytest.raises(SystemExit) as raised:
-        run.main(arguments)
-    assert raised.value.code == status
-    printed: Any = capsys.readouterr()
-    assert "python -m mirrored.run FILE" in (printed.err if status else printed.out)
+    assert command_line.main(["run", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    *usage, line = err.splitlines()
+    assert line.startswith("mirrored: ")
+    assert message in line
+    assert all(text.startswith(("usage: ", " ")) for text in usage)
+    # The other workers wait for this one if the command line was parsed.
+    assert [str(error) for error in told.failures] == ([line[10:]] if not usage else [])

@@ -37,10 +37,8 @@ _TURN, _WAITED_TURN, _MOST_CALLS = 5e-3, 50e-3, 1000
 # All-reduces before that: the first records, and connects; the second captures, where that is done.
 _WARM_UP = 2
 
-_LINE = "{:<25} {:>10} {:>10} {:>8} {:>11} {:>12} {:>12} {:>7}"
-HEADING = _LINE.format(
-    *("collective", "bytes", "count", "type", "time, us", "algbw, GB/s", "busbw, GB/s", "#wrong")
-)
+_LINE = "{:<25} {:>10} {:>10} {:>9} {:>9} {:>7}"
+HEADING = _LINE.format("collective", "bytes", "time, us", "algbw", "busbw", "#wrong")
 
 # What a measurement takes of each device, in arrays: what is added, the sum, and scratch memory.
 _ARRAYS = 6
@@ -91,10 +89,9 @@ class Measurement:
 
     def __str__(self) -> str:
         """Return a line of a table below `HEADING`."""
-        sizes = (self.collective, self.nbytes, self.count, self.dtype)
-        bandwidths = (self.algorithm_bandwidth, self.bus_bandwidth)
-        rates = (f"{self.seconds * 1e6:.1f}", *(f"{bandwidth:.2f}" for bandwidth in bandwidths))
-        return _LINE.format(*sizes, *rates, self.wrong)
+        bandwidths = (f"{rate:.2f}" for rate in (self.algorithm_bandwidth, self.bus_bandwidth))
+        time = f"{self.seconds * 1e6:.1f}"
+        return _LINE.format(self.collective, self.nbytes, time, *bandwidths, self.wrong)
 
 
 class _Recorded:

@@ -76,13 +76,11 @@ def _packages(cuda: tuple[int, int] | None) -> Iterable[str]:
                 major = _CUPY_OF.get(distribution, major)
         missing = missing or not versions
         yield f"  {name} ({purpose}): {', '.join(versions) or 'not installed'}"
-    if missing and major is not None:
-        yield f"  To install what is missing: {toolkit.install_command(major)}"
-    elif missing:
-        yield (
-            "  To install what is missing, for an NVIDIA driver of CUDA 12: "
-            f"{toolkit.install_command(12)}; of CUDA 13: {toolkit.install_command(13)}"
-        )
+    if missing:
+        yield "  To install what is missing:"
+        for number in (12, 13) if major is None else (major,):
+            driver = "" if major is not None else f"CUDA {number}: "
+            yield f"    {driver}{toolkit.install_command(number)}"
 
 
 def _libraries() -> Iterable[str]:

@@ -1,0 +1,1 @@
+"""The commands of the program ``mirrored``: `command_line` has the table, a module each command."""
