@@ -59,9 +59,9 @@ def building(
                 return
             with scope(self, alone=alone):
                 build(self, *shapes, **by_name)
-            self._mirrored.input_shape = first
+            self.__state__.input_shape = first
             arguments = signature.bind(self, *shapes, **by_name).arguments
-            self._mirrored.built_for = dict(list(arguments.items())[1:])
+            self.__state__.built_for = dict(list(arguments.items())[1:])
             self.built = True
         except Exception as error:
             shorten(error)

@@ -71,7 +71,7 @@ class CategoryEncoding(Layer):
 
     def _take_dtype_policy(self, policy: DTypePolicy) -> None:
         super()._take_dtype_policy(policy)
-        self._mirrored.input_dtype = self.dtype  # Rounded to fewer bits, numbers would be others.
+        self.__state__.input_dtype = self.dtype  # Rounded to fewer bits, numbers would be others.
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""

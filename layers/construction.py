@@ -86,7 +86,7 @@ def _constructor_arguments(layer: Any, unique: tuple[type, ...]) -> dict[str, An
     """Return what the class was called with, by name, and the defaults of what was not."""
     from mirrored.serialization.configs import in_memory  # Few programs need it.
 
-    made_with = layer._mirrored.arguments
+    made_with = layer.__state__.arguments
     signature = inspect.signature(type(layer).__init__)
     kinds = {p.name: p.kind for p in signature.parameters.values()}
     if made_with is None:

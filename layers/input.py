@@ -66,8 +66,8 @@ class InputLayer(Layer):
         super().__init__(name=name, dtype=_policy_of(dtype))
         self.batch_shape = whole
         self.build(whole)
-        self._mirrored.output_shape = whole
-        self._mirrored.built_for = None
+        self.__state__.output_shape = whole
+        self.__state__.built_for = None
         if input_tensor is None:
             input_tensor = SymbolicTensor(whole, self.dtype, name=name)
         Node(self, (), {}, input_tensor)

@@ -110,6 +110,10 @@ class EmbeddingOptions(_SharedOptions, total=False):
     activity_regularizer: Any
 
 
+class _NotInitializedError(RuntimeError, AttributeError):
+    """A subclass's `__init__` did not call that of `Layer`: its attributes are missing."""
+
+
 @explained
 @absent_members("tf.keras.layers.Layer")
 class Layer(Part, _overrides.Subclassable):
@@ -159,13 +163,13 @@ class Layer(Part, _overrides.Subclassable):
     _automatic: ClassVar[bool] = True
     _state_of: ClassVar[type[LayerState]] = LayerState
     _built_from_start: ClassVar[bool] = False  # In Keras; where it has no `build` of its own.
-    _mirrored: LayerState
+    __state__: LayerState
     _casts_all: bool = False  # Integers too, as models that say the dtype of inputs do.
     _infers: ClassVar[bool] = False  # Placeholders are found by a run all the same.
     _keeps_integers: ClassVar[bool] = False  # What it returns for integers is integers, too.
     _supports_masking: bool = False
     _makes_masks: bool = False  # Also where its inputs have none.
-    _call_form: ClassVar[CallForm]
+    __call_form__: ClassVar[CallForm]
 
     # With `__new__` here Python would show its parameters as those of classes without `__init__`.
     __signature__ = construction.ConstructorSignature()
@@ -173,7 +177,7 @@ class Layer(Part, _overrides.Subclassable):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep what the layer is made with, for others like it."""
         layer = super().__new__(cls)
-        vars(layer)["_mirrored"] = cls._state_of(construction.Arguments(args, kwargs))
+        vars(layer)["__arguments__"] = construction.Arguments(args, kwargs)
         replica = one_of_several()
         if replica is not None:
             replica.note_made(layer)
@@ -182,7 +186,7 @@ class Layer(Part, _overrides.Subclassable):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Look at the form of ``call`` and at masks once; let ``build`` run once a layer."""
         super().__init_subclass__(**kwargs)
-        cls._call_form = CallForm.of(cls.call)
+        cls.__call_form__ = CallForm.of(cls.call)
         bases = [base for base in cls.__bases__ if issubclass(base, Layer)]
         if all(cls.compute_mask is not base.compute_mask for base in bases):
             cls._supports_masking = True
@@ -205,7 +209,11 @@ class Layer(Part, _overrides.Subclassable):
         if input_dim is not None:
             input_shape = (input_dim,)
         example_shape = None if input_shape is None else as_shape(input_shape)
-        state = self._mirrored
+        attributes = vars(self)
+        if "__state__" not in attributes:
+            arguments = attributes.pop("__arguments__", None)  # A mixin's `__new__` keeps none.
+            attributes["__state__"] = self._state_of(arguments)
+        state = self.__state__
         state.autocast = bool(autocast)
         state.name = check_name(
             unique_name(snake_case(type(self).__name__)) if name is None else name
@@ -222,31 +230,29 @@ class Layer(Part, _overrides.Subclassable):
     if not TYPE_CHECKING:  # It would tell type checkers that every attribute exists.
 
         def __getattr__(self, attribute: str) -> Any:
-            if attribute == "_mirrored":  # `__new__` of a subclass, or of a mixin, made it.
-                return vars(self).setdefault("_mirrored", self._state_of(None))
-            if "name" not in vars(self._mirrored):
-                raise AttributeError(
+            if "__state__" not in vars(self):
+                absent = "" if attribute == "__state__" else f": there is no {attribute!r}"
+                raise _NotInitializedError(
                     f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` "
-                    "as the first statement in the `__init__()` method: there is no "
-                    f"{attribute!r}. Go add it!"
+                    f"as the first statement in the `__init__()` method{absent}. Go add it!"
                 )
-            values = (self._replica_attributes or {}).get(attribute)
+            values = (self.__replica_attributes__ or {}).get(attribute)
             with contextlib.suppress(AttributeError):
                 if values is not None:
                     return values.value()
             return missing_attribute(self, attribute)
 
         def __delattr__(self, name: str) -> None:
-            if name in (self._replica_attributes or ()):
+            if name in (self.__replica_attributes__ or ()):
                 from mirrored.distribute.replica_attributes import delete  # Few programs need it.
 
                 delete(self, name)
             else:
                 super().__delattr__(name)
 
-    def _assign_attribute(self, name: str, value: Any) -> None:
+    def __assign_attribute__(self, name: str, value: Any) -> None:
         """Assign an attribute: tensors that a replica of several assigns are its own."""
-        if self._replica_attributes or (isinstance(value, _HOLDERS) and one_of_several()):
+        if self.__replica_attributes__ or (isinstance(value, _HOLDERS) and one_of_several()):
             from mirrored.distribute.replica_attributes import assign  # Few programs need it.
 
             if assign(self, name, value):
@@ -258,27 +264,27 @@ class Layer(Part, _overrides.Subclassable):
     @property
     def name(self) -> str:
         """The layer's name."""
-        return self._mirrored.name
+        return self.__state__.name
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the layer's weights."""
-        return self._mirrored.dtype
+        return self.__state__.dtype
 
     @property
     def variable_dtype(self) -> np.dtype[Any]:
         """The same as ``dtype``."""
-        return self._mirrored.dtype
+        return self.__state__.dtype
 
     @property
     def compute_dtype(self) -> np.dtype[Any]:
         """The dtype that it computes in: its inputs are cast to it, and beside them its weights."""
-        return self._mirrored.compute_dtype
+        return self.__state__.compute_dtype
 
     @property
     def dtype_policy(self) -> DTypePolicy:
         """Both dtypes, by their common name. It can be set; weights that exist keep their dtype."""
-        return self._mirrored.policy
+        return self.__state__.policy
 
     @dtype_policy.setter
     def dtype_policy(self, value: Any) -> None:
@@ -286,32 +292,32 @@ class Layer(Part, _overrides.Subclassable):
 
     def _take_dtype_policy(self, policy: DTypePolicy) -> None:
         """Compute in the dtypes of a policy from now on."""
-        self._mirrored.take_policy(policy)
+        self.__state__.take_policy(policy)
 
     @property
     def autocast(self) -> bool:
         """Whether floats and weights are cast to the dtype that it computes in."""
-        return self._mirrored.autocast
+        return self.__state__.autocast
 
     @autocast.setter
     def autocast(self, value: bool) -> None:
-        self._mirrored.autocast = bool(value)
-        self._take_dtype_policy(self._mirrored.policy)
+        self.__state__.autocast = bool(value)
+        self._take_dtype_policy(self.__state__.policy)
 
     @property
     def path(self) -> str | None:
         """The names of the models and layers around it, and its own; None before it is built."""
-        return self._mirrored.path
+        return self.__state__.path
 
     @property
     def trainable(self) -> bool:
         """Whether training changes the layer's weights; setting it sets it in all sublayers."""
-        return self._mirrored.trainable
+        return self.__state__.trainable
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
         for layer in walk(self):
-            layer._mirrored.trainable = bool(value)
+            layer.__state__.trainable = bool(value)
 
     def add_weight(
         self,
@@ -361,7 +367,7 @@ class Layer(Part, _overrides.Subclassable):
             path,
             as_known_shape(() if shape is None else shape, path),
             initializer,
-            self._mirrored.dtype if dtype is None else ops.as_dtype(dtype),
+            self.__state__.dtype if dtype is None else ops.as_dtype(dtype),
             trainable=trainable,
             regularizer=regularizer,
             constraint=constraint,
@@ -370,8 +376,8 @@ class Layer(Part, _overrides.Subclassable):
         )
         self._added_weights.append(variable)
         variable._traits.autocast = bool(autocast)
-        inner = path.removeprefix(self._mirrored.name + "/")
-        variable._traits.path = f"{self._mirrored.path or path_of(self._mirrored.name)}/{inner}"
+        inner = path.removeprefix(self.__state__.name + "/")
+        variable._traits.path = f"{self.__state__.path or path_of(self.__state__.name)}/{inner}"
         return variable
 
     @property
@@ -387,17 +393,17 @@ class Layer(Part, _overrides.Subclassable):
         """
         kinds = (Variable, SeedGenerator, Seeds)
         parts: Iterator[tuple[Layer, list[Any]]] = walk_with(self, kinds)
-        return find([with_states(layer._mirrored.name, own) for layer, own in parts], Variable)
+        return find([with_states(layer.__state__.name, own) for layer, own in parts], Variable)
 
     @property
     def trainable_weights(self) -> list[Variable]:
         """Those of ``weights`` that training changes."""
-        if not self._mirrored.trainable:
+        if not self.__state__.trainable:
             return []
         # Layers inside say it for themselves, as in Keras: setting `trainable` sets theirs too, and
         # one that is thawed afterwards is trained.
         parts = walk_with(self, Variable)
-        owned = find([in_order(own) for layer, own in parts if layer._mirrored.trainable], Variable)
+        owned = find([in_order(own) for layer, own in parts if layer.__state__.trainable], Variable)
         return [variable for variable in owned if variable.trainable]
 
     @property
@@ -463,7 +469,7 @@ class Layer(Part, _overrides.Subclassable):
             ValueError: There are more or fewer than weights, or a shape differs.
             TypeError: A value is not numbers.
         """
-        assign_all(self._mirrored.name, self.weights, list(weights))
+        assign_all(self.__state__.name, self.weights, list(weights))
 
     def save_own_variables(self, store: Any) -> None:
         """Put the layer's own variables into a store, under "0", "1" and so on.
@@ -528,7 +534,7 @@ class Layer(Part, _overrides.Subclassable):
             >>> layer.get_build_config()
             {'input_shape': (None, 3)}
         """
-        shapes = self._mirrored.built_for
+        shapes = self.__state__.built_for
         if shapes is None:
             return None
         if len(shapes) == 1:
@@ -559,9 +565,9 @@ class Layer(Part, _overrides.Subclassable):
                 known; shapes in a list, tuple or dict where that is one of inputs. A subclass may
                 take one for each argument instead, as in ``build(self, query_shape, key_shape)``.
         """
-        self._mirrored.input_shape = as_shapes(input_shape)
-        self._mirrored.built_for = {"input_shape": self._mirrored.input_shape}
-        self._mirrored.path = self._mirrored.path or path_of(self._mirrored.name)
+        self.__state__.input_shape = as_shapes(input_shape)
+        self.__state__.built_for = {"input_shape": self.__state__.input_shape}
+        self.__state__.path = self.__state__.path or path_of(self.__state__.name)
         self.built = True
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -600,7 +606,7 @@ class Layer(Part, _overrides.Subclassable):
             self.build(shapes)
         inputs = map_shapes(
             lambda shape: SymbolicTensor(
-                shape, self._mirrored.input_dtype or self._mirrored.compute_dtype
+                shape, self.__state__.input_dtype or self.__state__.compute_dtype
             ),
             shapes,
         )
@@ -701,21 +707,15 @@ class Layer(Part, _overrides.Subclassable):
             RuntimeError: The subclass's ``__init__`` did not call that of ``Layer``.
         """
         try:
-            if "name" not in vars(self._mirrored):
-                raise RuntimeError(
-                    f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` "
-                    "as the first statement in the `__init__()` method. Go add it!"
-                )
+            state = self.__state__
             if kwargs or len(args) != 1 or not _takes_one(self, args[0]):
                 return self.__call_on(args, kwargs, training)
-            tensor = as_input(
-                args[0], self._mirrored.input_dtype, self._mirrored.name, casts_all=self._casts_all
-            )
+            tensor = as_input(args[0], state.input_dtype, state.name, casts_all=self._casts_all)
             if self._makes_masks or tensor._keras_mask is not None:
                 return self.__call_on((tensor,), {}, training)
             self._prepare_call(tensor.shape)
             output = self._run_call((tensor,), {}, training)
-            if self._mirrored.output_shape is None:
+            if state.output_shape is None:
                 note_outputs(self, output)
             return output
         except Exception as error:
@@ -726,10 +726,10 @@ class Layer(Part, _overrides.Subclassable):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
     ) -> Any:
         """Run the layer on any arguments, or add it to a functional model."""
-        parameters = self._call_form.signature.parameters
+        parameters = self.__call_form__.signature.parameters
         kwargs = {k: value for k, value in kwargs.items() if value is not None or k in parameters}
         tensors, named = as_call_tensors(self, args, kwargs)
-        has_masks = self._makes_masks or self._call_form.asks_for_masks or "mask" in named
+        has_masks = self._makes_masks or self.__call_form__.asks_for_masks or "mask" in named
         for value in _nest.flatten(tensors):
             has_masks = has_masks or getattr(value, "_keras_mask", None) is not None
             if value is not None and not is_tensor(value):
@@ -740,9 +740,9 @@ class Layer(Part, _overrides.Subclassable):
                 )
         for value in _nest.flatten(named) if named and not has_masks else ():
             has_masks = has_masks or getattr(value, "_keras_mask", None) is not None
-        if self._call_form.takes_training:
+        if self.__call_form__.takes_training:
             tensors = _without_mode(self, tensors)
-        arguments = bound(self._call_form.signature, tensors, named)
+        arguments = bound(self.__call_form__.signature, tensors, named)
         self._prepare_call(arguments.first, arguments)
         if placeholders((tensors, named)):
             if added_losses.held and _training.get() is _OUTSIDE:
@@ -752,7 +752,7 @@ class Layer(Part, _overrides.Subclassable):
             output = self.__run_masked(tensors, named, training, arguments)
         else:
             output = self._run_call(tensors, named, training)
-        if self._mirrored.output_shape is None:
+        if self.__state__.output_shape is None:
             note_outputs(self, output)
         return output
 
@@ -791,16 +791,16 @@ class Layer(Part, _overrides.Subclassable):
             if arguments is None or type(self).build is Layer.build:
                 self.build(shape)
                 if self._built_from_start and type(self).build is Layer.build:
-                    self._mirrored.built_for = None  # As in Keras, where it was built before.
+                    self.__state__.built_for = None  # As in Keras, where it was built before.
             else:
                 self.build(**arguments.of(self.build, f"{type(self).__name__!r}"))
-            self._mirrored.input_shape = map_shapes(without_batch, shape)
+            self.__state__.input_shape = map_shapes(without_batch, shape)
 
     def _run_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
     ) -> Any:
         """Run ``call``, its sublayers following the mode it runs in."""
-        state, outer = self._mirrored, _training.get()
+        state, outer = self.__state__, _training.get()
         if outer is _OUTSIDE:
             outer = None
             if added_losses.held:
@@ -808,20 +808,20 @@ class Layer(Part, _overrides.Subclassable):
         if training is None:
             training = outer
         if training is None:
-            training = self._call_form.default_mode
+            training = self.__call_form__.default_mode
         token = _training.set(None if training is None else bool(training))
         running = _running.get()
         if running is not None:
             running.append(self)
         try:
-            same = self._mirrored.autocast_dtype is ops.autocast_dtype()
+            same = self.__state__.autocast_dtype is ops.autocast_dtype()
             with (
-                _AS_IT_IS if same else ops.autocast(self._mirrored.autocast_dtype),
+                _AS_IT_IS if same else ops.autocast(self.__state__.autocast_dtype),
                 _AS_IT_IS
-                if self._mirrored.has_run
+                if self.__state__.has_run
                 else within_path_of(self),  # What it builds inside.
             ):
-                if self._call_form.takes_training:
+                if self.__call_form__.takes_training:
                     output = self.call(*args, **kwargs, training=bool(training))
                 else:
                     output = self.call(*args, **kwargs)
@@ -871,9 +871,9 @@ class Layer(Part, _overrides.Subclassable):
             results = with_masks(self, results, masks)
         else:
             results = self.__specified(args, kwargs, training, arguments, kwargs)
-        if self._mirrored.output_shape is None:
-            self._mirrored.output_shape = _shapes_in(results)
-            self._mirrored.output_dtype = _nest.map_structure(lambda result: result._dtype, results)
+        if self.__state__.output_shape is None:
+            self.__state__.output_shape = _shapes_in(results)
+            self.__state__.output_dtype = _nest.map_structure(lambda result: result._dtype, results)
         mode = {} if training is None else {"training": training}
         return Node(self, args, {**kwargs, **mode}, results).structure
 
@@ -928,7 +928,7 @@ class Layer(Part, _overrides.Subclassable):
         """
         training = kwargs.pop("training", None)
         tensors, named = as_call_tensors(self, args, kwargs)
-        arguments = bound(self._call_form.signature, tensors, named)
+        arguments = bound(self.__call_form__.signature, tensors, named)
         self._prepare_call(arguments.first, arguments)
         return self._announced_results(args, kwargs, training, arguments)
 
@@ -949,7 +949,7 @@ class Layer(Part, _overrides.Subclassable):
 
     def __build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""
-        if not self._mirrored.has_run and unbuilt(self):
+        if not self.__state__.has_run and unbuilt(self):
             with undone_on_failure(walk(self)):
                 self._call_results(args, kwargs, False)
 
@@ -965,11 +965,12 @@ class Layer(Part, _overrides.Subclassable):
 
     def __getstate__(self) -> dict[str, Any]:
         # The graph around a layer is the model's that it is in.
-        return {**vars(self), "_inbound_nodes": deque(), "_mirrored": self._mirrored.copied()}
+        return {**vars(self), "_inbound_nodes": deque(), "__state__": self.__state__.copied()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        known = "_mirrored" in state
-        vars(self).update(state if known else self._mirrored.taken_from(state))
+        arguments = vars(self).pop("__arguments__", None)
+        known = "__state__" in state
+        vars(self).update(state if known else self._state_of(arguments).taken_from(state))
 
     # Shapes and outputs.
 
@@ -990,7 +991,7 @@ class Layer(Part, _overrides.Subclassable):
     @property
     def example_shape(self) -> Shape | None:
         """The shape of one example that it was made for, ``input_shape=``; None where not given."""
-        return self._mirrored.example_shape
+        return self.__state__.example_shape
 
     @property
     def input_shape(self) -> Shapes:
@@ -998,18 +999,18 @@ class Layer(Part, _overrides.Subclassable):
 
         The shapes, in a list, tuple or dict, where there are several inputs.
         """
-        return _known_shape(self, "input", self._mirrored.input_shape)
+        return _known_shape(self, "input", self.__state__.input_shape)
 
     @property
     def output_shape(self) -> Shapes:
         """The shape of the first output, the batch axis None; the shapes where it is several."""
-        return _known_shape(self, "output", self._mirrored.output_shape)
+        return _known_shape(self, "output", self.__state__.output_shape)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name}, built={self.built}>"
 
 
-Layer._call_form = CallForm.of(Layer.call)
+Layer.__call_form__ = CallForm.of(Layer.call)
 
 
 class SameShape(Layer):
@@ -1032,9 +1033,9 @@ def within_path_of(layer: Layer) -> Within:
     Args:
         layer: The layer.
     """
-    if layer._mirrored.path is None:
-        layer._mirrored.path = path_of(layer._mirrored.name)
-    return within_path(layer._mirrored.path)
+    if layer.__state__.path is None:
+        layer.__state__.path = path_of(layer.__state__.name)
+    return within_path(layer.__state__.path)
 
 
 def sublayers(layer: Layer) -> list[Layer]:
@@ -1043,7 +1044,7 @@ def sublayers(layer: Layer) -> list[Layer]:
     Args:
         layer: The layer.
     """
-    return find(vars(layer).values(), Layer, layer)
+    return next(walk_with(layer, Layer))[1]
 
 
 def walk(layer: Layer) -> Iterator[Layer]:
@@ -1069,6 +1070,7 @@ def walk_with(
     if id(layer) in seen:
         return
     seen.add(id(layer))
+    _ = layer.__state__  # Raises where `__init__` was not called: not all parts are known.
     # Looked through once for both.
     held: list[Any] = find(vars(layer).values(), (Layer, kind), layer)
     yield layer, [part for part in held if isinstance(part, kind)]
@@ -1083,7 +1085,7 @@ def own_weights(layer: Layer) -> list[Variable]:
     Args:
         layer: The layer.
     """
-    return in_order(find(vars(layer).values(), Variable, layer))
+    return in_order(next(walk_with(layer, Variable))[1])
 
 
 def losses_in(layer: Layer) -> list[Tensor]:
@@ -1110,7 +1112,7 @@ def unbuilt(layer: Layer) -> list[Layer]:
     """
     if not layer.built:
         return [layer]
-    if layer._mirrored.has_run:
+    if layer.__state__.has_run:
         return []
     return [descendant for inner in sublayers(layer) for descendant in unbuilt(inner)]
 
@@ -1133,7 +1135,7 @@ def as_call_tensors(
         args: The arguments of a call by position.
         kwargs: Those by name.
     """
-    state = layer._mirrored
+    state = layer.__state__
     first = args[:1]
     if state.casts_inside and len(args) == 1 and is_structure(args[0]) and not placeholders(args):
         return _nest.map_structure(as_tensor, args), kwargs
@@ -1144,7 +1146,7 @@ def as_call_tensors(
     if first and not is_structure(first[0]) and isinstance(first[0], list | tuple):
         first = (as_input(first[0], state.input_dtype, state.name),)  # Nested lists of numbers.
     named = {
-        name: _nest.map_structure(as_tensor if name in layer._call_form.masks else leaf, value)
+        name: _nest.map_structure(as_tensor if name in layer.__call_form__.masks else leaf, value)
         for name, value in kwargs.items()
     }
     return _nest.map_structure(leaf, (*first, *args[1:])), named
@@ -1158,7 +1160,7 @@ def note_outputs(layer: Layer, output: Any) -> None:
         output: The outputs.
     """
     if all(isinstance(part, Tensor) for part in _nest.flatten(output)):
-        state = layer._mirrored
+        state = layer.__state__
         state.output_shape = _nest.map_structure(lambda part: without_batch(part.shape), output)
         state.output_dtype = _nest.map_structure(lambda part: part.dtype, output)
 
@@ -1181,7 +1183,7 @@ def shared_config(layer: Layer) -> dict[str, Any]:
 
 def _takes_one(layer: Layer, inputs: Any) -> bool:
     """Whether an argument is one tensor, which needs no look at the signature of `call`."""
-    if layer._call_form.takes_more or layer._mirrored.takes_several:
+    if layer.__call_form__.takes_more or layer.__state__.takes_several:
         return False
     if isinstance(inputs, Tensor):
         return True
@@ -1190,7 +1192,7 @@ def _takes_one(layer: Layer, inputs: Any) -> bool:
 
 def _without_mode(layer: Layer, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return arguments without a None where the mode stands, which is passed by its name."""
-    place = list(layer._call_form.signature.parameters).index("training") - 1
+    place = list(layer.__call_form__.signature.parameters).index("training") - 1
     if len(args) > place and args[place] is not None:
         raise ValueError(
             f'Layer "{layer.name}" expects {place} input(s), but it received {len(args)} input '

@@ -10,7 +10,13 @@ from mirrored.layers.construction import Arguments
 from mirrored.layers.policy import DTypePolicy
 from mirrored.layers.shapes import Shape, Shapes
 
-# The present names of the attributes that layers had for themselves in earlier pickles.
+# The present names of attributes that earlier pickles have.
+_RENAMED = {
+    "_mirrored": "__state__",
+    "_tracker": "__tracker__",
+    "_replica_attributes": "__replica_attributes__",
+}
+# Those of the attributes that layers had for themselves before they had a state.
 _EARLIER = {"_dtype_policy": "policy", "_made_with": "arguments"}
 _MOVED = {"_added": "_added_weights", "_chain": "_layer_chain"}
 
@@ -91,7 +97,10 @@ class LayerState:
         Args:
             attributes: The attributes, as an earlier version pickled them.
         """
-        left: dict[str, Any] = {"_mirrored": self}
+        attributes = {_RENAMED.get(name, name): value for name, value in attributes.items()}
+        if "__state__" in attributes:
+            return attributes
+        left: dict[str, Any] = {"__state__": self}
         names = {*vars(self), *LayerState.__annotations__, *type(self).__annotations__}
         for old, value in attributes.items():
             name = _EARLIER.get(old, old[1:])

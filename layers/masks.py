@@ -29,7 +29,7 @@ class Masked(Protocol):
 
     supports_masking: bool
     _makes_masks: bool
-    _call_form: ClassVar[CallForm]
+    __call_form__: ClassVar[CallForm]
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ def masks_of_call(layer: Masked, arguments: CallArguments, named: dict[str, Any]
     implied = {
         name: masks_of(tensor)
         for name, tensor in pairs
-        if name in layer._call_form.masks and values.get(name) is None
+        if name in layer.__call_form__.masks and values.get(name) is None
     }
     first = next(iter(values.values()), None)
     explicit = implied.get("mask", named.get("mask"))

@@ -274,7 +274,7 @@ def find(
     _find(values, kind, by_id, set(), leaves)
     instances = list(by_id.values())
     if owner is not None and len(instances) > 1:
-        instances = owner._tracker.in_order(instances)
+        instances = owner.__tracker__.in_order(instances)
     return instances
 
 

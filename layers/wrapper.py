@@ -235,9 +235,9 @@ class TimeDistributed(Wrapper):
         """
         if mask is not None:
             _check_mask(mask, inputs)
-        options = {"training": training} if self.layer._call_form.takes_training else {}
+        options = {"training": training} if self.layer.__call_form__.takes_training else {}
         masks = None
-        if mask is not None and "mask" in self.layer._call_form.masks:
+        if mask is not None and "mask" in self.layer.__call_form__.masks:
             masks = _turned(mask)
         outputs = []
         for number, step in enumerate(_steps(inputs)):

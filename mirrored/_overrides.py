@@ -116,10 +116,10 @@ class Subclassable:
     _called_beside: ClassVar[Mapping[str, str]] = {}
     _elsewhere: ClassVar[str] = "Keras"
     _declaring: ClassVar[type["Subclassable"]]  # Whose table it is; set below.
-    _tracker: Any = None  # What notes the order of attributes, where a subclass has one.
+    __tracker__: Any = None  # What notes the order of attributes, where a subclass has one.
     # The attributes that have one value per replica, and what assigns these.
-    _replica_attributes: Any = None
-    _assign_attribute: Any = None
+    __replica_attributes__: Any = None
+    __assign_attribute__: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Raise TypeError where the class overrides what nothing calls."""
@@ -135,11 +135,11 @@ class Subclassable:
                 _check_assignment(type(self), name)
             elif not callable(value) and _is_taken(name, self._declaring):
                 raise _taken(type(self), name, "an assignment to that of an instance")
-            tracker = self._tracker
+            tracker = self.__tracker__
             if tracker is not None and type(value) not in _LEAVES:
                 value = tracker.track(value)
-            store = self._assign_attribute
-            if store is None or (type(value) in _LEAVES and not self._replica_attributes):
+            store = self.__assign_attribute__
+            if store is None or (type(value) in _LEAVES and not self.__replica_attributes__):
                 store = super().__setattr__
             try:
                 store(name, value)

@@ -140,8 +140,8 @@ def test_a_name_that_is_taken_is_refused(base: type[Any], name: str, value: Any)
 # The private names that subclasses cannot have: those of methods that some of our layers define,
 # and that no user would choose.
 OF_LAYERS = (
-    "_announced_dtype _announced_results _assign_attribute _call_results _prepare_call _run_call "
-    "_state_of _take_dtype_policy _weights_scope"
+    "_announced_dtype _announced_results _call_results _prepare_call _run_call _state_of "
+    "_take_dtype_policy _weights_scope"
 )
 OF_OPTIMIZERS = "_get_variable_index _slot_groups _sum_and_apply _weight_decay_for"
 PRIVATE: dict[str, tuple[Any, str]] = {
@@ -179,7 +179,7 @@ COMMON = (
     "_losses _make _metrics _name _names _optimizer _output_shape _part _path _predict _prepare "
     "_add_moving _meeting _moments _normalize _results _run _save _shape _shared_config _state "
     "_statistic _step _store _strategy _train _trainable _training _traces _update _walk _weights "
-    "_zeros"
+    "_zeros _assign_attribute _call_form _mirrored _replica_attributes _tracker"
 )
 
 

@@ -55,14 +55,14 @@ def assign(owner: Any, name: str, value: Any) -> bool:
         name: The attribute.
         value: Its value.
     """
-    known = owner._replica_attributes or {}
+    known = owner.__replica_attributes__ or {}
     context = one_of_several()
     # What a layer is set up with, as where a replica makes it, it has for all of them.
     kept_apart = name in known or (vars(owner).get("built") and _holds_tensors(value))
     if context is None or not kept_apart or hasattr(type(owner), name):
         known.pop(name, None)
         return False
-    known = vars(owner).setdefault("_replica_attributes", {})
+    known = vars(owner).setdefault("__replica_attributes__", {})
     count = context._strategy.local_replicas
     values = known.get(name)
     before = vars(owner).pop(name, _MISSING) if values is None else values.before
@@ -81,9 +81,9 @@ def delete(owner: Any, name: str) -> None:
     """
     context = one_of_several()
     if context is None:
-        del owner._replica_attributes[name]
+        del owner.__replica_attributes__[name]
     else:
-        owner._replica_attributes[name].by_replica[context._number] = _MISSING
+        owner.__replica_attributes__[name].by_replica[context._number] = _MISSING
 
 
 def _holds_tensors(value: Any) -> bool:

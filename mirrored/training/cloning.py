@@ -66,7 +66,7 @@ def clone_model(
     if not isinstance(model, Model):
         raise ValueError(f"`model` is a model. Received: model={model!r}")
     sequential = isinstance(model, Sequential)
-    if not (sequential or model._mirrored.graph is not None):
+    if not (sequential or model.__state__.graph is not None):
         if clone_function or input_tensors is not None or call_function:
             raise ValueError(
                 "Arguments `clone_function`, `call_function` and `input_tensors` are only "
@@ -154,7 +154,7 @@ def _functional(
             "`input_tensors` must have the same structure as model.input\\nReference structure: "
             f"{model.input}\\nReceived structure: {tensors}"
         )
-    part = None if model._mirrored.graph is None else model._mirrored.graph.part
+    part = None if model.__state__.graph is None else model.__state__.graph.part
 
     def call(callee: Any, *args: Any, **kwargs: Any) -> Any:
         twin = again(callee)
@@ -183,7 +183,7 @@ def _sequential(model: Sequential, tensors: Any, again: _Again) -> Sequential:
                 f"input_tensors={tensors}"
             )
         layers = [InputLayer(input_tensor=leaves[0]), *layers]
-    elif model._mirrored.begin is not None:
-        begin = model._mirrored.begin.node.callee
+    elif model.__state__.begin is not None:
+        begin = model.__state__.begin.node.callee
         layers = [Input(batch_shape=begin.batch_shape, dtype=begin.dtype, name=begin.name), *layers]
     return Sequential(layers, name=model.name, trainable=model.trainable)

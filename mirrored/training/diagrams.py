@@ -247,13 +247,13 @@ def _add(diagram: Diagram, model: Model, expand: bool, shown: _Shown) -> list[An
 
 def _callees(model: Model) -> list[Any]:
     """Return what a model calls; a model with a `call` of its own is one box."""
-    if model._mirrored.graph is not None:
+    if model.__state__.graph is not None:
         return list(model.operations)
     return list(model.layers) if isinstance(model, Sequential) else [model]
 
 
 def _edges(model: Model, callees: list[Any], expand: bool) -> Iterator[tuple[Any, Any]]:
-    part = None if model._mirrored.graph is None else model._mirrored.graph.part
+    part = None if model.__state__.graph is None else model.__state__.graph.part
     if part is None:
         for source, target in itertools.pairwise(callees):
             yield (_end(source, 0), _begin(target, 0)) if expand else (source, target)
@@ -269,7 +269,7 @@ def _edges(model: Model, callees: list[Any], expand: bool) -> Iterator[tuple[Any
 def _end(callee: Any, index: int) -> Any:
     """Return the layer that makes an output, within models."""
     while isinstance(callee, Model) and _callees(callee) != [callee]:
-        if callee._mirrored.graph is None:
+        if callee.__state__.graph is None:
             callee = callee.layers[-1]
         else:
             tensor = callee.outputs[index]
@@ -281,7 +281,7 @@ def _begin(callee: Any, index: int) -> Any:
     """Return the layer that takes an input, within models."""
     while isinstance(callee, Model) and _callees(callee) != [callee]:
         callee = (
-            callee.layers[0] if callee._mirrored.graph is None else callee.inputs[index].node.callee
+            callee.layers[0] if callee.__state__.graph is None else callee.inputs[index].node.callee
         )
     return callee
 
@@ -317,7 +317,7 @@ def _shapes(callee: Any, which: str) -> str:
 
 def _dtypes(callee: Any) -> str:
     if isinstance(callee, Layer):
-        known = _nest.flatten(callee._mirrored.output_dtype)
+        known = _nest.flatten(callee.__state__.output_dtype)
         return ", ".join(activation.name for activation in known if activation is not None) or "?"
     return ", ".join(output._dtype.name for output in callee._inbound_nodes[0].outputs)
 

@@ -93,7 +93,7 @@ def _arguments(model: "Model", signature: Any) -> list[Any]:
         return [_described(spec) for spec in (signature if several else [signature])]
     if model._begin_tensors:
         return [_described(model.input)]
-    if model._call_form.takes_more:
+    if model.__call_form__.takes_more:
         raise ValueError(
             "The `call` of a model that takes several arguments is exported with a spec for each. "
             f"Received: the model {model.name!r} without an `input_signature`."
@@ -105,7 +105,7 @@ def _arguments(model: "Model", signature: Any) -> list[Any]:
             "The model provided has never called. It must be called at least once before export. "
             f"Received: the model {model.name!r}. Or pass an `input_signature`."
         ) from None
-    dtype = model._mirrored.input_dtype or model.compute_dtype
+    dtype = model.__state__.input_dtype or model.compute_dtype
     return [map_shapes(lambda shape: _Input(tuple(shape), dtype), shapes)]
 
 
@@ -138,7 +138,7 @@ def _described(value: Any) -> Any:
 def _named_inputs(model: "Model", arguments: list[Any]) -> list[GraphInput]:
     """Return the inputs with a name each, and names for the sizes that are not known."""
     inputs: list[_Input] = _nest.flatten(arguments)
-    own = [] if model._mirrored.graph is None else model._mirrored.graph.layout.names
+    own = [] if model.__state__.graph is None else model.__state__.graph.layout.names
     first = arguments[0]
     if isinstance(first, dict) and len(first) == len(inputs):
         own = [str(key) for key in _nest.sorted_keys(first)]

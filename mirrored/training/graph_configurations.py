@@ -51,7 +51,7 @@ class _Numbers:
 
 
 def _is_graph(callee: Any) -> bool:
-    return is_model(callee) and callee._mirrored.graph is not None
+    return is_model(callee) and callee.__state__.graph is not None
 
 
 def configuration_of(model: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def configuration_of(model: Any) -> dict[str, Any]:
         NotImplementedError: A layer does not say what it is made of, or an operation is none of
             `keras.ops`.
     """
-    order = model._mirrored.graph.part.order
+    order = model.__state__.graph.part.order
     numbers = _Numbers(order.callees, order.nodes)
     own = {id(node) for node in order.nodes}
     layers = []
@@ -102,14 +102,14 @@ def _as_noted(layer: Layer, node: Node) -> dict[str, Any]:
     """
     value = node.args[0] if len(node.args) == 1 else None
     of_layers = is_model(layer) and bool(layer._layer_chain)
-    is_tensor = isinstance(value, SymbolicTensor) and value._dtype == layer._mirrored.input_dtype
+    is_tensor = isinstance(value, SymbolicTensor) and value._dtype == layer.__state__.input_dtype
     if value is None or not (_is_graph(layer) or (is_tensor and not node.kwargs)):
         return node.kwargs
     takes_mask = of_layers or "mask" in inspect.signature(layer.call).parameters
     carried = any(getattr(leaf, "_keras_mask", None) is not None for leaf in _nest.flatten(value))
     says_none = takes_mask and not carried
     mask = {"mask": _nest.map_structure(lambda _: None, value)} if says_none else {}
-    mode = layer._call_form.default_mode
+    mode = layer.__call_form__.default_mode
     is_quiet = mode is None or type(layer).__name__ in _QUIET
     return {**({} if is_quiet else {"training": mode}), **mask, **node.kwargs}
 
@@ -333,7 +333,7 @@ class _Drawing:
             layer = self._layers[name]
             if (
                 isinstance(layer, Layer)
-                and kwargs.get("training", ...) is layer._call_form.default_mode
+                and kwargs.get("training", ...) is layer.__call_form__.default_mode
             ):
                 del kwargs["training"]  # As of a call that says nothing.
             with failures_are_errors(name):

@@ -100,7 +100,7 @@ def prepare(plan: RunPlan, epochs: Epochs, validation: Epochs | None = None, *, 
     if key in plan.decided:  # As in an earlier run: the model is built for it.
         _check_all(plan, use, plan.decided[key], epochs, validation)
         return
-    compilation = plan.model._mirrored.compilation
+    compilation = plan.model.__state__.compilation
     known = None if compilation is None else compilation.outputs
     try:
         with undone_on_failure([layer for layer, _ in plan.layers]):
@@ -134,12 +134,12 @@ def _prepare(
     if plan.is_custom(_KINDS[use]) and not (model.has_call and _takes(model, epochs.example)):
         return None  # Custom steps call other models, or this one with parts of what there is.
     form = _usable(plan, use, epochs)
-    if model.built and model._mirrored.output_shape is not None:
+    if model.built and model.__state__.output_shape is not None:
         model.check_input_shape(form.fitted)
     else:
         model.build_for(form.fitted, form.dtypes)
         plan.look_up()
-    compilation = model._mirrored.compilation
+    compilation = model.__state__.compilation
     if compilation is not None and compilation.outputs is None:
         with model.distribute_strategy.scope():
             compilation.resolve(model.output_shapes, model.output_names or None)
@@ -228,7 +228,7 @@ def _checked(plan: RunPlan, use: str, is_stream: bool, form: _InputForm, arrays:
     output_weights = outputs.flat("sample_weight", weights)
     shapes = [output.shape for output in outputs.outputs]
     if (
-        model._mirrored.begin is None
+        model.__state__.begin is None
     ):  # The further axes of a subclass' inputs may vary between batches.
         shapes = _output_shapes(model, inputs, shapes)
     for i, output in enumerate(outputs.outputs):
@@ -255,7 +255,7 @@ def _reshaped(structure: Any, shapes: Iterator[Shape]) -> Any:
 def _output_shapes(model: "Model", inputs: Any, usual: list[Shape]) -> list[Shape]:
     """Return the output shapes for these inputs; the usual ones for those it was built for."""
     shapes = _shapes(inputs)
-    if shapes == model._mirrored.input_shape:
+    if shapes == model.__state__.input_shape:
         return usual
     compilation = model.required_compilation()
     key = repr(shapes)
@@ -282,7 +282,7 @@ def _input(model: "Model", x: Any) -> Any:
     Raises:
         ValueError: It has one, and they are several.
     """
-    if isinstance(x, np.ndarray) or model._mirrored.takes_structures:
+    if isinstance(x, np.ndarray) or model.__state__.takes_structures:
         return x
     return _lone(x, [begin.node.callee.name for begin in model._begin_tensors])
 

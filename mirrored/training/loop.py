@@ -329,5 +329,5 @@ def _steps_of(plan: RunPlan, stack: ExitStack) -> Steps:
     """
     if plan.model.run_eagerly or functions_run_eagerly():
         return EagerSteps(plan)
-    stack.enter_context(plan.model._mirrored.traces.memory())
+    stack.enter_context(plan.model.__state__.traces.memory())
     return RecordedSteps(plan)

@@ -119,7 +119,7 @@ class Model(Layer):
     _functional_name: ClassVar[str | None] = "functional"
     _automatic = True
     _state_of = ModelState
-    _mirrored: ModelState
+    __state__: ModelState
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Model(Layer):
             if name is None and vars(type(self)).get("_functional_name"):
                 name = unique_name(vars(type(self))["_functional_name"])
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        state = self._mirrored
+        state = self.__state__
         state.strategy = get_strategy()
         state.traces = TraceCache(f"A step of the model {state.name!r}")
         state.begin = inputs
@@ -170,17 +170,17 @@ class Model(Layer):
                 f"states. Received: the model {self.name!r}. Take `get_weights()` or "
                 "`save_weights(...)` in a callback, and the model itself afterwards."
             )
-        attributes, state = super().__getstate__(), self._mirrored
+        attributes, state = super().__getstate__(), self.__state__
         if state.end is None:
             return attributes
         begin, end = _nest.flatten(state.begin), _nest.flatten(state.end)
         drawing = graph.Drawing(begin if state.begin is not None else [], end)
         drawn = state.copied(graph=None, begin=(drawing, self.__form()), end=0)
-        return {**attributes, "_mirrored": drawn}
+        return {**attributes, "__state__": drawn}
 
     def __form(self) -> tuple[Any, Any, bool]:
         """Return the structures of the inputs and outputs, and whether it runs as a graph."""
-        state = self._mirrored
+        state = self.__state__
         forms = [_nest.map_structure(lambda _: 0, side) for side in (state.begin, state.end)]
         return None if state.begin is None else forms[0], forms[1], state.graph is not None
 
@@ -188,7 +188,7 @@ class Model(Layer):
         super().__setstate__(state)
         if self.history is not None and self.history.model is None:  # It travelled without.
             self.history.model = self
-        own = self._mirrored
+        own = self.__state__
         if own.end is None:
             return
         drawing, (inputs, outputs, runs) = own.begin
@@ -203,7 +203,7 @@ class Model(Layer):
     @property
     def distribute_strategy(self) -> Strategy:
         """The strategy in whose scope the model was made."""
-        return self._mirrored.strategy
+        return self.__state__.strategy
 
     @property
     def has_call(self) -> bool:
@@ -223,12 +223,12 @@ class Model(Layer):
     @property
     def _begin_tensors(self) -> list[SymbolicTensor]:
         """What `inputs` are; of other models none."""
-        return [] if self._mirrored.begin is None else _nest.flatten(self._mirrored.begin)
+        return [] if self.__state__.begin is None else _nest.flatten(self.__state__.begin)
 
     @property
     def __ends(self) -> list[SymbolicTensor]:
         """What `outputs` are; of other models none."""
-        return [] if self._mirrored.end is None else _nest.flatten(self._mirrored.end)
+        return [] if self.__state__.end is None else _nest.flatten(self.__state__.end)
 
     def __defined(self, which: str, tensors: list[SymbolicTensor]) -> list[SymbolicTensor]:
         if not tensors:
@@ -241,26 +241,26 @@ class Model(Layer):
     @property
     def input(self) -> Any:
         """The inputs of such a model, in the structure in which they were given."""
-        return super().input if self._mirrored.begin is None else self._mirrored.begin
+        return super().input if self.__state__.begin is None else self.__state__.begin
 
     @property
     def output(self) -> Any:
         """Its outputs, in the structure in which they were given."""
-        return super().output if self._mirrored.end is None else self._mirrored.end
+        return super().output if self.__state__.end is None else self.__state__.end
 
     @property
     def input_shape(self) -> Shapes:
         """The shape of the input; a list of shapes where a functional model has several."""
         return (
             super().input_shape
-            if self._mirrored.graph is None
+            if self.__state__.graph is None
             else shapes_listed(self._begin_tensors)
         )
 
     @property
     def output_shape(self) -> Shapes:
         """The shape of the output; a list of shapes where a functional model has several."""
-        return super().output_shape if self._mirrored.graph is None else shapes_listed(self.__ends)
+        return super().output_shape if self.__state__.graph is None else shapes_listed(self.__ends)
 
     @property
     def output_shapes(self) -> Shapes:
@@ -270,12 +270,12 @@ class Model(Layer):
     @property
     def output_dtypes(self) -> Any:
         """The dtypes of the outputs, in the structure in which a call returns them."""
-        return self._mirrored.output_dtype
+        return self.__state__.output_dtype
 
     @property
     def output_dtype(self) -> Any:
         """The dtype of the first output, and so of the targets that are compared with it."""
-        return _nest.flatten(self._mirrored.output_dtype)[0]
+        return _nest.flatten(self.__state__.output_dtype)[0]
 
     @property
     def output_names(self) -> list[str]:
@@ -285,12 +285,12 @@ class Model(Layer):
     @property
     def operations(self) -> list[Any]:
         """All that a functional model calls: layers, and operations on placeholders."""
-        return [] if self._mirrored.graph is None else list(self._mirrored.graph.part.order.callees)
+        return [] if self.__state__.graph is None else list(self.__state__.graph.part.order.callees)
 
     @property
     def layers(self) -> list[Layer]:
         """The layers, each once, as they are needed in a functional model or were assigned."""
-        if self._mirrored.graph is None:
+        if self.__state__.graph is None:
             return sublayers(self)
         return [operation for operation in self.operations if isinstance(operation, Layer)]
 
@@ -375,7 +375,7 @@ class Model(Layer):
         with self.__given_dtypes(input_dtype):
             if not self.built:
                 self.build(input_shape)
-            if self._mirrored.output_shape is None:  # A subclass has a `build` of its own.
+            if self.__state__.output_shape is None:  # A subclass has a `build` of its own.
                 with self._weights_scope():
                     run_on_zeros(self, input_shape)
 
@@ -397,11 +397,11 @@ class Model(Layer):
     @contextmanager
     def __given_dtypes(self, dtypes: Any) -> Iterator[None]:
         """Within this context zeros have these dtypes."""
-        self._mirrored.zeros_as, before = dtypes, self._mirrored.zeros_as
+        self.__state__.zeros_as, before = dtypes, self.__state__.zeros_as
         try:
             yield
         finally:
-            self._mirrored.zeros_as = before
+            self.__state__.zeros_as = before
 
     @contextmanager
     def _weights_scope(self) -> Iterator[None]:
@@ -409,8 +409,8 @@ class Model(Layer):
             yield  # A variable that is made in a replica is an error, which tells what to do.
             return
         with (
-            self._mirrored.strategy.scope(),
-            self._mirrored.strategy.replica_device_scope(0),
+            self.__state__.strategy.scope(),
+            self.__state__.strategy.replica_device_scope(0),
             drawn_anywhere(),
         ):
             yield
@@ -420,11 +420,11 @@ class Model(Layer):
         if self.built or arguments is None:
             super()._prepare_call(shape, arguments)
             return
-        self._mirrored.called_with, before = arguments, self._mirrored.called_with
+        self.__state__.called_with, before = arguments, self.__state__.called_with
         try:
             super()._prepare_call(shape, arguments)
         finally:
-            self._mirrored.called_with = before
+            self.__state__.called_with = before
 
     def check_input_shape(self, input_shape: Shapes) -> None:
         """Raise ValueError unless the inputs have the shapes that the model was made for.
@@ -433,8 +433,8 @@ class Model(Layer):
             input_shape: The shape of the input, or the shapes of several as a call takes them;
                 None where a size is not known.
         """
-        if self._mirrored.graph is not None:
-            self._mirrored.graph.check_shapes(self.name, input_shape)
+        if self.__state__.graph is not None:
+            self.__state__.graph.check_shapes(self.name, input_shape)
 
     def fitted_shape(self, input_shape: Shapes) -> Shapes:
         """Return the shapes that inputs get: a last axis of size 1 is added or left out.
@@ -449,9 +449,9 @@ class Model(Layer):
         Raises:
             ValueError: An input is missing, or they are in another structure.
         """
-        if self._mirrored.graph is None:
+        if self.__state__.graph is None:
             return input_shape
-        return self._mirrored.graph.layout.fitted(self.name, input_shape)
+        return self.__state__.graph.layout.fitted(self.name, input_shape)
 
     def fed_dtypes(self, dtypes: Any) -> Any:
         """Return the dtypes in which data are brought to the devices; None: in their own.
@@ -463,14 +463,14 @@ class Model(Layer):
             ValueError: An input is missing, or they are in another structure.
         """
         if self._casts_all:
-            if isinstance(dtypes, np.dtype) or self._mirrored.graph is None:
+            if isinstance(dtypes, np.dtype) or self.__state__.graph is None:
                 return _nest.map_structure(
-                    lambda own: fed_as(own, self._mirrored.input_dtype), dtypes
+                    lambda own: fed_as(own, self.__state__.input_dtype), dtypes
                 )
-            return self._mirrored.graph.layout.fed(self.name, dtypes)
+            return self.__state__.graph.layout.fed(self.name, dtypes)
         # As in Keras, a model with a `call` of its own is given integers as they are.
         return _nest.map_structure(
-            lambda own: self._mirrored.dtype if own is not None and own.kind == "f" else None,
+            lambda own: self.__state__.dtype if own is not None and own.kind == "f" else None,
             dtypes,
         )
 
@@ -478,7 +478,7 @@ class Model(Layer):
 
     def add_loss(self, loss: Any) -> None:
         """Add to the loss that training minimises, as `Layer.add_loss` says; in a `call`."""
-        if self._mirrored.graph is not None:
+        if self.__state__.graph is not None:
             raise NotImplementedError(
                 "A functional model has no `call` of its own in which a loss could be added. "
                 f"Received: `add_loss` of the model {self.name!r}. Call the `add_loss` of a layer "
@@ -497,10 +497,10 @@ class Model(Layer):
             mask: The masks of the inputs, in their structure; None: those that they carry.
             **kwargs: Unused.
         """
-        if self._mirrored.graph is None:
+        if self.__state__.graph is None:
             return super().call(inputs, *args, **kwargs)
         refuse_more(self, args, kwargs)
-        outputs = self._mirrored.graph.run(self.name, inputs, mask, training=layer_mode())
+        outputs = self.__state__.graph.run(self.name, inputs, mask, training=layer_mode())
         return outputs if isinstance(outputs, Tensor) else self.as_outputs(outputs)
 
     def _run_call(
@@ -522,9 +522,9 @@ class Model(Layer):
             input_shape: The shape of the input, or the shapes of several as a call takes them;
                 None where a size is not known.
         """
-        if self._mirrored.graph is None:
+        if self.__state__.graph is None:
             return super().compute_output_shape(input_shape)
-        packed = self._mirrored.graph.placeholders(self.name, as_shapes(input_shape))
+        packed = self.__state__.graph.placeholders(self.name, as_shapes(input_shape))
         results = self._call_results((packed,), {}, None)
         return _nest.map_structure(lambda tensor: tuple(tensor._shape), results)
 
@@ -542,7 +542,7 @@ class Model(Layer):
             return self._call_results(args, kwargs, training)
 
     def _take_dtype_policy(self, policy: DTypePolicy) -> None:
-        state = self._mirrored
+        state = self.__state__
         before = vars(state).get("input_dtype")
         super()._take_dtype_policy(policy)
         if before is not None:
@@ -600,8 +600,8 @@ class Model(Layer):
         strategy = get_strategy() if has_strategy() else self.distribute_strategy
         check_variables(self, strategy)
         arguments = (loss, loss_weights, metrics, weighted_metrics)
-        if self._mirrored.compilation is not None:
-            arguments = self._mirrored.compilation.kept_by(arguments)
+        if self.__state__.compilation is not None:
+            arguments = self.__state__.compilation.kept_by(arguments)
         all_metrics = _nest.flatten(arguments[2:])
         check_scopes(strategy, optimizer, all_metrics)
         check_alterations([*walk(self), optimizer, *_nest.flatten(arguments[0]), *all_metrics])
@@ -615,31 +615,31 @@ class Model(Layer):
         compilation.run_eagerly = bool(run_eagerly)
         compilation.steps_per_execution = steps_per_execution
         compilation.jit_compile = jit_compile
-        self._mirrored.compilation = compilation
+        self.__state__.compilation = compilation
         self.__forget_steps()
 
     @property
     def optimizer(self) -> Optimizer | Any:
         """The optimizer of `compile`. Another one may be set, also by a model that does without."""
-        if self._mirrored.compilation is None:
+        if self.__state__.compilation is None:
             return self._uncompiled_optimizer
-        return self._mirrored.compilation.optimizer
+        return self.__state__.compilation.optimizer
 
     @optimizer.setter
     def optimizer(self, value: Any) -> None:
-        if self._mirrored.compilation is None:
+        if self.__state__.compilation is None:
             self._uncompiled_optimizer = value
             return
         strategy = self.distribute_strategy
         check_scopes(strategy, value, [])
         with strategy.scope():
-            self._mirrored.compilation.optimizer = get_optimizer(value)
+            self.__state__.compilation.optimizer = get_optimizer(value)
         self.__forget_steps()
 
     @property
     def loss(self) -> Any:
         """The loss, as it was given to `compile`."""
-        return None if self._mirrored.compilation is None else self._mirrored.compilation.given[0]
+        return None if self.__state__.compilation is None else self.__state__.compilation.given[0]
 
     @property
     def metrics(self) -> list[Metric]:
@@ -650,9 +650,9 @@ class Model(Layer):
         model and of its layers.
         """
         own = [metric for _, held in walk_with(self, Metric) for metric in held]
-        if self._mirrored.compilation is None:
+        if self.__state__.compilation is None:
             return own
-        return [*self._mirrored.compilation.updated_metrics(), *own]
+        return [*self.__state__.compilation.updated_metrics(), *own]
 
     @property
     def metrics_names(self) -> list[str]:
@@ -662,29 +662,29 @@ class Model(Layer):
     @property
     def compiled(self) -> bool:
         """Whether `compile` was called."""
-        return self._mirrored.compilation is not None
+        return self.__state__.compilation is not None
 
     @property
     def run_eagerly(self) -> bool:
         """Whether Python runs for every op of every step. It may be set; `compile` sets it anew."""
-        if self._mirrored.compilation is None:
-            return self._mirrored.uncompiled_eagerly
-        return self._mirrored.compilation.run_eagerly
+        if self.__state__.compilation is None:
+            return self.__state__.uncompiled_eagerly
+        return self.__state__.compilation.run_eagerly
 
     @run_eagerly.setter
     def run_eagerly(self, value: bool) -> None:
-        if self._mirrored.compilation is None:
-            self._mirrored.uncompiled_eagerly = bool(value)
+        if self.__state__.compilation is None:
+            self.__state__.uncompiled_eagerly = bool(value)
         else:
-            self._mirrored.compilation.run_eagerly = bool(value)
+            self.__state__.compilation.run_eagerly = bool(value)
 
     @property
     def steps_per_execution(self) -> int | str:
         """How many steps run between two calls of batch hooks; it may be set once compiled."""
         return (
             "auto"
-            if self._mirrored.compilation is None
-            else self._mirrored.compilation.steps_per_execution
+            if self.__state__.compilation is None
+            else self.__state__.compilation.steps_per_execution
         )
 
     @steps_per_execution.setter
@@ -699,14 +699,14 @@ class Model(Layer):
         Raises:
             InvalidArgumentError: It was not called.
         """
-        if self._mirrored.compilation is None:
+        if self.__state__.compilation is None:
             raise InvalidArgumentError("You must call `compile()` before using the model.")
-        return self._mirrored.compilation
+        return self.__state__.compilation
 
     def __forget_steps(self) -> None:
         """Let steps be recorded again: what they were recorded with has changed."""
-        self._mirrored.traces.clear()
-        self._mirrored.step_functions.clear()
+        self.__state__.traces.clear()
+        self.__state__.step_functions.clear()
 
     # ------------------------------------------------------------------ steps that can be defined
 
@@ -1183,13 +1183,13 @@ class Model(Layer):
     def __made_function(self, kind: str, force: bool) -> Any:
         if force:
             self.__set_function(kind, None)
-        return self._mirrored.step_functions.setdefault(kind, runs.StepFunction(self, kind))
+        return self.__state__.step_functions.setdefault(kind, runs.StepFunction(self, kind))
 
     def __set_function(self, kind: str, function: Any) -> None:
         if function is None:
-            self._mirrored.step_functions.pop(kind, None)
-            self._mirrored.traces.clear()
-        elif function is not self._mirrored.step_functions.get(kind):
+            self.__state__.step_functions.pop(kind, None)
+            self.__state__.traces.clear()
+        elif function is not self.__state__.step_functions.get(kind):
             raise TypeError(
                 f"`{kind}_function` is what `make_{kind}_function` makes, or None, which has steps "
                 f"recorded anew: `fit`, `evaluate` and `predict` do not call another one. "
@@ -1199,7 +1199,7 @@ class Model(Layer):
     @property
     def train_function(self) -> Any:
         """What `make_train_function` made; None before. Where it is set to None, it forgets it."""
-        return self._mirrored.step_functions.get("train")
+        return self.__state__.step_functions.get("train")
 
     @train_function.setter
     def train_function(self, function: Any) -> None:
@@ -1208,7 +1208,7 @@ class Model(Layer):
     @property
     def test_function(self) -> Any:
         """What `make_test_function` made; None before."""
-        return self._mirrored.step_functions.get("test")
+        return self.__state__.step_functions.get("test")
 
     @test_function.setter
     def test_function(self, function: Any) -> None:
@@ -1217,7 +1217,7 @@ class Model(Layer):
     @property
     def predict_function(self) -> Any:
         """What `make_predict_function` made; None before."""
-        return self._mirrored.step_functions.get("predict")
+        return self.__state__.step_functions.get("predict")
 
     @predict_function.setter
     def predict_function(self, function: Any) -> None:
@@ -1228,7 +1228,7 @@ class Model(Layer):
     @property
     def _named_as(self) -> Mapping[str, Any] | None:
         """What configurations call the class of a functional model, as Keras does; else None."""
-        if self._mirrored.graph is None or not _is_functional(type(self)):
+        if self.__state__.graph is None or not _is_functional(type(self)):
             return None
         name = "Functional"
         return {
@@ -1254,7 +1254,7 @@ class Model(Layer):
             >>> model.get_config()["output_layers"]
             ['y', 0, 0]
         """
-        if self._mirrored.graph is None or not _takes_inputs(type(self)):
+        if self.__state__.graph is None or not _takes_inputs(type(self)):
             return super().get_config()
         from mirrored.training.graph_configurations import configuration_of  # Few need it.
 
@@ -1282,7 +1282,7 @@ class Model(Layer):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the shapes that the model was built for; None where it is not built."""
-        return super().get_build_config() if self._mirrored.graph is None else {"input_shape": None}
+        return super().get_build_config() if self.__state__.graph is None else {"input_shape": None}
 
     def build_from_config(self, config: Mapping[str, Any]) -> None:
         """Build the model for shapes that `get_build_config` returned.
@@ -1314,7 +1314,7 @@ class Model(Layer):
         """
         from mirrored.serialization.configs import in_memory  # Few programs need it.
 
-        compilation = self._mirrored.compilation
+        compilation = self.__state__.compilation
         if compilation is None:
             return {}
         steps, jit = compilation.steps_per_execution, compilation.jit_compile
@@ -1396,9 +1396,7 @@ class Model(Layer):
             ImportError: h5py is not installed.
             OSError: The file cannot be written.
         """
-        from mirrored.training.files import (
-            model_files,  # Slow to import, and needed for files only.
-        )
+        from mirrored.training.files import model_files  # Few programs need it.
 
         model_files.save_model(self, filepath, overwrite, zipped, **kwargs)
 
@@ -1430,9 +1428,7 @@ class Model(Layer):
             ...     model.save_weights(os.path.join(folder, "digits.safetensors"))
             ...     model.load_weights(os.path.join(folder, "digits.safetensors"))
         """
-        from mirrored.training.files import (
-            weights_files,  # Slow to import, and needed for files only.
-        )
+        from mirrored.training.files import weights_files  # Few programs need it.
 
         weights_files.save_weights(self, filepath, overwrite, max_shard_size)
 
@@ -1556,7 +1552,7 @@ def finish_at(model: Model, end: Any) -> None:
         model: The model.
         end: The placeholders, in nested lists, tuples and dicts.
     """
-    state, returned = model._mirrored, without_list_of_one(end)
+    state, returned = model.__state__, without_list_of_one(end)
     state.end = end
     state.output_shape = _nest.map_structure(lambda tensor: tuple(tensor._shape), returned)
     state.output_dtype = _nest.map_structure(lambda tensor: tensor._dtype, returned)
@@ -1574,7 +1570,7 @@ def run_on_zeros(model: Model, input_shape: Shapes) -> None:
 
 def _output_on_zeros(model: Model, input_shape: Shapes) -> Any:
     """Return the outputs for one example of zeros."""
-    state = model._mirrored
+    state = model.__state__
     # No tape that is open has anything to learn from it, and no state moves on.
     with only(), ignoring_losses(), Undone().in_force():
         if state.called_with is not None:

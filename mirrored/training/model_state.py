@@ -60,4 +60,4 @@ def is_model(value: Any) -> "TypeGuard[Model]":
     Args:
         value: The value.
     """
-    return isinstance(value, Layer) and isinstance(value._mirrored, ModelState)
+    return isinstance(value, Layer) and isinstance(value.__state__, ModelState)

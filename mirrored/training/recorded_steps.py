@@ -39,7 +39,7 @@ class RecordedSteps(StepDriver):
 
     def __init__(self, plan: RunPlan) -> None:
         super().__init__(plan)
-        self._traces = plan.model._mirrored.traces
+        self._traces = plan.model.__state__.traces
         plan.keep()
         self._stepped = False
         self._slots: list[tuple[Slots, Any]] = []  # With what was in them before.

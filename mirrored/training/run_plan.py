@@ -82,17 +82,17 @@ class RunPlan:
         held: list[Any] = []
         settings: list[Any] = [
             model.built,
-            model._mirrored.input_shape,
-            model._mirrored.dtype,
-            model._mirrored.input_dtype,
+            model.__state__.input_shape,
+            model.__state__.dtype,
+            model.__state__.input_dtype,
         ]
         for layer, variables in self.layers:
             held.append(layer)
-            settings.append(layer._mirrored.trainable)
+            settings.append(layer.__state__.trainable)
             for variable in variables:
                 held.append(variable)
                 settings.append(variable.trainable)
-        traced = [id(model._mirrored.compilation), *map(id, held), *settings[4:]]
+        traced = [id(model.__state__.compilation), *map(id, held), *settings[4:]]
         for optimizer in self.optimizers:
             for rule in optimizer.within:
                 traced.append(type(rule))
@@ -101,7 +101,7 @@ class RunPlan:
                         traced += item
         self.identity, self.held = tuple(traced), held
         self._state = self.identity, settings
-        earlier = model._mirrored.traces.decisions
+        earlier = model.__state__.traces.decisions
         self.decided = {} if earlier is None or earlier[0] != self._state else earlier[2]
 
     def keep(self) -> None:
@@ -111,7 +111,7 @@ class RunPlan:
         Of inputs that have ever new shapes all decisions are dropped from time to time.
         """
         decided = self.decided if len(self.decided) <= MOST_DECISIONS else {}
-        self.model._mirrored.traces.decisions = self._state, self.held, decided
+        self.model.__state__.traces.decisions = self._state, self.held, decided
 
     def fed_dtypes(self, kind: str, arrays: Arrays) -> list[np.dtype[Any] | None]:
         """Return the dtypes in which columns are brought to devices; None: in their own.
@@ -135,7 +135,7 @@ class RunPlan:
                 dtypes[number] = dtype
         compared = loss_dtype(_nest.flatten(model.output_dtypes)[0])
         outputs = (
-            None if model._mirrored.compilation is None else model._mirrored.compilation.outputs
+            None if model.__state__.compilation is None else model.__state__.compilation.outputs
         )
         if outputs is not None and layout.parts[1] is not None:
             targets = _nest.flatten(layout.parts[1])

@@ -50,7 +50,7 @@ class Sequential(Model):
         self, layers: Iterable[Any] | None = None, trainable: bool = True, name: str | None = None
     ) -> None:
         super().__init__(name=name, trainable=trainable)
-        state = self._mirrored
+        state = self.__state__
         state.input_dtype = state.dtype  # Its layers cast what they are given.
         state.takes_structures = False
         self._casts_all = True
@@ -78,9 +78,9 @@ class Sequential(Model):
                 f"Received: {layer!r} (of type {type(layer)})"
             )
         self.__check_name_is_new(layer)
-        first = not self._layer_chain and self._mirrored.begin is None
+        first = not self._layer_chain and self.__state__.begin is None
         begin = _input_of(layer) if first else None
-        before = self._mirrored.end if begin is None else begin.output
+        before = self.__state__.end if begin is None else begin.output
         if before is not None:
             with within_path_of(self):
                 end = layer(before)
@@ -95,11 +95,11 @@ class Sequential(Model):
             finish_at(self, end)
             self.built = True
         self._layer_chain.append(layer)
-        self._mirrored.names.add(layer.name)
+        self.__state__.names.add(layer.name)
 
     def __check_name_is_new(self, layer: Layer) -> None:
-        begin = None if self._mirrored.begin is None else self._mirrored.begin.node.callee.name
-        taken = layer.name in self._mirrored.names and all(
+        begin = None if self.__state__.begin is None else self.__state__.begin.node.callee.name
+        taken = layer.name in self.__state__.names and all(
             other is not layer for other in self._layer_chain
         )
         if layer.name == begin or taken:
@@ -119,12 +119,12 @@ class Sequential(Model):
             raise ValueError(f"Sequential model '{self.name}' has no layer to remove.")
         last = self._layer_chain.pop()
         if all(layer is not last for layer in self._layer_chain):
-            self._mirrored.names.discard(last.name)
-        if self._mirrored.end is not None:
-            finish_at(self, self._mirrored.end.node.inputs[0])
+            self.__state__.names.discard(last.name)
+        if self.__state__.end is not None:
+            finish_at(self, self.__state__.end.node.inputs[0])
         if not self._layer_chain:
             self.built = False
-            self._mirrored.end = self._mirrored.begin
+            self.__state__.end = self.__state__.begin
         return last
 
     def build(self, input_shape: Shapes) -> None:
@@ -187,7 +187,7 @@ class Sequential(Model):
         shape = config.get("build_input_shape")
         if not model.built and isinstance(shape, list | tuple) and shape:
             model.build(shape)
-        model._mirrored.trainable = bool(config.get("trainable", True))
+        model.__state__.trainable = bool(config.get("trainable", True))
         return model
 
     def get_build_config(self) -> dict[str, Any] | None:
@@ -198,7 +198,7 @@ class Sequential(Model):
 
     @property
     def _begin_tensors(self) -> list[SymbolicTensor]:
-        begin = self._mirrored.end if self._mirrored.begin is None else self._mirrored.begin
+        begin = self.__state__.end if self.__state__.begin is None else self.__state__.begin
         while begin is not None and begin.node.inputs:
             begin = begin.node.inputs[0]  # Back to where it was built from.
         return [] if begin is None else [begin]
@@ -253,8 +253,8 @@ class Sequential(Model):
         Args:
             input_shape: The shape of the input; None where a size is not known.
         """
-        if self._mirrored.begin is not None:
-            check_matches(self.name, self._mirrored.begin._shape, self.fitted_shape(input_shape))
+        if self.__state__.begin is not None:
+            check_matches(self.name, self.__state__.begin._shape, self.fitted_shape(input_shape))
 
     def fitted_shape(self, input_shape: Shapes) -> Shapes:
         """Return the shape that an input gets: a last axis of size 1 is added or left out.
@@ -264,9 +264,9 @@ class Sequential(Model):
         """
         # That of the first ones where there is no `Input`.
         expected = (
-            self._mirrored.input_shape
-            if self._mirrored.begin is None
-            else self._mirrored.begin._shape
+            self.__state__.input_shape
+            if self.__state__.begin is None
+            else self.__state__.begin._shape
         )
         if expected is None or not (self.built and is_shape(input_shape) and is_shape(expected)):
             return input_shape
@@ -284,14 +284,14 @@ class Sequential(Model):
         return [*(layer for layer in begin if isinstance(layer, InputLayer)), *self._layer_chain]
 
     def __begin_at(self, layer: InputLayer) -> None:
-        if self._layer_chain or self._mirrored.begin is not None:
+        if self._layer_chain or self.__state__.begin is not None:
             raise ValueError(
                 f"Sequential model '{self.name}' has layers or an input already: an input comes "
                 f"first. Received: {layer!r}"
             )
-        self._mirrored.begin = layer.output
-        self._mirrored.dtype = self._mirrored.input_dtype = layer.dtype
-        self._mirrored.input_shape = layer.batch_shape
+        self.__state__.begin = layer.output
+        self.__state__.dtype = self.__state__.input_dtype = layer.dtype
+        self.__state__.input_shape = layer.batch_shape
         finish_at(self, layer.output)
 
 

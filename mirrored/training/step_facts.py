@@ -31,7 +31,7 @@ def facts_of(model: "Model", size: int, specs: Iterable[TensorSpec]) -> dict[str
         specs: The shapes and dtypes of an example's arrays.
     """
     layers = (layer for layer, _ in walk_with(model, ()) if not is_model(layer))
-    compilation = model._mirrored.compilation
+    compilation = model.__state__.compilation
     compiled = zip(COMPILED, () if compilation is None else compilation.given, strict=False)
     return {
         "batches": [f"{size} examples", *(f"{spec.dtype.name} {spec.shape}" for spec in specs)],

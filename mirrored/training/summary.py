@@ -215,9 +215,9 @@ def _nested(callees: Iterable[Any], expand: bool) -> list[tuple[Any, int]]:
 
 def _branching(model: "Model") -> set[Node]:
     """Return the nodes of a functional model whose layers are no chain; else none."""
-    if model._mirrored.graph is None:
+    if model.__state__.graph is None:
         return set()
-    part = model._mirrored.graph.part
+    part = model.__state__.graph.part
     nodes = [node for group in part.order.by_depth for node in group]
     chain = all(len(group) == 1 for group in part.order.by_depth) and all(
         len(node.inputs) <= 1 for node in nodes

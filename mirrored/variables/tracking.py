@@ -94,7 +94,7 @@ class Part:
     __slots__ = ()
 
     @functools.cached_property
-    def _tracker(self) -> Any:
+    def __tracker__(self) -> Any:
         return Tracker()
 
 
@@ -110,12 +110,12 @@ class Seeds(Part):
 class Watched(Part):
     """Base of classes whose instances notify somebody of new parts, once they have a tracker."""
 
-    _tracker: Tracker | None = None
+    __tracker__: Tracker | None = None
 
     if not TYPE_CHECKING:  # It would tell type checkers that every attribute can be set.
 
         def __setattr__(self, name: str, value: Any) -> None:
-            tracker = self._tracker
+            tracker = self.__tracker__
             if tracker is None:
                 super().__setattr__(name, value)
                 return

@@ -1,5 +1,7 @@
 """How layers are built and called: modes, placeholders, failures."""
 
+import inspect
+import operator
 import re
 from collections.abc import Callable
 from typing import Any, Self
@@ -323,22 +325,54 @@ def test_dtypes_that_tensors_cannot_have_are_refused(dtype: Any) -> None:
         Dense(1, dtype=dtype)
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda layer: layer.name,
-        lambda layer: layer.trainable,
-        lambda layer: layer.add_weight(shape=(1,)),
-        lambda layer: layer.count_params(),
-    ],
-)
-def test_every_use_says_that_init_was_forgotten(use: Any) -> None:
-    class Forgetful(Layer):
+def _uses(base: type[Layer]) -> dict[str, Any]:
+    """Return the properties of a class but for those that its class alone answers, and methods."""
+    kinds = {name: inspect.getattr_static(base, name) for name in dir(base) if name[0] != "_"}
+    names = {name for name, kind in kinds.items() if isinstance(kind, property)}
+    names -= {"has_call", "supports_masking"}
+    methods: dict[str, Any] = {
+        "call": lambda layer: layer(X),
+        "build": lambda layer: layer.build((None, 2)),
+        "add_weight": lambda layer: layer.add_weight(shape=(1,)),
+        "set_weights": lambda layer: layer.set_weights([]),
+        "set trainable": lambda layer: setattr(layer, "trainable", False),
+        **{
+            name: operator.methodcaller(name)
+            for name in ("__repr__", "count_params", "get_weights", "get_config")
+        },
+    }
+    if base is not Layer:
+        methods |= {
+            "compile": lambda model: model.compile("sgd", "mse"),
+            "fit": lambda model: model.fit(X, X),
+            "predict": lambda model: model.predict(X),
+            "get_layer": lambda model: model.get_layer(index=0),
+            **{
+                name: operator.methodcaller(name)
+                for name in ("summary", "reset_metrics", "get_compile_config", "to_json")
+            },
+        }
+    return {**{name: operator.attrgetter(name) for name in names}, **methods}
+
+
+@pytest.mark.parametrize("base", [Layer, mr.Model, mr.Sequential])
+def test_every_use_says_that_init_was_forgotten(base: type[Layer]) -> None:
+    """An error of both kinds: `call` raises RuntimeError in Keras, attributes AttributeError."""
+
+    class Forgetful(base):  # type: ignore[misc,valid-type]
         def __init__(self) -> None:
             self.units = 3
+            self.inner = Dense(1)
 
-    with pytest.raises(AttributeError, match=r"you forgot to call `super\(\).__init__\(\)`"):
-        use(Forgetful())
+        def call(self, inputs: Any) -> Any:
+            return inputs
+
+    text = r"In layer 'Forgetful', you forgot to call `super\(\).__init__\(\)` .* Go add it!"
+    for name, use in _uses(base).items():
+        with pytest.raises(RuntimeError, match=text) as caught:
+            use(Forgetful())
+        assert isinstance(caught.value, AttributeError), name
+    assert Forgetful().units == 3
 
 
 def test_an_absent_attribute_is_named() -> None:

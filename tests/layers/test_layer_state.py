@@ -12,9 +12,17 @@ import mirrored as mr
 EARLIER = {"policy": "_dtype_policy", "arguments": "_made_with"}
 
 
-def _as_pickled_earlier(layer: Any) -> dict[str, Any]:
+def _with_single_underscores(layer: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = layer.__getstate__()
+    attributes["_mirrored"] = attributes.pop("__state__")
+    attributes["_tracker"] = attributes.pop("__tracker__")
+    return attributes
+
+
+def _without_state(layer: Any) -> dict[str, Any]:
     attributes = layer.__getstate__()
-    facts = vars(attributes.pop("_mirrored"))
+    facts = vars(attributes.pop("__state__"))
+    attributes["_tracker"] = attributes.pop("__tracker__")
     attributes["_added"] = attributes.pop("_added_weights")
     if "_layer_chain" in attributes:
         attributes["_chain"] = attributes.pop("_layer_chain")
@@ -35,13 +43,15 @@ def _functional() -> mr.Model:
     ],
     ids=["layer", "sequential", "functional"],
 )
-def test_layers_of_earlier_pickles(make: Any) -> None:
+@pytest.mark.parametrize("pickled", [_with_single_underscores, _without_state])
+def test_layers_of_earlier_pickles(make: Any, pickled: Any) -> None:
     layer = make()
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     outputs = layer(x).numpy()
     again = type(layer).__new__(type(layer))
-    again.__setstate__(_as_pickled_earlier(layer))
+    again.__setstate__(pickled(layer))
     assert again(x).numpy().tolist() == outputs.tolist()
+    assert not {"_mirrored", "_tracker"} & vars(again).keys()
     assert (again.name, again.trainable, again.built) == (layer.name, layer.trainable, True)
     assert again.get_config() == layer.get_config()
     if isinstance(again, mr.Sequential):

@@ -38,6 +38,6 @@ def test_python_runs_in_every_call(simulate: Any) -> None:
 def test_fit_follows() -> None:
     model = mr.Sequential([mr.layers.Input((1,)), mr.layers.Dense(1)])
     model.compile("sgd", "mse")
-    traces = len(model._mirrored.traces)
+    traces = len(model.__state__.traces)
     model.fit([[1.0]], [[1.0]], verbose=0)
-    assert len(model._mirrored.traces) == traces == 0
+    assert len(model.__state__.traces) == traces == 0

@@ -54,7 +54,7 @@ def test_a_thousand_fits(
     before = used()
     fit(calls)
     assert used() == before
-    assert len(model._mirrored.traces) == 1
+    assert len(model.__state__.traces) == 1
     tracemalloc.start()
     try:
         # Python and its libraries keep a little of their own at first, and once in a while a
@@ -110,11 +110,11 @@ def test_recordings_of_many_sizes_are_let_go_of(
     with mr.MirroredStrategy().scope():
         model = mr.Sequential([mr.layers.Dense(1)])
         model.compile("sgd", "mse")
-    assert model._mirrored.traces._most == 64
-    monkeypatch.setattr(model._mirrored.traces, "_most", 18)  # A function is held to all 64.
+    assert model.__state__.traces._most == 64
+    monkeypatch.setattr(model.__state__.traces, "_most", 18)  # A function is held to all 64.
     for size in range(1, 22):
         model.fit(np.ones((size, 2)), np.ones((size, 1)), batch_size=size, verbose=0)
-    assert len(model._mirrored.traces) == 18
+    assert len(model.__state__.traces) == 18
     warnings = [text for text in caplog.messages if "has been recorded for" in text]
     assert len(warnings) == 1
     assert "A step of the model 'sequential' has been recorded for 16" in warnings[0]

@@ -186,18 +186,18 @@ def trackers(value: Any, seen: set[int] | None = None) -> Iterator[Tracker]:
         return
     seen.add(id(value))
     if isinstance(value, Layer):
-        yield from (layer._tracker for layer in walk(value))
+        yield from (layer.__tracker__ for layer in walk(value))
     elif isinstance(value, Metric):
-        yield value._tracker
+        yield value.__tracker__
     elif isinstance(value, Watched):
         attributes = vars(value)
-        if value._tracker is None:
-            tracker = attributes["_tracker"] = Tracker()
+        if value.__tracker__ is None:
+            tracker = attributes["__tracker__"] = Tracker()
             if isinstance(value, Module):  # A checkpoint is given lists that others keep.
                 attributes.update(
                     (name, tracker.track(attribute)) for name, attribute in [*attributes.items()]
                 )
-        yield attributes["_tracker"]
+        yield attributes["__tracker__"]
         for item in [*attributes.values()]:
             yield from trackers(item, seen)
     elif isinstance(value, list | tuple | dict):

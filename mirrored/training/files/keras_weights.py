@@ -153,7 +153,7 @@ def _common(kind: Any) -> frozenset[str]:
 
 def _kind(owner: Owner) -> str:
     # A functional model of no class of the user's has that name, too.
-    graph = is_model(owner) and owner._mirrored.graph is not None
+    graph = is_model(owner) and owner.__state__.graph is not None
     graph = graph and vars(type(owner)).get("_functional_name") is not None
     return file_case("Functional" if graph else type(owner).__name__)
 

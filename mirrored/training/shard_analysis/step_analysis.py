@@ -464,7 +464,7 @@ def _named_calls(layers: Sequence[Any], owners: list[tuple[str, str]]) -> Iterat
 
 
 def _losses_of(model: Any) -> list[Loss]:
-    compilation = model._mirrored.compilation
+    compilation = model.__state__.compilation
     outputs = None if compilation is None else compilation.outputs
     return [] if outputs is None else find([output.loss for output in outputs.outputs], Loss)
 

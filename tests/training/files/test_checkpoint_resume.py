@@ -124,7 +124,7 @@ def test_back_in_the_same_model(
     model = make(2, "adam", seed=1)
     checkpoint = mr.train.Checkpoint(model=model)
     fit(model)
-    recordings = len(model._mirrored.traces)
+    recordings = len(model.__state__.traces)
     with model.distribute_strategy.scope() if in_scope else contextlib.nullcontext():
         path = checkpoint.save(tmp_path / "ckpt")
     history, ended = fit(model, 2), state(model)
@@ -132,7 +132,7 @@ def test_back_in_the_same_model(
         checkpoint.restore(path).assert_consumed()
     assert fit(model, 2) == history
     assert bits(state(model)) == bits(ended)
-    assert len(model._mirrored.traces) == recordings
+    assert len(model.__state__.traces) == recordings
 
 
 def test_from_before_the_first_step(
