@@ -29,7 +29,7 @@ TOP = (
     "measure on. The first half of this page was measured, on one machine's processor, and shows "
     "what such a model is worth there. Sums between the cards of several workers have never run on "
     "real ones: the model is of NCCL over all cards, as "
-    "[several-hosts.md](several-hosts.md#between-cards) says."
+    "[several-hosts.md](../howto/several-hosts.md#between-cards) says."
     "\n\nMade by `python -m benchmarks.scaling`."
 )
 PREDICTION = (
