@@ -25,27 +25,29 @@ GENERATORS, _DERIVED = WORD - 1, WORD - 2
 
 
 @functools.cache
-def _unseeded() -> tuple[Any, Any]:
-    """Return a seed sequence for a generator that gets its key afterwards, and its first state.
+def _unseeded() -> tuple[Any, Any, Any]:
+    """Return a seed sequence, a counter and a state for a generator that gets its own afterwards.
 
     NumPy would ask the system for a seed first. Its random numbers are slow to import, so that is
     done for the first draw.
     """
     from numpy.random.bit_generator import ISeedSequence
 
+    zeros = np.zeros(4, np.uint64)
+
     class NoSeed(ISeedSequence):
         def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-            return np.zeros(n_words, dtype)
+            return zeros[:n_words].astype(dtype)
 
-    return NoSeed(), np.random.Philox(NoSeed()).state  # type: ignore[arg-type]
+    seed: Any = NoSeed()
+    state: Any = np.random.Philox(seed).state
+    return seed, zeros, state | {"buffer": state["buffer"].tolist()}
 
 
 def _bits(key: Key, draw: int, block: int) -> "np.random.Philox":
-    seed, fresh = _unseeded()
-    # As arrays: among plain integers one above 63 bits would turn all of them into floats.
-    counter = np.array([block, 0, draw % WORD, 0], np.uint64)
-    bits = np.random.Philox(seed)
-    bits.state = fresh | {"state": {"counter": counter, "key": np.array(key, np.uint64)}}
+    seed, zeros, fresh = _unseeded()
+    bits = np.random.Philox(seed, counter=zeros)
+    bits.state = fresh | {"state": {"counter": (block, 0, draw % WORD, 0), "key": key}}
     return bits
 
 
