@@ -3,7 +3,8 @@
 The plan says where each value is; here that becomes memory of a device and views of it.
 """
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -61,47 +62,51 @@ class Arenas:
         self._arenas: WeakValueDictionary[Any, Arena] = WeakValueDictionary()
         self.version = 0
 
-    def take(self, wanted: Mapping[Any, int], purpose: str | None = None) -> list[Arena]:
-        """Return memory of devices, the same for the same names, allocated once per device.
+    def of(self, device: Device, name: Any) -> Arena:
+        """Return the memory of a device, the same for the same name."""
+        key = device, name
+        arena = self._arenas.get(key)
+        if arena is None:
+            arena = self._arenas[key] = Arena(device)
+        return arena
+
+    def take(self, wanted: Iterable[tuple[Arena, int]], purpose: str | None = None) -> None:
+        """Have memory in arenas, allocated once per device.
 
         Args:
-            wanted: By a device and a name: the least number of bytes.
+            wanted: The arenas, each with the least number of bytes.
             purpose: What the error calls the memory.
 
         Raises:
             ResourceExhaustedError: A device has no room for it. What was too small is given back.
         """
-        arenas: list[Arena] = []
         small: dict[Device, list[tuple[Arena, int]]] = {}
-        for key, nbytes in wanted.items():
-            arena = self._arenas.get(key)
-            if arena is None:
-                arena = self._arenas[key] = Arena(key[0])
-            arenas.append(arena)
+        for arena, nbytes in wanted:
             if arena.nbytes < nbytes or arena.array is None:
                 if arena.nbytes:
                     arena.let_go()
                 small.setdefault(arena.device, []).append((arena, nbytes))
         self.version += bool(small)
         for device, parts in small.items():
-            if is_offloaded(device.backend):
+            places: list[Any] = [(arena.place, nbytes) for arena, nbytes in parts]
+            if places[0][0] is None:
                 byte = np.dtype(np.uint8)
                 storages = [device.allocate((nbytes,), byte, purpose) for _, nbytes in parts]
             else:
-                places: list[Any] = [(arena.place, nbytes) for arena, nbytes in parts]
                 storages = device.allocate_at(places, purpose)
             for (arena, _), storage in zip(parts, storages, strict=True):
                 arena.storage, arena.nbytes = storage, storage.nbytes
                 arena.array = storage.array if arena.place is None else arena.place.array
-        return arenas
 
     def give_back(self) -> None:
         """Give all memory back to the devices until programs ask for it again."""
         self.version += 1
-        for arena in list(self._arenas.values()):
-            arena.let_go()
-            if arena.place is not None:
-                arena.place.let_go()
+        for reference in self._arenas.valuerefs():
+            arena = reference()
+            if arena is not None:
+                arena.let_go()
+                if arena.place is not None:
+                    arena.place.let_go()
 
     def clear(self) -> None:
         """Give all back, and share it with no program that is made from now on."""
@@ -124,11 +129,16 @@ class Buffers:
         self._shared = arenas
         self._purpose = purpose
         self._version = -1
-        # Other programs may write where this one's values were, but not over its constants.
-        self._constants = object()
-        # Memory counts for as long as somebody holds it: views of it are not enough.
-        self._arenas: dict[tuple[Device, int], Arena] = {}
-        self._memory: dict[tuple[Device, int], Any] | None = None
+        # Memory counts for as long as somebody holds it: views of it are not enough. Other programs
+        # may write where this one's values were, but not over its constants.
+        constants = object()
+        self._arenas: dict[tuple[Device, int], Arena] = {
+            (device, replica): arenas.of(device, constants if replica == CONSTANTS else replica)
+            for device, replica in plan.arenas
+        }
+        sizes = [nbytes + plan.alignment for nbytes in plan.arenas.values()]
+        self._wanted = list(zip(self._arenas.values(), sizes, strict=True))
+        self._memory: list[Any] = []
         self._bytes: dict[tuple[Device, int], Any] = {}
         self._bases: dict[Value, Any] = {}
         self._views: dict[Value, Any] = {}
@@ -141,26 +151,19 @@ class Buffers:
         """
         if self._version == self._shared.version:
             return True
-        wanted = {
-            (device, self._constants if replica == CONSTANTS else replica): nbytes
-            + self.plan.alignment
-            for (device, replica), nbytes in self.plan.arenas.items()
-        }
-        arenas = self._shared.take(wanted, self._purpose)
-        self._arenas = dict(zip(self.plan.arenas, arenas, strict=True))
-        self._version = self._shared.version
-        memory = {key: arena.array for key, arena in self._arenas.items()}
-        before, self._memory = self._memory, memory
-        if before is not None and all([before[key] is array for key, array in memory.items()]):
+        self._shared.take(self._wanted, self._purpose)
+        is_first, self._version = self._version < 0, self._shared.version
+        before, self._memory = self._memory, [arena.array for arena in self._arenas.values()]
+        if not is_first and all(map(operator.is_, before, self._memory)):
             for base, array in self._constants_gone():
                 base.device.backend.copy_between(base.data.reshape(-1), array)
             return True
         self._bases.clear()
         self._views.clear()
-        for (device, replica), array in memory.items():
-            start = -device.backend.address(array) % self.plan.alignment
+        for (device, replica), arena in self._arenas.items():
+            start = -device.backend.address(arena.array) % self.plan.alignment
             nbytes = self.plan.arenas[device, replica]
-            self._bytes[device, replica] = array[start : start + nbytes]
+            self._bytes[device, replica] = arena.array[start : start + nbytes]
         return False
 
     def _constants_gone(self) -> Iterator[tuple[Value, Any]]:

@@ -264,20 +264,18 @@ class TraceCache:
             )
         return trace
 
-    @contextlib.contextmanager
-    def memory(self) -> Iterator[None]:
-        """Within this context programs keep what they take of the arenas; then it is given back."""
+    def __enter__(self) -> None:
+        """Within the cache programs keep what they take of the arenas; then it is given back."""
         with self.lock:
             self._holders += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self._holders -= 1
-                if not self._holders:
-                    for trace in self:
-                        trace.let_go()
-                    self.arenas.give_back()
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self._holders -= 1
+            if not self._holders:
+                for trace in self._kept.values():
+                    trace.let_go()
+                self.arenas.give_back()
 
     def lose_devices(self) -> None:
         """Forget all: they are bound to memory of devices that are about to go."""

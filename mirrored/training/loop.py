@@ -5,7 +5,7 @@ What they run on is checked before, so bad input changes nothing.
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from mirrored._interrupt import InterruptGuard
@@ -18,7 +18,7 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.callbacks.callback import check_verbose
-from mirrored.training.compilation import running
+from mirrored.training.compilation import begin_running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import epochs_of, epochs_to_validate, fit_epochs, prepare
@@ -56,7 +56,7 @@ def fit(
     history = hooks.history or History()
     model = plan.model
     with ExitStack() as stack:
-        stack.enter_context(running(model, "fit"))
+        begin_running(model, "fit", stack)
         if plan.is_shared:
             from mirrored.distribute.worker_agreement import draw_alike
 
@@ -173,9 +173,9 @@ def on_batch(
     Metrics begin anew, unless they are to go on.
     """
     with ExitStack() as stack:
-        epochs = stack.enter_context(closing(epochs_of(plan, data)))
+        epochs = epochs_of(plan, data, stack)
         prepare(plan, epochs, use=data.use)
-        stack.enter_context(running(plan.model, f"{kind}_on_batch"))
+        begin_running(plan.model, f"{kind}_on_batch", stack)
         steps = _steps_of(plan, stack)
         stack.enter_context(plan.strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
@@ -218,9 +218,9 @@ def _begun(
     stack: ExitStack,
 ) -> Epochs:
     """Return the batches of an evaluation or a prediction, which runs until the stack is closed."""
-    epochs = stack.enter_context(closing(epochs_of(plan, data)))
+    epochs = epochs_of(plan, data, stack)
     prepare(plan, epochs, use=data.use)
-    stack.enter_context(running(plan.model, data.use))
+    begin_running(plan.model, data.use, stack)
     stack.enter_context(plan.strategy.scope())
     stack.callback(callbacks._let_go)
     _introduce(callbacks, plan.model, verbose, 1, epochs.steps)
@@ -329,5 +329,5 @@ def _steps_of(plan: RunPlan, stack: ExitStack) -> Steps:
     """
     if plan.model.run_eagerly or functions_run_eagerly():
         return EagerSteps(plan)
-    stack.enter_context(plan.model.__state__.traces.memory())
+    stack.enter_context(plan.model.__state__.traces)
     return RecordedSteps(plan)

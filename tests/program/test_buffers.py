@@ -16,7 +16,8 @@ from mirrored.program.schedule import make_schedule
 
 
 def arena_of(memory: Arenas, device: Any, name: Any, nbytes: int, purpose: Any = None) -> Any:
-    (arena,) = memory.take({(device, name): nbytes}, purpose)
+    arena = memory.of(device, name)
+    memory.take([(arena, nbytes)], purpose)
     return arena
 
 
