@@ -1067,16 +1067,16 @@ def walk_with(
         seen: The identities of layers to leave out, to which those are added that it yields.
     """
     seen = set() if seen is None else seen
-    if id(layer) in seen:
-        return
-    seen.add(id(layer))
-    _ = layer.__state__  # Raises where `__init__` was not called: not all parts are known.
-    # Looked through once for both.
-    held: list[Any] = find(vars(layer).values(), (Layer, kind), layer)
-    yield layer, [part for part in held if isinstance(part, kind)]
-    for inner in held:
-        if isinstance(inner, Layer):
-            yield from walk_with(inner, kind, seen)
+    waiting = [layer]
+    while waiting:
+        layer = waiting.pop()
+        if id(layer) not in seen:
+            seen.add(id(layer))
+            _ = layer.__state__  # Raises where `__init__` was not called: not all parts are known.
+            # Looked through once for both.
+            held: list[Any] = find(vars(layer).values(), (Layer, kind), layer)
+            yield layer, [part for part in held if isinstance(part, kind)]
+            waiting += [part for part in reversed(held) if isinstance(part, Layer)]
 
 
 def own_weights(layer: Layer) -> list[Variable]:

@@ -270,7 +270,9 @@ def find(
         [1j, 2j, 3j]
     """
     by_id: dict[int, _Found] = {}
-    leaves = _without_parts.setdefault(kind, set(_LEAVES))
+    leaves = _without_parts.get(kind)
+    if leaves is None:
+        leaves = _without_parts[kind] = set(_LEAVES)
     _find(values, kind, by_id, set(), leaves)
     instances = list(by_id.values())
     if owner is not None and len(instances) > 1:

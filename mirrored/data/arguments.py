@@ -1,7 +1,7 @@
 """The arguments of `fit`, `evaluate` and `predict` that say what they run on, and their batches."""
 
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,9 +189,10 @@ def epochs_to_fit(
             arrays, rest = split_validation(arrays, validation_split)
             validated = validation.of_arrays(rest)
         trained = training.of_arrays(arrays)
-    stack.enter_context(closing(trained))
+    stack.callback(trained.close)
     if validation.x is not None:
-        validated = stack.enter_context(closing(validation.epochs(among)))
+        validated = validation.epochs(among)
+        stack.callback(validated.close)
     if training.validate:
         for epochs in (trained, validated):
             if epochs is not None:

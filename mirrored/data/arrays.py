@@ -165,6 +165,8 @@ def adapt(
 
 def is_stream(data: Any) -> bool:
     """Return whether data give batches one after another, instead of being examples themselves."""
+    if type(data) is np.ndarray:
+        return False
     if isinstance(data, Iterator):
         return True
     # Sequences and mappings of numbers, arrays of any library, tensors.
@@ -294,8 +296,9 @@ def _filled(arrays: Any, what: str, name: str, value: Any) -> Any:
 
 def check_cardinality(parts: Mapping[str, Any]) -> None:
     """Raise ValueError unless all arrays of structures, by their names, have as many examples."""
-    plain = [len(part) for part in parts.values() if type(part) is np.ndarray]
-    if len(plain) == sum([part is not None for part in parts.values()]) and len({*plain}) == 1:
+    present = [part for part in parts.values() if part is not None]
+    lengths = {len(part) if type(part) is np.ndarray else None for part in present}
+    if len(lengths) == 1 and None not in lengths:
         return  # The usual case, of each batch.
     sizes = {
         name: [leaf.shape[0] for leaf in _nest.flatten(part) if leaf is not None]

@@ -58,7 +58,8 @@ def adapt_all(x: Any, y: Any = None, sample_weight: Any = None, *, for_what: str
     Raises:
         ValueError: They are none that can be used.
     """
-    nested = [part for part in (x, y, sample_weight) if type(part) is not np.ndarray]
+    plain = np.ndarray, type(None)
+    nested = [part for part in (x, y, sample_weight) if type(part) not in plain]
     stored = [leaf for part in nested for leaf in leaves_in(part) if is_stored(leaf)]
     if not stored:
         return adapt(x, y, sample_weight, for_what=for_what)

@@ -3,8 +3,8 @@
 Everything that has a name is looked up here, so that a typing error shows before training.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -267,16 +267,18 @@ def check_alterations(parts: Iterable[Any]) -> None:
 _running: list[tuple[Any, str]] = []
 
 
-@contextmanager
-def running(model: Any, method: str) -> Iterator[None]:
-    """Within this context a model runs: it is not copied, nor loses its devices meanwhile."""
+def begin_running(model: Any, method: str, stack: ExitStack) -> None:
+    """Have a model run until a stack is closed: it is not copied, nor loses its devices meanwhile.
+
+    Args:
+        model: The model.
+        method: The method that runs it.
+        stack: The stack.
+    """
     entry = (model, method)
     _running.append(entry)
-    try:
-        with alone_unless(model.distribute_strategy.is_shared):
-            yield
-    finally:
-        _running.remove(entry)
+    stack.callback(_running.remove, entry)
+    stack.enter_context(alone_unless(model.distribute_strategy.is_shared))
 
 
 def what_runs(model: Any) -> str | None:

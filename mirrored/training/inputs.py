@@ -25,15 +25,18 @@ if TYPE_CHECKING:
 _KINDS = {"fit": "train", "validation": "test", "evaluate": "test", "predict": "predict"}
 
 
-def epochs_of(plan: RunPlan, data: DataArguments) -> Epochs:
-    """Return the batches of data, to be closed; of a stream the first one is read.
+def epochs_of(plan: RunPlan, data: DataArguments, stack: ExitStack) -> Epochs:
+    """Return the batches of data; of a stream the first one is read.
 
     Args:
         plan: The plan of the run.
         data: The data.
+        stack: Closes the data.
     """
     data.check()
-    return data.epochs(_among(plan))
+    epochs = data.epochs(_among(plan))
+    stack.callback(epochs.close)
+    return epochs
 
 
 def _among(plan: RunPlan) -> Among | None:

@@ -32,7 +32,7 @@ from mirrored.distribute.cross_device_ops.collectives import FirstLines
 from mirrored.ops.hooks import only
 from mirrored.ops.rng_state import RngState, current_rng_state, drawing_from
 from mirrored.training import loop
-from mirrored.training.compilation import running
+from mirrored.training.compilation import begin_running
 from mirrored.training.custom_steps import means_of
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import prepare
@@ -323,7 +323,7 @@ def _step(copy: ReplicaCopy, arrays: Given, examples: int) -> dict[Event, Value]
     with ExitStack() as stack:
         epochs = stack.enter_context(closing(data.of_arrays(arrays)))
         prepare(plan, epochs, use="fit")
-        stack.enter_context(running(copy.model, "compare_replicas"))
+        begin_running(copy.model, "compare_replicas", stack)
         stack.enter_context(copy.strategy.scope())
         epochs.begin()
         means = means_of(plan, "train")

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirrored import _nest, ops
+from mirrored import _nest
 from mirrored.data.arrays import Arrays
 from mirrored.layers.layer import Layer, walk_with
 from mirrored.layers.weights import find
 from mirrored.ops import TensorSpec
+from mirrored.ops.spec import default_float
 from mirrored.optim import Optimizer
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.metrics import Metric
@@ -123,7 +124,7 @@ class RunPlan:
         columns, layout = arrays.columns, arrays.layout
         if self.is_custom(kind):
             # As in Keras: floating-point data in floatx, all others as they are.
-            floatx = ops.as_dtype(ops.floatx())
+            floatx = default_float()
             return [floatx if column.dtype == np.float64 else None for column in columns]
         model = self.model
         dtypes: list[np.dtype[Any] | None] = [None] * len(columns)
@@ -153,7 +154,7 @@ class RunPlan:
             kind: The kind of step.
             arrays: A batch, or others of its shapes but for the first axis.
         """
-        key = kind, self.is_custom(kind), ops.floatx(), kind_of(arrays)
+        key = kind, self.is_custom(kind), default_float(), kind_of(arrays)
         specs = self.decided.get(key)
         if specs is None:
             pairs = zip(arrays.columns, self.fed_dtypes(kind, arrays), strict=True)

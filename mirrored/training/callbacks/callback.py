@@ -8,6 +8,12 @@ from mirrored._reprs import made_with
 
 Logs = dict[str, Any]
 
+_BATCH_HOOKS = {
+    "train": ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end"),
+    "test": ("on_test_batch_begin", "on_test_batch_end"),
+    "predict": ("on_predict_batch_begin", "on_predict_batch_end"),
+}
+
 
 def check_verbose(verbose: int | str) -> int:
     """Return what `verbose` means, as a number.
@@ -98,12 +104,11 @@ class Callback:
 
     def _has_hooks(self, kind: str, base: type["Callback"]) -> bool:
         """Return whether there are hooks for batches of this kind other than those of a class."""
-        hooks = [f"on_{kind}_batch_begin", f"on_{kind}_batch_end"]
-        if kind == "train":
-            hooks += ["on_batch_begin", "on_batch_end"]
         cls, own = type(self), vars(self)
-        defined = [hook in own or getattr(cls, hook) is not getattr(base, hook) for hook in hooks]
-        return any(defined)
+        for hook in _BATCH_HOOKS[kind]:
+            if hook in own or getattr(cls, hook) is not getattr(base, hook):
+                return True
+        return False
 
     def _first_epoch(self, initial: int) -> int:
         """Return the epoch to begin with, after `on_train_begin`, given that of before."""

@@ -118,16 +118,15 @@ class CallbackList(Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         """Call it on every callback."""
-        _call_all(self.callbacks, "on_epoch_begin", epoch, logs)
+        _call_all(self.callbacks, "on_epoch_begin", logs, epoch)
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Call it on every callback."""
-        _call_all(self.callbacks, "on_epoch_end", epoch, logs)
+        _call_all(self.callbacks, "on_epoch_end", logs, epoch)
 
 
-def _call_all(callbacks: list[Callback], hook: str, *args: Any) -> None:
+def _call_all(callbacks: list[Callback], hook: str, logs: Logs | None, *place: int) -> None:
     """Call a hook of all callbacks: one dict of logs for all, so that each sees what others add."""
-    *place, logs = args
     logs = {} if logs is None else logs
     for callback in callbacks:
         getattr(callback, hook)(*place, logs)
@@ -142,7 +141,7 @@ def _on_all(hook: str) -> Callable[..., None]:
 
     def at_batch(self: CallbackList, batch: int, logs: Logs | None = None) -> None:
         """Call it on every callback."""
-        _call_all(self.callbacks, called, batch, logs)
+        _call_all(self.callbacks, called, logs, batch)
 
     # Each callback passes the batches of training on to its hooks of the shorter names.
     called = hook.replace("on_batch", "on_train_batch")

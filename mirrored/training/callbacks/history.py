@@ -44,7 +44,8 @@ class History(Callback):
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
             self._places.setdefault(name, []).append(self._last)
-        if self.model is not None:  # A `fit` of the same model within this one has put its own.
+        # A `fit` of the same model within this one has put its own.
+        if self.model is not None and getattr(self.model, "history", None) is not self:
             self.model.history = self
 
     def plot(self) -> "Figure":
