@@ -46,9 +46,9 @@ the middle one of all contenders; one whose losses differ more than \
 
 ALL_REDUCES = """\
 What each of some devices adds, the time of one all-reduce, and the bandwidths, as \
-`python -m mirrored selftest` prints them and [collectives.md](collectives.md) explains them. \
-Virtual GPUs and ranks of one card share that card: there is no link between them, and figures say \
-what summing costs there, not how fast cards are connected. *#wrong* is to be 0."""
+`python -m mirrored selftest` prints them and [collectives.md](explanation/collectives.md) \
+explains them. Virtual GPUs and ranks of one card share that card: there is no link between them, \
+and figures say what summing costs there, not how fast cards are connected. *#wrong* is to be 0."""
 
 
 def markdown(results: Results, seconds: float) -> str:

@@ -1,0 +1,41 @@
+"""The build of the documentation site: `make docs` writes it to docs/_build/html."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+from mirrored.version import VERSION  # noqa: E402
+
+project = "mirrored"
+author = "The mirrored contributors"
+release = VERSION
+html_title = f"mirrored {VERSION}"
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+    "outside_pages",
+]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+nitpicky = True
+
+# Pages that are not in docs/: where they are shown. The start page stands for the README.
+outside_pages = {
+    "README.md": "index",
+    "CONTRIBUTING.md": "contributing",
+    "CHANGELOG.md": "changelog",
+    "benchmarks/README.md": "reference/running-benchmarks",
+}
+
+# Notebooks show the outputs that are committed; the tests run them.
+nb_execution_mode = "off"
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4  # Links such as `page.md#a-heading`.
+
+html_theme = "furo"
+html_static_path = ["_static"]
+html_copy_source = False
