@@ -1,4 +1,4 @@
-"""Each row of docs/behaviour.md has tests that hold it: they are marked with the row's key.
+"""Each row of docs/reference/behaviour-rows.md has tests, which are marked with its key.
 
 `pytest -m behaviour` runs them. A row without a test fails here, and a mark without a row.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PAGE = (TESTS.parent / "docs" / "behaviour.md").read_text()
+PAGE = (TESTS.parent / "docs" / "reference" / "behaviour-rows.md").read_text()
 HEADING = "## Unverified"
 KEYS = re.findall(r"^- \*\*([a-z0-9-]+)\*\*\s", PAGE, re.MULTILINE)
 
@@ -41,4 +41,4 @@ def test_every_bullet_is_a_row_but_what_is_not_there_yet() -> None:
 def test_every_row_has_a_test_and_every_mark_a_row() -> None:
     held = set(marked_keys())
     assert set(KEYS) - held == set(), "mark a test with @pytest.mark.behaviour(key)"
-    assert held - set(KEYS) == set(), "docs/behaviour.md has no such row"
+    assert held - set(KEYS) == set(), "docs/reference/behaviour-rows.md has no such row"

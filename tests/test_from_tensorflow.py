@@ -1,4 +1,4 @@
-"""docs/from-tensorflow.md and the code say the same: which names are same, different and absent."""
+"""docs/reference/tensorflow-names.md and the code agree on same, different and absent names."""
 
 import importlib
 import inspect
@@ -11,7 +11,8 @@ from case_table import cases
 
 from mirrored._absent import tables
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "from-tensorflow.md").read_text()
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "reference" / "tensorflow-names.md").read_text()
 
 
 class Row(NamedTuple):
@@ -28,7 +29,7 @@ def rows() -> list[Row]:
     found: list[Row] = []
     modules: tuple[str, ...] = ()
     for line in PAGE.splitlines():
-        if line.startswith("### "):
+        if line.startswith("## "):
             modules = tuple(re.findall(r"`([^`]+)`", line))
         elif line.startswith("| `"):
             _, names, here, _ = line.split("|")

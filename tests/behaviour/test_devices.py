@@ -1,4 +1,4 @@
-"""Rows of docs/behaviour.md on devices that no module's own tests hold: what freezes, and memory.
+"""Rows of docs/reference/behaviour-rows.md on devices: what freezes, and memory.
 
 They go through the public names alone, as a script does.
 """

@@ -1,4 +1,4 @@
-"""Rows of docs/behaviour.md on placement: the names in the log, and what is not on the CPU.
+"""Rows of docs/reference/behaviour-rows.md on placement: names in the log, ops that leave the CPU.
 
 The names are TensorFlow's; scripts and people look for them.
 """

@@ -1,4 +1,4 @@
-"""The arguments that docs/behaviour.md names, with their order and their defaults.
+"""The arguments that docs/reference/behaviour-rows.md names, with their order and their defaults.
 
 Scripts pass them by position, and leave out what has a default.
 """

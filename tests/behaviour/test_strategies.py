@@ -1,4 +1,4 @@
-"""Rows of docs/behaviour.md on strategies that lie between modules: whole texts, and saved copies.
+"""Rows of docs/reference/behaviour-rows.md on strategies: whole texts, and saved copies.
 
 They go through the public names alone, as a script does.
 """
