@@ -156,6 +156,7 @@ PRIVATE: dict[str, tuple[Any, str]] = {
     ),
     "Dataset": (mr.data.Dataset, ""),
     "Metric": (mr.metrics.Metric, ""),
+    "MirroredStrategy": (mr.MirroredStrategy, "_all_reduced _distributed _rows_along"),
 }
 PUBLIC = {
     "Layer": _overrides.LAYER_ITSELF,

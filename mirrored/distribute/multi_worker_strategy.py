@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored import devices, ops
+from mirrored import _nest, devices, ops
 from mirrored._arguments import explained
 from mirrored._files import keep_company
 from mirrored._logging import logger
@@ -283,12 +283,17 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         sums = [replica.renumbered(numbers) for replica in replicas]
         return Mirrored(sums), Mirrored([replica[0 if first else len(own)] for replica in replicas])
 
-    def _reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
-        copied = isinstance(value, Variable) and self.owns(value)
-        whole = not copied and not isinstance(value, DistributedValues | SyncOnReadVariable)
-        if whole and op is ReduceOp.MEAN and self.local_replicas > 1:
-            value = PerReplica([value] * self.local_replicas)
-        return super()._reduced(op, value, axis)
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+        """Return the sum or mean of a value over the replicas of all workers; see `Strategy`."""
+
+        def of_replicas(leaf: Any) -> Any:
+            copied = isinstance(leaf, Variable) and self.owns(leaf)
+            whole = not copied and not isinstance(leaf, DistributedValues | SyncOnReadVariable)
+            return PerReplica([leaf] * self.local_replicas) if whole else leaf
+
+        if ReduceOp.of(reduce_op) is ReduceOp.MEAN and self.local_replicas > 1:
+            value = _nest.map_structure(of_replicas, value)
+        return super().reduce(reduce_op, value, axis)
 
     def _rows_along(self, axis: int, parts: Sequence[Tensor]) -> Any:
         own = super()._rows_along(axis, parts)

@@ -152,15 +152,15 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         if threads == 1:
             return None
         if self._thread_pool is None or self._thread_pool.size != threads:
-            self._end_threads()
+            self.__end_threads()
             self._thread_pool = ThreadPool(threads)
         return self._thread_pool
 
     def lose_devices(self) -> None:
         """End the threads of recorded steps: the devices that they work for are about to go."""
-        self._end_threads()
+        self.__end_threads()
 
-    def _end_threads(self) -> None:
+    def __end_threads(self) -> None:
         if self._thread_pool is not None:
             pool, self._thread_pool = self._thread_pool, None
             pool.close()
@@ -175,7 +175,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             >>> import mirrored as mr
             >>> mr.MirroredStrategy(["CPU:0"]).close()
         """
-        self._end_threads()
+        self.__end_threads()
         self._cross_device_ops.close()
 
     @property
@@ -290,26 +290,9 @@ class Strategy(StrategyBase, _overrides.Subclassable):
                 self,
                 fn,
                 [(tuple(select(i, list(args))), select(i, kwargs)) for i in range(count)],
-                self._positions((args, kwargs)),
+                _positions(self, (args, kwargs)),
             )
         return regroup(results) if count > 1 else results[0]
-
-    def _positions(self, structure: Any) -> list[ShardPosition]:
-        run, (count, _, here) = object(), self.sharing
-        for leaf in _nest.flatten(structure):
-            if isinstance(leaf, PerReplica) and leaf.first_examples is not None:
-                starts = leaf.first_examples
-                sizes = [len(part) for part in leaf.values]
-                batch = starts[-1] + sizes[-1] if leaf.examples is None else leaf.examples
-                step = global_batch()
-                return [
-                    ShardPosition(
-                        *(run, i, start, size, batch, count),
-                        None if step is None else functools.partial(step.draws_by_example, i),
-                    )
-                    for i, (start, size) in enumerate(zip(starts, sizes, strict=True))
-                ]
-        return [ShardPosition(run, i, replicas=count) for i in range(here)]
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the parts of a per-replica value, by replica; always a tuple.
@@ -408,6 +391,25 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         count, first, here = self.sharing
         values = [value_fn(ValueContext(first + i, count)) for i in range(here)]
         return regroup(values, always_wrap=True) if here > 1 else values[0]
+
+
+def _positions(strategy: Strategy, structure: Any) -> list[ShardPosition]:
+    """Return the place of each local replica's arguments in the batch that they are cut from."""
+    run, (count, _, here) = object(), strategy.sharing
+    for leaf in _nest.flatten(structure):
+        if isinstance(leaf, PerReplica) and leaf.first_examples is not None:
+            starts = leaf.first_examples
+            sizes = [len(part) for part in leaf.values]
+            batch = starts[-1] + sizes[-1] if leaf.examples is None else leaf.examples
+            step = global_batch()
+            return [
+                ShardPosition(
+                    *(run, i, start, size, batch, count),
+                    None if step is None else functools.partial(step.draws_by_example, i),
+                )
+                for i, (start, size) in enumerate(zip(starts, sizes, strict=True))
+            ]
+    return [ShardPosition(run, i, replicas=count) for i in range(here)]
 
 
 def _local_part(strategy: Strategy, replica: int, leaf: Any) -> Any:

@@ -172,7 +172,7 @@ class StrategyBase:
         )
         check_parts(value, self.local_replicas)
         with enter(self, None):
-            return _nest.map_structure(lambda leaf: self._reduced(op, leaf, axis), value)
+            return _nest.map_structure(lambda leaf: self.__reduced(op, leaf, axis), value)
 
     @overload
     def gather(self, value: _OneValue, axis: int) -> Tensor: ...
@@ -205,7 +205,7 @@ class StrategyBase:
         )
         check_parts(value, self.local_replicas)
         with enter(self, None):
-            return _nest.map_structure(lambda leaf: self._gathered(leaf, axis), value)
+            return _nest.map_structure(lambda leaf: self.__gathered(leaf, axis), value)
 
     def reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
         """Return the sum or mean of the replicas' tensors."""
@@ -269,7 +269,7 @@ class StrategyBase:
             for value in values
         ]
         hints = self._options if options is None else options
-        return self._prepared().batch_all_reduce(reduce_op, batch, hints)
+        return self.__prepared().batch_all_reduce(reduce_op, batch, hints)
 
     def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
         """Return the replicas' tensors, one after the other along an axis."""
@@ -329,8 +329,8 @@ class StrategyBase:
         copies = [gathered.copy_to(device) for device in self.devices]
         return Mirrored(copies), PerReplica(starts[:-1])
 
-    def _reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
-        parts = [adopt(part, None) for part in self._parts(op, value)]
+    def __reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
+        parts = [adopt(part, None) for part in _parts_of(self, op, value)]
         if axis is None:
             return self.reduce_parts(op, parts)
         _check_axis(axis, parts)
@@ -350,26 +350,13 @@ class StrategyBase:
         """Return how many elements the replicas' tensors have along an axis, in all."""
         return sum(part.shape[axis] for part in parts)
 
-    def _gathered(self, value: Any, axis: Any) -> Tensor:
+    def __gathered(self, value: Any, axis: Any) -> Tensor:
         # A value that is not per-replica is all that there is, as for a mean.
-        parts = [adopt(part, None) for part in self._parts(ReduceOp.MEAN, value)]
+        parts = [adopt(part, None) for part in _parts_of(self, ReduceOp.MEAN, value)]
         _check_axis(axis, parts)
         return self.gather_parts(parts, axis)
 
-    def _parts(self, op: ReduceOp, value: Any) -> list[Any]:
-        if isinstance(value, DistributedVariable) and self.owns(value):
-            read = [copy.read_value() for copy in value.copies]
-            return read * (self.local_replicas // len(read))
-        if isinstance(value, DistributedValues):
-            return list(value.values)
-        if self.local_replicas > 1 and op is ReduceOp.SUM:
-            raise ValueError(
-                f"A non-DistributedValues value {value} cannot be reduced with the given reduce op "
-                f"{op}."
-            )
-        return [value]
-
-    def _prepared(self) -> CrossDeviceOps:
+    def __prepared(self) -> CrossDeviceOps:
         """Return the collectives, once the devices are connected, where they have to be."""
         try:
             self._cross_device_ops.prepare(self.devices)
@@ -386,3 +373,18 @@ def _check_axis(axis: Any, parts: Sequence[Tensor]) -> None:
     """Raise ValueError unless all tensors have an axis."""
     for part in parts:
         checked_axis(axis, part.ndim)
+
+
+def _parts_of(strategy: StrategyBase, op: ReduceOp, value: Any) -> list[Any]:
+    """Return the replicas' parts of a value, which is one for all of them where it is a mean."""
+    if isinstance(value, DistributedVariable) and strategy.owns(value):
+        read = [copy.read_value() for copy in value.copies]
+        return read * (strategy.local_replicas // len(read))
+    if isinstance(value, DistributedValues):
+        return list(value.values)
+    if strategy.local_replicas > 1 and op is ReduceOp.SUM:
+        raise ValueError(
+            f"A non-DistributedValues value {value} cannot be reduced with the given reduce op "
+            f"{op}."
+        )
+    return [value]
