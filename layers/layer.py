@@ -18,6 +18,7 @@ from mirrored._absent import absent_members, missing_attribute
 from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._naming import check_name, path_of, snake_case, unique_name, within_path
+from mirrored._symbolic import draw_call
 from mirrored._tracebacks import shorten, shortened
 from mirrored.distribute.context import one_of_several
 from mirrored.graph import Node, SymbolicTensor, placeholders
@@ -856,7 +857,7 @@ class Layer(Part, _overrides.Subclassable):
     ) -> Any:
         """Return the placeholders of the outputs for arguments with placeholders in them."""
         for tensor in placeholders((args, kwargs)):
-            if tensor.draws is not SymbolicTensor.draws:
+            if draw_call.dispatch(type(tensor)) is not draw_call.dispatch(SymbolicTensor):
                 raise TypeError(
                     f"Layer {self.name!r} is not part of a session's graph. Received: {tensor!r}. "
                     "Use `tf.compat.v1.layers`, or `tf.keras.Input` and `fit` without sessions."

@@ -5,6 +5,7 @@ Keras, it looks for one among its arguments first. Before a process has created 
 look at one attribute.
 """
 
+import functools
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -32,7 +33,20 @@ class Symbolic:
             args: Its arguments by position.
             kwargs: Its arguments by name.
         """
-        raise NotImplementedError
+        return draw_call(self, function, args, kwargs)
+
+
+@functools.singledispatch
+def draw_call(symbolic: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the results of `Symbolic.drawn`; each kind of graph registers it for its tensors.
+
+    Args:
+        symbolic: A symbolic tensor among the arguments, whose class says which graph is drawn.
+        function: The function.
+        args: Its arguments by position.
+        kwargs: Its arguments by name.
+    """
+    raise NotImplementedError(f"No graph has symbolic tensors of {type(symbolic)}.")
 
 
 def symbolic_in(values: Iterable[Any]) -> Symbolic | None:

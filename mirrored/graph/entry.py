@@ -3,23 +3,29 @@
 What a graph needs is loaded where the first one is drawn.
 """
 
+import copyreg
 from typing import Any
 
+from mirrored._symbolic import draw_call
 from mirrored.graph.symbolic_tensor import SymbolicTensor
 
 
-def _node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+@draw_call.register(SymbolicTensor)
+def _node(_: SymbolicTensor, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from mirrored.graph.operations import make_node  # Where the first graph is drawn.
 
     return make_node(function, args, kwargs)
 
 
-def _reduced(tensor: SymbolicTensor) -> Any:
-    from mirrored.graph.drawing import reduced
+def reduced(tensor: SymbolicTensor) -> Any:
+    """Return what a pickle has of a placeholder.
 
-    return reduced(tensor)
+    Args:
+        tensor: The placeholder.
+    """
+    from mirrored.graph import drawing
+
+    return drawing.reduced(tensor)
 
 
-SymbolicTensor.draws = staticmethod(_node)
-
-SymbolicTensor.__reduce__ = _reduced  # type: ignore[method-assign, assignment]
+copyreg.pickle(SymbolicTensor, reduced)

@@ -4,7 +4,7 @@ A graph has no object of its own: each placeholder knows its node, and each node
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
@@ -73,9 +73,6 @@ class SymbolicTensor(Symbolic, Operators):
     __array_ufunc__: ClassVar[None] = None
     node: "Node"
     index: int
-    # Draws a call: `draws(function, args, kwargs)`. Each kind of graph has a class of placeholders
-    # with a function of its own.
-    draws: ClassVar[Callable[..., Any]]
 
     def __init__(
         self,
@@ -99,10 +96,6 @@ class SymbolicTensor(Symbolic, Operators):
         # shape where that is another than such a size would give.
         self.known: dict[int, Any] = {}
         Symbolic.exist = True
-
-    def drawn(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return placeholders for what a call returns that this one is an argument of."""
-        return self.draws(function, args, kwargs)
 
     @property
     def shape(self) -> Any:

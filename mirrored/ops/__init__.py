@@ -6,7 +6,6 @@ in its order; `name` is accepted for compatibility, since eager ops have no name
 
 from mirrored._late import late_module as _late_module
 from mirrored.ops import comparison as _comparison  # noqa: F401  Operators of Python call them.
-from mirrored.ops import dispatch as _dispatch  # noqa: F401  Ops that are called run by it.
 from mirrored.ops import elementwise as _elementwise  # noqa: F401
 from mirrored.ops.add_n import add_n as add_n
 from mirrored.ops.dropout import dropout as dropout

@@ -1,7 +1,6 @@
 # Written by tests/support/stubs.py from the table in __init__.py; do not edit it.
 from mirrored._late import late_module as _late_module
 from mirrored.ops import comparison as _comparison
-from mirrored.ops import dispatch as _dispatch
 from mirrored.ops import elementwise as _elementwise
 from mirrored.ops.add_n import add_n as add_n
 from mirrored.ops.dropout import dropout as dropout

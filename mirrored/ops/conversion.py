@@ -11,7 +11,6 @@ from mirrored._nest import flatten
 from mirrored.devices import log_placement, place
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.host_tensor import HostTensor, transfer
-from mirrored.ops.op import OPS
 from mirrored.ops.spec import (
     ALL_DTYPES,
     DTYPE_NAMES,
@@ -26,7 +25,7 @@ from mirrored.ops.spec import (
     int64,
     uint64,
 )
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Tensor, operators
 
 
 def as_tensors(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -76,7 +75,7 @@ def adopt(value: Any, dtype: DType | None) -> Tensor:
         return tensor
     if _holds_tensors(value):
         inner = _first_dtype(flatten(value))
-        return OPS["Pack"](*[adopt(item, inner) for item in value])
+        return operators["Pack"](*[adopt(item, inner) for item in value])
     if dtype is not None:
         # Straight to the dtype: by way of float32 a Python float would lose digits.
         array = _numeric(value, dtype)

@@ -1,13 +1,17 @@
 """The eager call of an op: convert, check, place, allocate, run, log, tell.
 
-Everything that users compute outside a recorded program passes through `execute`.
+Everything that users compute outside a recorded program passes through `execute`. A backend's own
+kernel of an op is chosen here, for programs too.
 """
 
+import functools
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mirrored.backends import Backend
 from mirrored.devices import Device, log_placement, place
 from mirrored.devices.work_timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
@@ -15,9 +19,11 @@ from mirrored.ops.conversion import as_tensors
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, take_constant_room
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.narrow_floats import admitted, suited
-from mirrored.ops.op import Op, has_kernel, implementation, require_results
 from mirrored.ops.spec import TensorSpec, is_narrow
 from mirrored.ops.tensor import Tensor
+
+if TYPE_CHECKING:
+    from mirrored.ops.op import Kernel, Op
 
 # Of constants they give the same bits on every device: they move values, or round as IEEE 754 says.
 _ALIKE = frozenset(
@@ -25,7 +31,7 @@ _ALIKE = frozenset(
 )
 
 
-def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+def execute(op: "Op", inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     """Run `op` on the device that the placement rules choose and return its result.
 
     Args:
@@ -74,10 +80,7 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     return output
 
 
-Op.execute = execute
-
-
-def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
+def _is_recorded(op: "Op", tensors: list[Tensor]) -> bool:
     """Whether the result is known only when the program runs; what is constant is computed now."""
     if op.shape_only:
         return False
@@ -87,7 +90,7 @@ def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
     return op.random or op.stateful
 
 
-def _is_folded(op: Op, tensors: list[Tensor], spec: TensorSpec) -> bool:
+def _is_folded(op: "Op", tensors: list[Tensor], spec: TensorSpec) -> bool:
     """Whether a constant of a recorded function is computed on the host, which waits for no card.
 
     The host computes with floats of 16 bits otherwise than cards do.
@@ -97,7 +100,7 @@ def _is_folded(op: Op, tensors: list[Tensor], spec: TensorSpec) -> bool:
 
 
 def _fold(
-    op: Op, tensors: list[Any], attrs: dict[str, Any], spec: TensorSpec, device: Device
+    op: "Op", tensors: list[Any], attrs: dict[str, Any], spec: TensorSpec, device: Device
 ) -> Tensor:
     """Return the result of an op of constants, which stays on the host."""
     arrays = [None if op.shape_only else tensor.host_array() for tensor in tensors]
@@ -111,7 +114,7 @@ def _fold(
 
 
 def _run(
-    op: Op,
+    op: "Op",
     device: Device,
     tensors: list[Tensor],
     arrays: list[Any],
@@ -131,7 +134,7 @@ def _run(
 
 
 def _run_observed(
-    op: Op,
+    op: "Op",
     device: Device,
     tensors: tuple[Tensor, ...],
     local: list[Tensor],
@@ -153,7 +156,7 @@ def _run_observed(
 
 
 def _run_kernel(
-    op: Op,
+    op: "Op",
     device: Device,
     out: Any,
     tensors: list[Tensor],
@@ -174,3 +177,56 @@ def _run_kernel(
     backend.run(kernel, backend.xp, out, *arrays, workspace=workspace, **attrs)
     if verdicts:
         require_results(op, backend, workspace[0][:verdicts])
+
+
+class Implementation(NamedTuple):
+    """What computes an op on one device.
+
+    Attributes:
+        kernel: Writes the result.
+        workspace: From the inputs' specs and the attributes to shapes and dtypes of scratch arrays;
+            None: it needs none.
+        verdicts: The number of rows of the first of these arrays where the kernel leaves another
+            number than 0 for what it has no result for.
+    """
+
+    kernel: "Kernel | None"
+    workspace: Callable[..., Sequence[tuple[Any, Any]]] | None
+    verdicts: int = 0
+
+
+def implementation(op: "Op", backend: Backend) -> Implementation:
+    """Return what computes an op: the backend's own kernel, where it has one."""
+    own = backend.kernels.get(op.name)
+    if own is None:
+        return _in_numpy(op)
+    workspace = functools.partial(_asked, backend, own.workspace) if own.asks else own.workspace
+    return Implementation(own.run, workspace, own.verdicts)
+
+
+def _asked(backend: Backend, workspace: Any, *specs: Any, **attrs: Any) -> list[tuple[Any, Any]]:
+    """Return the scratch arrays of a kernel that asks a library of the device for their sizes."""
+    scratch: list[tuple[Any, Any]] = []
+    backend.run(lambda: scratch.extend(workspace(backend.xp, *specs, **attrs)))
+    return scratch
+
+
+@functools.cache
+def _in_numpy(op: "Op") -> Implementation:
+    """Return what computes an op on the host: the same for each call, of which there are many."""
+    return Implementation(op.kernel, op.workspace)
+
+
+def require_results(op: "Op", backend: Backend, verdicts: Any) -> None:
+    """Raise the error of an op where its kernel has left another verdict than 0.
+
+    Raises:
+        InvalidArgumentError: It has no result for a part of its inputs.
+    """
+    if backend.to_host(verdicts).any():
+        raise InvalidArgumentError(f"{op.failure} [Op:{op.name}]")
+
+
+def has_kernel(op: "Op", backend: Backend) -> bool:
+    """Return whether a backend can compute an op: what is not NumPy needs kernels of its own."""
+    return backend.host_readable or op.view is not None or op.name in backend.kernels

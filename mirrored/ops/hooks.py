@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from mirrored._contexts import Within
 from mirrored.devices import Device, placed_as, placed_nowhere, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
-from mirrored.ops.op import Op
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_shape, is_any_shape
 from mirrored.ops.tensor import Operators, Tensor, new_id
+
+if TYPE_CHECKING:
+    from mirrored.ops.op import Op
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,7 +63,7 @@ class Listener(Protocol):
         """Return whether it is to be told of a call for the sake of this input."""
 
     def on_op(
-        self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
+        self, op: "Op", inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
     ) -> None:
         """Called after an op ran."""
 
@@ -122,7 +124,7 @@ class Recorder(Protocol):
 
     def record(
         self,
-        op: Op,
+        op: "Op",
         inputs: tuple[Tensor, ...],
         attrs: Mapping[str, Any],
         spec: TensorSpec,

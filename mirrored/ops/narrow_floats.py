@@ -7,14 +7,16 @@ import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored._contexts import Within
 from mirrored.backends import Backend
-from mirrored.ops.op import OPS, Op
 from mirrored.ops.spec import DType, TensorSpec, check_dtype, float32, is_bfloat16, is_narrow
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Tensor, operators
 from mirrored.ops.variable_value import Uncast
+
+if TYPE_CHECKING:
+    from mirrored.ops.op import Op
 
 # They move values and compute nothing, so their own kernels serve every dtype. That of FloorDiv
 # rounds the quotient before it rounds it down, as TensorFlow's does.
@@ -53,7 +55,7 @@ def autocast(dtype: DType | None) -> Within:
     return Within(_autocast, dtype)
 
 
-def admitted(op: Op, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def admitted(op: "Op", tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Return what an op takes of tensors of which some are of no dtype that it takes directly.
 
     Args:
@@ -73,7 +75,7 @@ def of_one_width(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     narrow = _autocast.get()
     if narrow is None or all(tensor.dtype != narrow for tensor in tensors):
         return tensors
-    cast = OPS["Cast"]
+    cast = operators["Cast"]
     return [
         cast(x, dtype=narrow) if x.dtype == float32 and not isinstance(x, Uncast) else x
         for x in tensors
@@ -81,7 +83,7 @@ def of_one_width(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 @functools.cache
-def widened(op: Op) -> Op:
+def widened(op: "Op") -> "Op":
     """Return an op that takes floats of 16 bits, and computes in float32."""
     if op.kernel is None or op.shape_only or op.name in _OWN:
         return op
@@ -115,7 +117,7 @@ def widened(op: Op) -> Op:
     return replace(op, kernel=kernel, workspace=workspace, elementwise=False, lower=None)
 
 
-def suited(op: Op, specs: Sequence[TensorSpec], backend: Backend) -> Op:
+def suited(op: "Op", specs: Sequence[TensorSpec], backend: Backend) -> "Op":
     """Return what computes an op of such inputs: NumPy has no kernels for narrow floats.
 
     Args:
@@ -143,4 +145,4 @@ def evenly(numbers: Tensor, dtype: DType) -> Tensor:
         numbers: Integers from 0 to below `steps_below_one(dtype)`.
         dtype: That of the floats.
     """
-    return OPS["Mul"](OPS["Cast"](numbers, dtype=dtype), 1.0 / steps_below_one(dtype))
+    return operators["Mul"](operators["Cast"](numbers, dtype=dtype), 1.0 / steps_below_one(dtype))

@@ -4,23 +4,20 @@ One definition serves the eager call, the gradient and, later, recorded programs
 op finds here all there is to know of it.
 """
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 from mirrored._late import FilledByFiles
 from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._tracebacks import shorten
-from mirrored.backends import Backend
-from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import execute
 from mirrored.ops.spec import ALL_DTYPES, INTEGERS, DType, TensorSpec, is_narrow
 from mirrored.ops.tensor import Tensor, operators
 
 # kernel(xp, out, *arrays, **attrs); with `workspace=(array, ...)` where the op declares one.
 Kernel = Callable[..., None]
 Check = Callable[[], None]  # Raises where values are not what they have to be.
-Executor = Callable[["Op", tuple[Any, ...], dict[str, Any]], Tensor]
 
 
 # One gradient an input, None where there is none or none is needed.
@@ -93,8 +90,6 @@ class Op:
     flops: Callable[..., int] | None = None
     lower: Callable[..., Tensor] | None = None
     direct: frozenset[DType] = field(init=False)
-    # Runs calls. An op knows what it computes, and not how: the dispatch module says it.
-    execute: ClassVar[Executor]
 
     def __post_init__(self) -> None:
         """Set apart the dtypes that take a moment's thought."""
@@ -117,7 +112,7 @@ class Op:
                             drawn: Tensor = symbolic.drawn(self, inputs, attrs)
                             return drawn
                         break
-            return Op.execute(self, inputs, attrs)
+            return execute(self, inputs, attrs)
         except Exception as error:
             shorten(error)
             raise
@@ -151,59 +146,6 @@ class OpCall:
     def needs(self, position: int) -> bool:
         """Whether the gradient of input number `position` is wanted."""
         return self.needed[position]
-
-
-class Implementation(NamedTuple):
-    """What computes an op on one device.
-
-    Attributes:
-        kernel: Writes the result.
-        workspace: From the inputs' specs and the attributes to shapes and dtypes of scratch arrays;
-            None: it needs none.
-        verdicts: The number of rows of the first of these arrays where the kernel leaves another
-            number than 0 for what it has no result for.
-    """
-
-    kernel: Kernel | None
-    workspace: Callable[..., Sequence[tuple[Any, Any]]] | None
-    verdicts: int = 0
-
-
-def implementation(op: Op, backend: Backend) -> Implementation:
-    """Return what computes an op: the backend's own kernel, where it has one."""
-    own = backend.kernels.get(op.name)
-    if own is None:
-        return _in_numpy(op)
-    workspace = functools.partial(_asked, backend, own.workspace) if own.asks else own.workspace
-    return Implementation(own.run, workspace, own.verdicts)
-
-
-def _asked(backend: Backend, workspace: Any, *specs: Any, **attrs: Any) -> list[tuple[Any, Any]]:
-    """Return the scratch arrays of a kernel that asks a library of the device for their sizes."""
-    scratch: list[tuple[Any, Any]] = []
-    backend.run(lambda: scratch.extend(workspace(backend.xp, *specs, **attrs)))
-    return scratch
-
-
-@functools.cache
-def _in_numpy(op: Op) -> Implementation:
-    """Return what computes an op on the host: the same for each call, of which there are many."""
-    return Implementation(op.kernel, op.workspace)
-
-
-def require_results(op: Op, backend: Backend, verdicts: Any) -> None:
-    """Raise the error of an op where its kernel has left another verdict than 0.
-
-    Raises:
-        InvalidArgumentError: It has no result for a part of its inputs.
-    """
-    if backend.to_host(verdicts).any():
-        raise InvalidArgumentError(f"{op.failure} [Op:{op.name}]")
-
-
-def has_kernel(op: Op, backend: Backend) -> bool:
-    """Return whether a backend can compute an op: what is not NumPy needs kernels of its own."""
-    return backend.host_readable or op.view is not None or op.name in backend.kernels
 
 
 OPS: FilledByFiles[Op] = FilledByFiles("mirrored.ops")

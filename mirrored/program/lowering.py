@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import FusedOp, Fusion, is_offloaded
 from mirrored.devices import Device
-from mirrored.ops.op import implementation, require_results
+from mirrored.ops.dispatch import implementation, require_results
 from mirrored.ops.random import NextDraw
 from mirrored.program.buffers import Buffers
 from mirrored.program.dataflow import (

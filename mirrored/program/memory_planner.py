@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirrored.devices import Device
-from mirrored.ops.op import implementation
+from mirrored.ops.dispatch import implementation
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.program.dataflow import SHARED, Graph, Node, Value, joins_rows
 from mirrored.program.kernel_fusion import pieces, register_numbers

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from mirrored import _nest, ops
+from mirrored._symbolic import draw_call
 from mirrored._tracebacks import shorten
 from mirrored.compat.v1.call_table import ROWS
 from mirrored.compat.v1.graph import graph_of
@@ -70,7 +71,8 @@ def drawn_with_constants(function: Callable[..., Any], call: Given, kind: str, n
     return operation.node.structure
 
 
-def _of_operator(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+@draw_call.register(Tensor)
+def _of_operator(_: Tensor, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Draw what an operator or a function of the library makes of a tensor of a graph."""
     named = dict(kwargs)
     name = named.pop("name", None)
@@ -78,9 +80,6 @@ def _of_operator(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     kind = _TYPES.get(own, own)
     call = Given(args, named, ())
     return drawn_with_constants(function, call, kind, name or _OPERATORS.get(own, own))
-
-
-Tensor.draws = staticmethod(_of_operator)
 
 
 def eager_name(home: str, name: str) -> Any:

@@ -25,6 +25,7 @@ from mirrored.compat.v1.graph import (
     graph_of,
     set_execution_mode,
 )
+from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.partial_shapes import disable_v2_tensorshape, enable_v2_tensorshape
 from mirrored.compat.v1.running import current_run
 from mirrored.compat.v1.sources import constant as _constant
@@ -165,7 +166,7 @@ def _drawing(home: str, name: str, function: Any, drawn: Any = None) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         # A placeholder of a functional model belongs to that.
         leaves = placeholders((args, kwargs))
-        others = (leaf.draws is SymbolicTensor.draws for leaf in leaves)
+        others = (not isinstance(leaf, Tensor) for leaf in leaves)
         try:
             return (function if _computes() or any(others) else drawn)(*args, **kwargs)
         except Exception as error:

@@ -3,6 +3,7 @@
 Tensors are placeholders of `mirrored.graph`, and operations what its nodes call.
 """
 
+import copyreg
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from mirrored.compat.v1.partial_shapes import TensorShape, check_same, text_of
 from mirrored.compat.v1.running import current_run, default_session
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.graph import Node, SymbolicTensor, placeholders
+from mirrored.graph.entry import reduced
 from mirrored.ops.rng_state import drawing_always_from
 
 
@@ -290,6 +292,9 @@ class Tensor(SymbolicTensor):
 
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={self._text} dtype={self._dtype_name}>"
+
+
+copyreg.pickle(Tensor, reduced)
 
 
 class TextTensor(Tensor):

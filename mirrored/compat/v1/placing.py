@@ -9,7 +9,8 @@ from mirrored.compat.v1.graph_elements import Operation
 from mirrored.devices import Device, DeviceSpec, logical_devices
 from mirrored.devices.info import get_device_details
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import OPS, has_kernel
+from mirrored.ops.dispatch import has_kernel
+from mirrored.ops.op import OPS
 from mirrored.ops.spec import FLOATS, bool_, int64, uint32
 
 _ANY = ("GPU", "CPU")

@@ -7,7 +7,8 @@ import pytest
 
 import mirrored as mr
 from mirrored.backends.cuda.cuda_backend import CudaBackend
-from mirrored.ops.op import OPS, has_kernel
+from mirrored.ops.dispatch import has_kernel
+from mirrored.ops.op import OPS
 
 
 def test_every_op_has_a_kernel_for_cards(emulated_cuda: Callable[..., Any]) -> None:
