@@ -1,11 +1,32 @@
-PYTHON ?= python3
+# What people type most often; .ci/run has all checks. `make test PYTHON=python3.13` takes that Python.
+PYTHON ?= $(or $(wildcard .venv/bin/python),python3)
 
-.PHONY: docs gpu-check gpu-first
+# A few files that together run what a training step needs, in 20 seconds.
+SMOKE = tests/test_public_api.py tests/test_replica_parity.py tests/test_main.py tests/autodiff \
+	tests/layers/test_package.py tests/program/test_replay.py tests/training/test_loop.py
+
+.PHONY: bench docs gpu-check gpu-first lint smoke test types
+
+test: # All but the slow tests.
+	$(PYTHON) -m pytest -q
+
+smoke:
+	$(PYTHON) -m pytest -q -x $(SMOKE)
+
+lint:
+	.ci/run --installed lint
+
+types:
+	.ci/run --installed types
+
+bench: # The speed on this machine.
+	$(PYTHON) -m benchmarks $(OPTIONS)
+
 # The documentation site, in docs/_build/html. It needs the extra `docs`.
 docs:
 	$(PYTHON) -m sphinx -q -n -W --keep-going -j 2 docs docs/_build/html
 
-# The checks that need a GPU; everything else is in .ci/run.
+# The checks that need a GPU.
 gpu-check:
 	$(PYTHON) -m benchmarks.gpu $(OPTIONS)
 

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -26,6 +27,7 @@ import mirrored as mr
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OWN_FOLDERS = ["layers", "optim"]
+FILES_BESIDE = (".editorconfig", ".pre-commit-config.yaml", "CITATION.cff", "LICENSE", "Makefile")
 
 
 @cache
@@ -72,7 +74,9 @@ def readme_commands() -> list[str]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Build both archives from a copy of the checkout and return where they are."""
     copy = tmp_path_factory.mktemp("source") / "mirrored"
-    ignored = shutil.ignore_patterns(".[!c]*", "build", "dist", "*.egg-info", "__pycache__")
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv", ".*_cache", "build", "dist", "*.egg-info", "__pycache__"
+    )
     shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
     code = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
     done = subprocess.run([sys.executable, "-c", code], cwd=copy, capture_output=True, text=True)
@@ -117,9 +121,25 @@ def test_wheel_installs_the_package_and_what_pytest_loads(archives: dict[str, li
 
 
 @pytest.mark.slow
+def test_archives_have_no_links_and_the_wheel_all_extras(built: dict[str, Path]) -> None:
+    """They install where there are no symbolic links, as on Windows."""
+    with tarfile.open(built["sdist"]) as sdist:
+        assert [member.name for member in sdist if member.issym() or member.islnk()] == []
+    with zipfile.ZipFile(built["wheel"]) as wheel:
+        modes = {info.filename: info.external_attr >> 16 for info in wheel.infolist()}
+        (name,) = (name for name in modes if name.endswith("/METADATA"))
+        metadata = wheel.read(name).decode()
+    assert [name for name, mode in modes.items() if stat.S_ISLNK(mode)] == []
+    assert set(re.findall(r"^Provides-Extra: (.+)$", metadata, re.MULTILINE)) == set(
+        PROJECT["optional-dependencies"]
+    )
+
+
+@pytest.mark.slow
 def test_sdist_has_the_tests_and_what_they_look_at(archives: dict[str, list[str]]) -> None:
-    folders = ("tests", "examples", "docs", "benchmarks", ".ci")
+    folders = ("tests", "examples", "docs", "benchmarks", ".ci", ".github")
     files = [path for name in folders for path in (ROOT / name).rglob("*") if path.is_file()]
+    files += [*ROOT.glob("*.md"), *map(ROOT.joinpath, FILES_BESIDE)]
     kept = {path.relative_to(ROOT).as_posix() for path in files if path.suffix != ".pyc"}
     assert kept <= set(archives["sdist"])
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LONG = 60.0
 has_gforker = pytest.mark.skipif(
     not Path(sys.executable).with_name(workers.LAUNCHER).exists(),
-    reason='the launcher is MPICH\'s: pip install "mirrored[mpich]"',
+    reason="the launcher is MPICH's: install mirrored's extra `mpich`",
 )
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 STUB = f"""

@@ -18,7 +18,7 @@ _MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.envi
 
 needs_mpi = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or _MPIEXEC is None,
-    reason='workers are started by MPI: pip install "mirrored[mpich]"',
+    reason="workers are started by MPI: install mirrored's extra `mpich`",
 )
 
 
