@@ -133,14 +133,13 @@ class Subclassable:
         def __setattr__(self, name: str, value: Any) -> None:
             if name in self._never_called and value is not None:
                 _check_assignment(type(self), name)
-            elif not callable(value) and _is_taken(name, self._declaring):
+            elif _is_taken(name, self._declaring) and not callable(value):
                 raise _taken(type(self), name, "an assignment to that of an instance")
-            tracker = self.__tracker__
-            if tracker is not None and type(value) not in _LEAVES:
+            tracker, is_leaf = self.__tracker__, type(value) in _LEAVES
+            if tracker is not None and not is_leaf:
                 value = tracker.track(value)
-            store = self.__assign_attribute__
-            if store is None or (type(value) in _LEAVES and not self.__replica_attributes__):
-                store = super().__setattr__
+            is_plain = is_leaf and not self.__replica_attributes__
+            store = (None if is_plain else self.__assign_attribute__) or super().__setattr__
             try:
                 store(name, value)
             except AttributeError:

@@ -33,10 +33,19 @@ class Slots:
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
-        self.accumulation = Accumulation(optimizer.gradient_accumulation_steps)
+
+    @functools.cached_property
+    def accumulation(self) -> Accumulation:
+        """How gradients of several steps become one."""
+        return Accumulation(self._optimizer.gradient_accumulation_steps)
+
+    @functools.cached_property
+    def transforms(self) -> list[MovingAverage | Accumulation]:
+        """What has slots behind those of the rule."""
+        optimizer, accumulation = self._optimizer, self.accumulation
         average = MovingAverage(optimizer.ema_momentum, optimizer.ema_overwrite_frequency)
-        self.transforms: list[MovingAverage | Accumulation] = [average] * bool(optimizer.use_ema)
-        self.transforms += [self.accumulation] * bool(self.accumulation.steps)
+        own: list[MovingAverage | Accumulation] = [average] * bool(optimizer.use_ema)
+        return own + [accumulation] * bool(accumulation.steps)
 
     # ------------------------------------------------------------------ names and shapes
 

@@ -7,8 +7,7 @@ context, where it deals with all replicas at once.
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mirrored import _nest
 from mirrored._absent import absent_members
@@ -325,8 +324,7 @@ ALL_GATHER = Op(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
+class _Frame(NamedTuple):
     strategy: ReplicaStrategy
     replica: ReplicaContext | None
     lasting: bool = False

@@ -175,7 +175,7 @@ def copies_of(variable: Variable) -> Sequence[Any]:
     Args:
         variable: The variable.
     """
-    return variable.copies if isinstance(variable, DistributedVariable) else (variable,)
+    return variable._copies if isinstance(variable, DistributedVariable) else (variable,)
 
 
 def copy_of(variable: Variable, replica: int) -> Any:

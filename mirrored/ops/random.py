@@ -29,6 +29,7 @@ from mirrored.ops.rng_state import (
     current_rng_state,
     global_rng_state,
     new_seed,
+    permutation,
     philox,
     set_global_rng_state,
 )
@@ -256,7 +257,7 @@ class SeedGenerator:
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """Return the numbers below `n` in random order, on the host."""
-        return philox(*self._next(current_position()), 0, 4).permutation(n)
+        return permutation(*self._next(current_position()), n)
 
     def _draw(self, op: Op, shape: Any, dtype: Any, per_example: bool) -> Tensor:
         sizes, wanted = as_shape(shape), _float_dtype(floatx() if dtype is None else dtype)

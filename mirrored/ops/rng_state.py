@@ -10,12 +10,15 @@ import os
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored._contexts import Within
 from mirrored.ops.spec import Shape
+
+_Value = TypeVar("_Value")
 
 WORD = 1 << 64
 Key = tuple[int, int]
@@ -44,9 +47,10 @@ def _unseeded() -> tuple[Any, Any, Any]:
     return seed, zeros, state | {"buffer": state["buffer"].tolist()}
 
 
-def _bits(key: Key, draw: int, block: int) -> "np.random.Philox":
+def _bits(key: Key, draw: int, block: int, spare: Any = None) -> "np.random.Philox":
+    """Return a bit generator at a block of a draw: a new one, or one that is not in use."""
     seed, zeros, fresh = _unseeded()
-    bits = np.random.Philox(seed, counter=zeros)
+    bits: np.random.Philox = spare or np.random.Philox(seed, counter=zeros)
     bits.state = fresh | {"state": {"counter": (block, 0, draw % WORD, 0), "key": key}}
     return bits
 
@@ -60,9 +64,31 @@ def philox(key: Key, draw: int, first: int, per_block: int) -> "np.random.Genera
     return generator
 
 
+# Generators that are not in use: to make one takes longer than what each `fit` draws.
+_spare: "list[np.random.Generator]" = []
+
+
+def _drawn(key: Key, draw: int, take: "Callable[[np.random.Generator], _Value]") -> _Value:
+    """Return what a function takes at once from the beginning of a draw."""
+    try:
+        generator = _spare.pop()
+    except IndexError:  # There is none yet, or threads have them.
+        generator = philox(key, draw, 0, 4)
+    else:
+        _bits(key, draw, 0, generator.bit_generator)
+    value = take(generator)
+    _spare.append(generator)
+    return value
+
+
 def first_word(key: Key, draw: int) -> int:
     """Return the first 64 bits of a draw."""
-    return int(_bits(key, draw, 0).random_raw())
+    return _drawn(key, draw, lambda generator: int(generator.bit_generator.random_raw()))
+
+
+def permutation(key: Key, draw: int, n: int) -> NDArray[np.int64]:
+    """Return the numbers below `n` in the random order of a draw."""
+    return _drawn(key, draw, lambda generator: generator.permutation(n))
 
 
 class ShardPosition(NamedTuple):

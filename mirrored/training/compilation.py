@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from mirrored import _nest, ops
-from mirrored._files import alone_unless
+from mirrored._files import alone_unless, trains_together
 from mirrored._numbers import check_count
 from mirrored._overrides import Subclassable, check_overrides
 from mirrored.devices import refuse_reset_where
@@ -278,7 +278,8 @@ def begin_running(model: Any, method: str, stack: ExitStack) -> None:
     entry = (model, method)
     _running.append(entry)
     stack.callback(_running.remove, entry)
-    stack.enter_context(alone_unless(model.distribute_strategy.is_shared))
+    if trains_together():
+        stack.enter_context(alone_unless(model.distribute_strategy.is_shared))
 
 
 def what_runs(model: Any) -> str | None:

@@ -69,7 +69,9 @@ def fit(
         stack.callback(hooks._let_go)
         _introduce(hooks, model, verbose, epochs, trained.steps)
         # From the start, so that an interrupt leaves the epochs of this call there.
-        model.history, model.stop_training = history, False
+        model.history = history
+        if model.stop_training:
+            model.stop_training = False
         logs: dict[str, float] = {}
         hooks.on_train_begin()
         for epoch in range(hooks._first_epoch(initial_epoch), epochs):
@@ -266,10 +268,11 @@ def _spans(
         if getattr(model, stop):
             break
     # A worker with fewer batches would go on to other steps, and the others add theirs to those.
-    facts = {"batches": [str(before)]}
-    if plan.is_shared and kind == "train":  # What callbacks have changed in between.
-        facts |= _values(model)
-    strategy.check_alike(facts, f"the end of an epoch's steps to {kind}")
+    if plan.is_shared:
+        facts = {"batches": [str(before)]}
+        if kind == "train":  # What callbacks have changed in between.
+            facts |= _values(model)
+        strategy.check_alike(facts, f"the end of an epoch's steps to {kind}")
 
 
 def _values(model: "Model") -> dict[str, list[str]]:

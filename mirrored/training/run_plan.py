@@ -179,11 +179,10 @@ class RunPlan:
         return self._custom[kind]
 
     def _overrides(self, kind: str) -> bool:
-        cls, own = type(self.model), vars(self.model)
-        for name in _METHODS[kind]:
-            if name in own or getattr(cls, name) is not getattr(cls._declaring, name):
-                return True
-        return False
+        cls, names = type(self.model), _METHODS[kind]
+        if not vars(self.model).keys().isdisjoint(names):
+            return True
+        return any([getattr(cls, name) is not getattr(cls._declaring, name) for name in names])
 
     def _has_custom_parts(self) -> bool:
         compilation = self.model.required_compilation()

@@ -58,7 +58,7 @@ class RunningMeans(EpochLogs):
         outputs = compilation.required_outputs()
         self._trackers: list[Any] = [compilation.loss_tracker, *outputs.trackers]
         self._metrics: dict[str, Any] = outputs.named_metrics
-        self._names = sorted({*(tracker.name for tracker in self._trackers), *self._metrics})
+        self._names = sorted({*[tracker.name for tracker in self._trackers], *self._metrics})
         metrics: list[Any] = list(self._metrics.values())
         if not goes_on:
             for metric in (*self._trackers, *metrics):
