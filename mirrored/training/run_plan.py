@@ -1,6 +1,5 @@
 """The facts that a run of `fit`, `evaluate` or `predict` looks up once, when it begins."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from mirrored import _nest
 from mirrored.data.arrays import Arrays
 from mirrored.layers.layer import Layer, walk_with
-from mirrored.layers.weights import find
 from mirrored.ops import TensorSpec
 from mirrored.ops.spec import default_float
 from mirrored.optim import Optimizer
@@ -42,6 +40,7 @@ class RunPlan:
         model: The model.
         strategy: The strategy that it runs in.
         is_shared: Whether replicas run in other processes too.
+        optimizers: The optimizer of `compile`, and those in the model's attributes.
         layers: The model and the layers inside it, with the variables that are held by each.
         identity: What recorded steps depend on in addition to the batch: equal for the runs that
             may have the same.
@@ -60,18 +59,20 @@ class RunPlan:
     def look_up(self) -> None:
         """Look the facts up again, after the model was built."""
         self._custom: dict[str, bool] = {}
-        self.optimizers: Sequence[Optimizer] = optimizers_of(self.model)
         self._walk()
         self._identify()
 
     def _walk(self) -> None:
         self._was_built = self.model.built  # Else layers may get metrics and weights yet.
         self.layers, self._has_metrics = [], False
-        kinds: Any = (Variable, Metric)
+        kinds: Any = (Variable, Metric, Optimizer)
         parts: list[Any]
         for layer, parts in walk_with(self.model, kinds):
             variables = [part for part in parts if isinstance(part, Variable)]
-            self._has_metrics = self._has_metrics or len(variables) < len(parts)
+            if len(variables) < len(parts) and any(isinstance(part, Metric) for part in parts):
+                self._has_metrics = True
+            if layer is self.model:
+                self.optimizers = optimizers_of(self.model, parts)
             self.layers.append((layer, variables))
 
     def _identify(self) -> None:
@@ -194,16 +195,17 @@ class RunPlan:
         return metrics != (None, None) and not all(map(is_mean, _nest.flatten(metrics)))
 
 
-def optimizers_of(model: Any) -> list[Optimizer]:
+def optimizers_of(model: Any, parts: list[Any] | None = None) -> list[Optimizer]:
     """Return the optimizers of a model: that of `compile`, and those in its attributes.
 
     Args:
         model: The model.
+        parts: The parts that its attributes hold, optimizers among them; None looks them up.
     """
-    held = find(vars(model).values(), Optimizer)
     compiled = model.optimizer
-    optimizers = held if compiled is None else [compiled, *held]
-    return list({id(optimizer): optimizer for optimizer in optimizers}.values())
+    parts = next(walk_with(model, Optimizer))[1] if parts is None else parts
+    held = [part for part in parts if isinstance(part, Optimizer) and part is not compiled]
+    return held if compiled is None else [compiled, *held]
 
 
 def kind_of(arrays: Arrays) -> tuple[Any, ...]:
