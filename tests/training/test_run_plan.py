@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.training.run_plan import MOST_DECISIONS, RunPlan
+from mirrored.training.run_plan import MOST_DECISIONS, RunPlan, optimizers_of
 
 
 class Counting(mr.layers.Layer):
@@ -69,6 +69,17 @@ def test_a_plan_tells_which_steps_are_custom(
     assert [layer for layer, _ in plan.layers] == [built, *built.layers]
     assert [variable for _, owned in plan.layers for variable in owned] == built.weights
     assert plan.optimizers == [built.optimizer]
+
+
+def test_a_plan_has_the_optimizers_of_the_model_alone() -> None:
+    model = mr.Sequential([Doubling([mr.layers.Input((1,)), mr.layers.Dense(1)])])
+    model.compile("sgd", "mse")
+    model.layers[0].compile("adam", "mse")
+    model.layers[0].other = mr.optim.SGD()
+    model.others = {"again": model.optimizer, "other": mr.optim.SGD()}
+    plan = RunPlan(model)
+    assert plan.optimizers == optimizers_of(model) == [model.optimizer, model.others["other"]]
+    assert not plan.is_custom("train")
 
 
 def test_a_layer_that_gets_a_metric_when_it_is_built_makes_steps_custom() -> None:
