@@ -12,7 +12,6 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_positive
 from mirrored.errors import InvalidArgumentError
 from mirrored.layers.layer import Layer, LayerOptions, shared_config
-from mirrored.layers.policy import DTypePolicy
 from mirrored.layers.shapes import Shape, require_rank
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -64,14 +63,12 @@ class CategoryEncoding(Layer):
             raise ValueError(
                 "num_tokens must be set to use this layer. It is the number of categories, or more."
             )
+        self.__state__.keeps_inputs = True  # Rounded to fewer bits, numbers would be others.
+        self.__state__.take_policy(self.dtype_policy)
         self.num_tokens = as_positive("num_tokens", num_tokens)
         self.output_mode = mode
         refuse_sparse(sparse)
         self.sparse = False
-
-    def _take_dtype_policy(self, policy: DTypePolicy) -> None:
-        super()._take_dtype_policy(policy)
-        self.__state__.input_dtype = self.dtype  # Rounded to fewer bits, numbers would be others.
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""

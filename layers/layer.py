@@ -6,7 +6,7 @@ A layer is a forward function plus its variables; a layer that holds others has 
 import contextlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar, overload
 
@@ -162,7 +162,7 @@ class Layer(Part, _overrides.Subclassable):
     _for_itself = _overrides.LAYER_ITSELF
     # Whether subclasses that say nothing are made of the arguments that they were called with.
     _automatic: ClassVar[bool] = True
-    _state_of: ClassVar[type[LayerState]] = LayerState
+    __state_class__: ClassVar[type[LayerState]] = LayerState
     _built_from_start: ClassVar[bool] = False  # In Keras; where it has no `build` of its own.
     __state__: LayerState
     _casts_all: bool = False  # Integers too, as models that say the dtype of inputs do.
@@ -213,13 +213,13 @@ class Layer(Part, _overrides.Subclassable):
         attributes = vars(self)
         if "__state__" not in attributes:
             arguments = attributes.pop("__arguments__", None)  # A mixin's `__new__` keeps none.
-            attributes["__state__"] = self._state_of(arguments)
+            attributes["__state__"] = self.__state_class__(arguments)
         state = self.__state__
         state.autocast = bool(autocast)
         state.name = check_name(
             unique_name(snake_case(type(self).__name__)) if name is None else name
         )
-        self._take_dtype_policy(as_policy(dtype))
+        state.take_policy(as_policy(dtype))
         state.trainable = bool(trainable)
         state.example_shape = example_shape
         state.output_dtype = state.compute_dtype
@@ -289,11 +289,7 @@ class Layer(Part, _overrides.Subclassable):
 
     @dtype_policy.setter
     def dtype_policy(self, value: Any) -> None:
-        self._take_dtype_policy(as_policy(value))
-
-    def _take_dtype_policy(self, policy: DTypePolicy) -> None:
-        """Compute in the dtypes of a policy from now on."""
-        self.__state__.take_policy(policy)
+        self.__state__.take_policy(as_policy(value))
 
     @property
     def autocast(self) -> bool:
@@ -303,7 +299,7 @@ class Layer(Part, _overrides.Subclassable):
     @autocast.setter
     def autocast(self, value: bool) -> None:
         self.__state__.autocast = bool(value)
-        self._take_dtype_policy(self.__state__.policy)
+        self.__state__.take_policy(self.__state__.policy)
 
     @property
     def path(self) -> str | None:
@@ -714,8 +710,8 @@ class Layer(Part, _overrides.Subclassable):
             tensor = as_input(args[0], state.input_dtype, state.name, casts_all=self._casts_all)
             if self._makes_masks or tensor._keras_mask is not None:
                 return self.__call_on((tensor,), {}, training)
-            self._prepare_call(tensor.shape)
-            output = self._run_call((tensor,), {}, training)
+            self.__prepare_call(tensor.shape)
+            output = run_call(self, (tensor,), {}, training)
             if state.output_shape is None:
                 note_outputs(self, output)
             return output
@@ -744,7 +740,7 @@ class Layer(Part, _overrides.Subclassable):
         if self.__call_form__.takes_training:
             tensors = _without_mode(self, tensors)
         arguments = bound(self.__call_form__.signature, tensors, named)
-        self._prepare_call(arguments.first, arguments)
+        self.__prepare_call(arguments.first, arguments)
         if placeholders((tensors, named)):
             if added_losses.held and _training.get() is _OUTSIDE:
                 added_losses.forget(walk(self))
@@ -752,14 +748,10 @@ class Layer(Part, _overrides.Subclassable):
         if has_masks:
             output = self.__run_masked(tensors, named, training, arguments)
         else:
-            output = self._run_call(tensors, named, training)
+            output = run_call(self, tensors, named, training)
         if self.__state__.output_shape is None:
             note_outputs(self, output)
         return output
-
-    def _weights_scope(self) -> AbstractContextManager[Any]:
-        """Return the context in which weights are made; models make theirs in their strategy's."""
-        return nullcontext()
 
     # Running.
 
@@ -774,76 +766,26 @@ class Layer(Part, _overrides.Subclassable):
         from mirrored.layers.masks import masks_of_call, with_masks
 
         masks = masks_of_call(self, arguments, kwargs)
-        return with_masks(self, self._run_call(args, {**kwargs, **masks.implied}, training), masks)
+        return with_masks(self, run_call(self, args, {**kwargs, **masks.implied}, training), masks)
 
-    def __regularize(self, outputs: Any) -> None:
-        """Add the penalty on outputs, each divided by the number of examples."""
-        for output in _nest.flatten(outputs):
-            if isinstance(output, Tensor | Variable):
-                loss = ops.convert_to_tensor(self.activity_regularizer(output))
-                if output.ndim:  # 0 for no examples.
-                    loss = ops.divide_no_nan(loss, ops.cast(output.shape[0], loss.dtype))
-                self.add_loss(loss)
-
-    def _prepare_call(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
+    def __prepare_call(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
         """Check the inputs' shapes; build the layer, and keep the shapes, on its first use."""
         self.check_input_shape(shape)
-        if not self.built:
+        if self.built:
+            return
+        state = self.__state__
+        before = state.called_with
+        state.called_with = before if arguments is None else arguments
+        try:
             if arguments is None or type(self).build is Layer.build:
                 self.build(shape)
                 if self._built_from_start and type(self).build is Layer.build:
-                    self.__state__.built_for = None  # As in Keras, where it was built before.
+                    state.built_for = None  # As in Keras, where it was built before.
             else:
                 self.build(**arguments.of(self.build, f"{type(self).__name__!r}"))
-            self.__state__.input_shape = map_shapes(without_batch, shape)
-
-    def _run_call(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
-    ) -> Any:
-        """Run ``call``, its sublayers following the mode it runs in."""
-        state, outer = self.__state__, _training.get()
-        if outer is _OUTSIDE:
-            outer = None
-            if added_losses.held:
-                added_losses.forget(walk(self))
-        if training is None:
-            training = outer
-        if training is None:
-            training = self.__call_form__.default_mode
-        token = _training.set(None if training is None else bool(training))
-        running = _running.get()
-        if running is not None:
-            running.append(self)
-        try:
-            same = self.__state__.autocast_dtype is ops.autocast_dtype()
-            with (
-                _AS_IT_IS if same else ops.autocast(self.__state__.autocast_dtype),
-                _AS_IT_IS
-                if self.__state__.has_run
-                else within_path_of(self),  # What it builds inside.
-            ):
-                if self.__call_form__.takes_training:
-                    output = self.call(*args, **kwargs, training=bool(training))
-                else:
-                    output = self.call(*args, **kwargs)
-            if self.activity_regularizer is not None:
-                self.__regularize(output)
-        except Exception as error:
-            shapes = [
-                f"{shapes_of(value)}" for value in (*args, *kwargs.values()) if value is not None
-            ]
-            error.add_note(f"Raised in layer {self!r}, called on shape {', '.join(shapes)}.")
-            raise
         finally:
-            _training.reset(token)
-            if running is not None:
-                running.pop()
-        if output is None:
-            raise ValueError(
-                f'The `call` method of layer "{self.name}" returned None. Return the outputs.'
-            )
-        state.has_run = True
-        return output
+            state.called_with = before
+        state.input_shape = map_shapes(without_batch, shape)
 
     # Placeholders.
 
@@ -930,7 +872,7 @@ class Layer(Part, _overrides.Subclassable):
         training = kwargs.pop("training", None)
         tensors, named = as_call_tensors(self, args, kwargs)
         arguments = bound(self.__call_form__.signature, tensors, named)
-        self._prepare_call(arguments.first, arguments)
+        self.__prepare_call(arguments.first, arguments)
         return self._announced_results(args, kwargs, training, arguments)
 
     def _announced_dtype(self, first: np.dtype[Any]) -> np.dtype[Any]:
@@ -943,9 +885,9 @@ class Layer(Part, _overrides.Subclassable):
         """Return placeholders for what a call returns."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._run_call(*as_call_tensors(self, args, kwargs), training)
+            return run_call(self, *as_call_tensors(self, args, kwargs), training)
 
-        with self._weights_scope(), added_losses.ignoring_losses():
+        with self.__state__.weights_scope(), added_losses.ignoring_losses():
             return graph.results_of(call, args, kwargs, repr(self))
 
     def __build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -971,7 +913,7 @@ class Layer(Part, _overrides.Subclassable):
     def __setstate__(self, state: dict[str, Any]) -> None:
         arguments = vars(self).pop("__arguments__", None)
         known = "__state__" in state
-        vars(self).update(state if known else self._state_of(arguments).taken_from(state))
+        vars(self).update(state if known else self.__state_class__(arguments).taken_from(state))
 
     # Shapes and outputs.
 
@@ -1121,7 +1063,7 @@ def unbuilt(layer: Layer) -> list[Layer]:
 @contextmanager
 def _made_whole(layer: Layer, *, alone: bool) -> Iterator[None]:
     """Within this context a layer makes its weights, all of them or none."""
-    scope = nullcontext() if alone else layer._weights_scope()
+    scope = nullcontext() if alone else layer.__state__.weights_scope()
     with undone_on_failure(walk(layer)), scope, within_path_of(layer):
         yield
 
@@ -1151,6 +1093,72 @@ def as_call_tensors(
         for name, value in kwargs.items()
     }
     return _nest.map_structure(leaf, (*first, *args[1:])), named
+
+
+def run_call(
+    layer: Layer, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
+) -> Any:
+    """Run a layer's ``call``, its sublayers following the mode it runs in.
+
+    Args:
+        layer: The layer.
+        args: The arguments by position.
+        kwargs: Those by name.
+        training: Whether it trains; None: as the layer in whose ``call`` it runs.
+    """
+    state, outer = layer.__state__, _training.get()
+    if outer is _OUTSIDE:
+        outer = None
+        if added_losses.held:
+            added_losses.forget(walk(layer))
+    if training is None:
+        training = outer
+    if training is None:
+        training = layer.__call_form__.default_mode
+    token = _training.set(None if training is None else bool(training))
+    running = _running.get()
+    if running is not None:
+        running.append(layer)
+    try:
+        same = state.autocast_dtype is ops.autocast_dtype()
+        with (
+            _AS_IT_IS if same else ops.autocast(state.autocast_dtype),
+            _AS_IT_IS if state.has_run else within_path_of(layer),  # What it builds inside.
+        ):
+            if layer.__call_form__.takes_training:
+                output = layer.call(*args, **kwargs, training=bool(training))
+            else:
+                output = layer.call(*args, **kwargs)
+        if layer.activity_regularizer is not None:
+            _regularize(layer, output)
+    except Exception as error:
+        shapes = [f"{shapes_of(value)}" for value in (*args, *kwargs.values()) if value is not None]
+        error.add_note(f"Raised in layer {layer!r}, called on shape {', '.join(shapes)}.")
+        raise
+    finally:
+        _training.reset(token)
+        if running is not None:
+            running.pop()
+    if output is None:
+        raise ValueError(
+            f'The `call` method of layer "{layer.name}" returned None. Return the outputs.'
+        )
+    state.has_run = True
+    if state.returns_values and not isinstance(output, Tensor):
+        return _nest.map_structure(
+            lambda leaf: ops.convert_to_tensor(leaf) if isinstance(leaf, Variable) else leaf, output
+        )
+    return output
+
+
+def _regularize(layer: Layer, outputs: Any) -> None:
+    """Add the penalty on outputs, each divided by the number of examples."""
+    for output in _nest.flatten(outputs):
+        if isinstance(output, Tensor | Variable):
+            loss = ops.convert_to_tensor(layer.activity_regularizer(output))
+            if output.ndim:  # 0 for no examples.
+                loss = ops.divide_no_nan(loss, ops.cast(output.shape[0], loss.dtype))
+            layer.add_loss(loss)
 
 
 def note_outputs(layer: Layer, output: Any) -> None:

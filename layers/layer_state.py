@@ -1,11 +1,13 @@
 """The facts that the library keeps of a layer, apart from the attributes of users' subclasses."""
 
 import copy
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
 
 from mirrored import ops
+from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.construction import Arguments
 from mirrored.layers.policy import DTypePolicy
 from mirrored.layers.shapes import Shape, Shapes
@@ -46,6 +48,9 @@ class LayerState:
         built_for: The arguments of `build`, by their names.
         takes_several: Whether its input is several tensors.
         casts_inside: Whether the layers inside it cast what a structure of inputs has.
+        called_with: While it is built: the arguments of the call.
+        keeps_inputs: Whether inputs keep the precision of weights, in narrow dtypes too.
+        returns_values: Whether a variable that it returns is its value, as for models.
     """
 
     name: str
@@ -55,6 +60,9 @@ class LayerState:
     compute_dtype: np.dtype[Any]
     input_dtype: np.dtype[Any] | None
     autocast_dtype: np.dtype[Any] | None
+    # Defaults of attributes that states in earlier pickles lack.
+    called_with: CallArguments | None = None
+    keeps_inputs = returns_values = False
 
     def __init__(self, arguments: Arguments | None) -> None:
         self.arguments = arguments
@@ -78,8 +86,14 @@ class LayerState:
         self.dtype = ops.as_dtype(policy.variable_dtype)
         self.compute_dtype = ops.as_dtype(policy.compute_dtype)
         self.input_dtype = self.compute_dtype if self.autocast else None
+        if self.keeps_inputs:
+            self.input_dtype = self.dtype
         mixed = self.autocast and self.compute_dtype != self.dtype
         self.autocast_dtype = self.compute_dtype if mixed else None
+
+    def weights_scope(self) -> AbstractContextManager[Any]:
+        """Return the context in which weights are made; models make theirs in their strategy's."""
+        return nullcontext()
 
     def copied(self, **changes: Any) -> Self:
         """Return a copy.

@@ -115,8 +115,8 @@ def test_a_reduce_of_ones_own_goes_with_an_all_reduce_of_ones_own(base: Any) -> 
 @cases(
     ("base", "name"),
     [
-        (mr.layers.Layer, "_run_call"),
-        (mr.Sequential, "_prepare_call"),
+        (mr.layers.Layer, "_call_results"),
+        (mr.Sequential, "_announced_results"),
         (mr.optim.SGD, "_weight_decay_for"),
         (mr.metrics.Mean, "set_totals"),
         (mr.distribute.CrossDeviceOps, "_check"),
@@ -139,14 +139,11 @@ def test_a_name_that_is_taken_is_refused(base: type[Any], name: str, value: Any)
 
 # The private names that subclasses cannot have: those of methods that some of our layers define,
 # and that no user would choose.
-OF_LAYERS = (
-    "_announced_dtype _announced_results _call_results _prepare_call _run_call _state_of "
-    "_take_dtype_policy _weights_scope"
-)
+OF_LAYERS = "_announced_dtype _announced_results _call_results"
 OF_OPTIMIZERS = "_get_variable_index _slot_groups _sum_and_apply _weight_decay_for"
 PRIVATE: dict[str, tuple[Any, str]] = {
     "Layer": (mr.layers.Layer, OF_LAYERS),
-    "Model": (mr.Model, f"{OF_LAYERS} _begin_tensors _named_as"),
+    "Model": (mr.Model, OF_LAYERS),
     "Optimizer": (mr.optim.Optimizer, OF_OPTIMIZERS),
     "Adam": (mr.optim.Adam, OF_OPTIMIZERS),
     "LossScaleOptimizer": (mr.optim.LossScaleOptimizer, f"{OF_OPTIMIZERS} _inner_of _wrap"),
@@ -180,7 +177,8 @@ COMMON = (
     "_losses _make _metrics _name _names _optimizer _output_shape _part _path _predict _prepare "
     "_add_moving _meeting _moments _normalize _results _run _save _shape _shared_config _state "
     "_statistic _step _store _strategy _train _trainable _training _traces _update _walk _weights "
-    "_zeros _assign_attribute _call_form _mirrored _replica_attributes _tracker"
+    "_zeros _assign_attribute _begin_tensors _call_form _mirrored _named_as _prepare_call "
+    "_replica_attributes _run_call _state_of _take_dtype_policy _tracker _weights_scope"
 )
 
 
@@ -255,7 +253,7 @@ def test_common_private_names_are_users(kind: str) -> None:
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (mr.Model, "_run_call"),
+        (mr.Model, "_call_results"),
         (mr.Model, "fitted_shape"),
         (mr.losses.MeanSquaredError, "per_example"),
         (mr.optim.Adam, "prepare"),

@@ -187,7 +187,7 @@ def _config_of_object(obj: Any) -> Any:
 
 def _name_of(obj: Any) -> dict[str, Any]:
     """Return the entries of a configuration about an object's class."""
-    own: Mapping[str, Any] | None = getattr(obj, "_named_as", None)
+    own: Mapping[str, Any] | None = getattr(obj, "__named_as__", None)
     if own is not None:
         return dict(own)
     cls = type(obj)

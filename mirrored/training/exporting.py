@@ -91,7 +91,7 @@ def _arguments(model: "Model", signature: Any) -> list[Any]:
     if signature is not None:
         several = isinstance(signature, list | tuple) and not isinstance(signature, TensorSpec)
         return [_described(spec) for spec in (signature if several else [signature])]
-    if model._begin_tensors:
+    if model.__state__.inputs:
         return [_described(model.input)]
     if model.__call_form__.takes_more:
         raise ValueError(
@@ -143,7 +143,7 @@ def _named_inputs(model: "Model", arguments: list[Any]) -> list[GraphInput]:
     if isinstance(first, dict) and len(first) == len(inputs):
         own = [str(key) for key in _nest.sorted_keys(first)]
     if not own:
-        own = [tensor.node.callee.name for tensor in model._begin_tensors]
+        own = [tensor.node.callee.name for tensor in model.__state__.inputs]
     if len(own) != len(inputs):
         own = [f"input_{place}" for place in range(len(inputs))]
     named: dict[str, GraphInput] = {}

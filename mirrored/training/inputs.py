@@ -201,7 +201,7 @@ def _check_batched(model: "Model", example: Arrays) -> None:
     shape = example.x.shape
     if any(
         shape == begin.shape[1:] and model.fitted_shape(shape)[1:] != begin.shape[1:]
-        for begin in model._begin_tensors
+        for begin in model.__state__.inputs
     ):
         raise ValueError(unbatched(model.name, [shape]))
 
@@ -287,7 +287,7 @@ def _input(model: "Model", x: Any) -> Any:
     """
     if isinstance(x, np.ndarray) or model.__state__.takes_structures:
         return x
-    return _lone(x, [begin.node.callee.name for begin in model._begin_tensors])
+    return _lone(x, [begin.node.callee.name for begin in model.__state__.inputs])
 
 
 def _takes(model: "Model", arrays: Arrays) -> bool:

@@ -23,9 +23,9 @@ from mirrored._naming import unique_name
 from mirrored._overrides import any_parameters
 from mirrored.autodiff import GradientTape
 from mirrored.data.arguments import DataArguments
-from mirrored.distribute import Strategy, get_strategy, has_strategy, in_cross_replica_context
+from mirrored.distribute import Strategy, get_strategy, has_strategy
 from mirrored.errors import InvalidArgumentError
-from mirrored.graph import SymbolicTensor, drawn_anywhere
+from mirrored.graph import SymbolicTensor
 from mirrored.layers import Layer
 from mirrored.layers.added_losses import ignoring_losses
 from mirrored.layers.building import undone_on_failure
@@ -34,11 +34,12 @@ from mirrored.layers.layer import (
     as_call_tensors,
     layer_mode,
     note_outputs,
+    run_call,
     sublayers,
     walk,
     walk_with,
 )
-from mirrored.layers.policy import DTypePolicy, dtype_policy
+from mirrored.layers.policy import dtype_policy
 from mirrored.layers.shapes import Shape, Shapes, as_shapes, map_shapes, without_batch
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -72,7 +73,6 @@ from mirrored.training.losses.values import as_mean_of_shard, cast, in_one_dtype
 from mirrored.training.metrics import Mean, Metric
 from mirrored.training.model_state import ModelState
 from mirrored.training.utilities import unpack_x_y_sample_weight
-from mirrored.variables import Variable
 from mirrored.variables.device_variable import Undone
 
 _GRAPH_KEYS = ("name", "layers", "input_layers", "output_layers")
@@ -118,7 +118,7 @@ class Model(Layer):
     # What a functional model of this very class is called, numbered; None: as its class.
     _functional_name: ClassVar[str | None] = "functional"
     _automatic = True
-    _state_of = ModelState
+    __state_class__ = ModelState
     __state__: ModelState
 
     def __init__(
@@ -213,22 +213,12 @@ class Model(Layer):
     @property
     def inputs(self) -> list[SymbolicTensor]:
         """Where a functional model, or a Sequential one that is built, begins; others have none."""
-        return self.__defined("inputs", self._begin_tensors)
+        return self.__defined("inputs", self.__state__.inputs)
 
     @property
     def outputs(self) -> list[SymbolicTensor]:
         """Where such a model ends."""
-        return self.__defined("outputs", self.__ends)
-
-    @property
-    def _begin_tensors(self) -> list[SymbolicTensor]:
-        """What `inputs` are; of other models none."""
-        return [] if self.__state__.begin is None else _nest.flatten(self.__state__.begin)
-
-    @property
-    def __ends(self) -> list[SymbolicTensor]:
-        """What `outputs` are; of other models none."""
-        return [] if self.__state__.end is None else _nest.flatten(self.__state__.end)
+        return self.__defined("outputs", self.__state__.outputs)
 
     def __defined(self, which: str, tensors: list[SymbolicTensor]) -> list[SymbolicTensor]:
         if not tensors:
@@ -251,16 +241,14 @@ class Model(Layer):
     @property
     def input_shape(self) -> Shapes:
         """The shape of the input; a list of shapes where a functional model has several."""
-        return (
-            super().input_shape
-            if self.__state__.graph is None
-            else shapes_listed(self._begin_tensors)
-        )
+        state = self.__state__
+        return super().input_shape if state.graph is None else shapes_listed(state.inputs)
 
     @property
     def output_shape(self) -> Shapes:
         """The shape of the output; a list of shapes where a functional model has several."""
-        return super().output_shape if self.__state__.graph is None else shapes_listed(self.__ends)
+        state = self.__state__
+        return super().output_shape if state.graph is None else shapes_listed(state.outputs)
 
     @property
     def output_shapes(self) -> Shapes:
@@ -280,7 +268,7 @@ class Model(Layer):
     @property
     def output_names(self) -> list[str]:
         """The names of the layers and operations that make a functional model's outputs."""
-        return [tensor.node.callee.name for tensor in self.__ends]
+        return [tensor.node.callee.name for tensor in self.__state__.outputs]
 
     @property
     def operations(self) -> list[Any]:
@@ -376,7 +364,7 @@ class Model(Layer):
             if not self.built:
                 self.build(input_shape)
             if self.__state__.output_shape is None:  # A subclass has a `build` of its own.
-                with self._weights_scope():
+                with self.__state__.weights_scope():
                     run_on_zeros(self, input_shape)
 
     def output_shapes_for(self, input_shape: Shapes, input_dtype: Any = None) -> Shapes:
@@ -390,7 +378,7 @@ class Model(Layer):
             ValueError: The model does not take such inputs.
         """
         self.check_input_shape(input_shape)
-        with self.__given_dtypes(input_dtype), self._weights_scope():
+        with self.__given_dtypes(input_dtype), self.__state__.weights_scope():
             outputs = _output_on_zeros(self, input_shape)
         return _nest.map_structure(lambda output: without_batch(output.shape), outputs)
 
@@ -402,29 +390,6 @@ class Model(Layer):
             yield
         finally:
             self.__state__.zeros_as = before
-
-    @contextmanager
-    def _weights_scope(self) -> Iterator[None]:
-        if has_strategy() and not in_cross_replica_context():
-            yield  # A variable that is made in a replica is an error, which tells what to do.
-            return
-        with (
-            self.__state__.strategy.scope(),
-            self.__state__.strategy.replica_device_scope(0),
-            drawn_anywhere(),
-        ):
-            yield
-
-    def _prepare_call(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
-        """Check the inputs' shapes; build the model on its first use, for all its arguments."""
-        if self.built or arguments is None:
-            super()._prepare_call(shape, arguments)
-            return
-        self.__state__.called_with, before = arguments, self.__state__.called_with
-        try:
-            super()._prepare_call(shape, arguments)
-        finally:
-            self.__state__.called_with = before
 
     def check_input_shape(self, input_shape: Shapes) -> None:
         """Raise ValueError unless the inputs have the shapes that the model was made for.
@@ -503,17 +468,6 @@ class Model(Layer):
         outputs = self.__state__.graph.run(self.name, inputs, mask, training=layer_mode())
         return outputs if isinstance(outputs, Tensor) else self.as_outputs(outputs)
 
-    def _run_call(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None
-    ) -> Any:
-        """Run ``call``; a variable among its outputs is its value."""
-        output = super()._run_call(args, kwargs, training)
-        if isinstance(output, Tensor):
-            return output
-        return _nest.map_structure(
-            lambda leaf: ops.convert_to_tensor(leaf) if isinstance(leaf, Variable) else leaf, output
-        )
-
     @any_parameters
     def compute_output_shape(self, input_shape: Shapes) -> Shapes:
         """Return the shapes of the outputs, as a call returns them, for inputs of these shapes.
@@ -540,13 +494,6 @@ class Model(Layer):
             return super()._announced_results(args, kwargs, training, arguments)
         with undone_on_failure(walk(self)):
             return self._call_results(args, kwargs, training)
-
-    def _take_dtype_policy(self, policy: DTypePolicy) -> None:
-        state = self.__state__
-        before = vars(state).get("input_dtype")
-        super()._take_dtype_policy(policy)
-        if before is not None:
-            state.input_dtype = before  # Its layers cast what they are given.
 
     # ------------------------------------------------------------------ what `compile` says
 
@@ -1226,7 +1173,7 @@ class Model(Layer):
     # ------------------------------------------------------------------ configurations
 
     @property
-    def _named_as(self) -> Mapping[str, Any] | None:
+    def __named_as__(self) -> Mapping[str, Any] | None:
         """What configurations call the class of a functional model, as Keras does; else None."""
         if self.__state__.graph is None or not _is_functional(type(self)):
             return None
@@ -1575,13 +1522,13 @@ def _output_on_zeros(model: Model, input_shape: Shapes) -> Any:
     with only(), ignoring_losses(), Undone().in_force():
         if state.called_with is not None:
             args, kwargs = state.called_with.mapped(partial(_zeros_like, model.name))
-            return model.as_outputs(model._run_call(args, kwargs, training=False))
+            return model.as_outputs(run_call(model, args, kwargs, training=False))
         dtypes = state.zeros_as
         if dtypes is None:
             dtypes = map_shapes(lambda _: state.input_dtype, input_shape)
         zeros = map_shapes(partial(_zeros, model.name), input_shape, dtypes)
         args, kwargs = as_call_tensors(model, (zeros,), {})
-        return model.as_outputs(model._run_call(args, kwargs, training=False))
+        return model.as_outputs(run_call(model, args, kwargs, training=False))
 
 
 def _zeros_like(owner: str, leaf: Any) -> Any:

@@ -158,8 +158,8 @@ class Sequential(Model):
             NotImplementedError: A layer does not say what it is made of.
         """
         config = {**shared_config(self), "layers": [serialized(layer) for layer in self.__listed]}
-        if self._begin_tensors:
-            config["build_input_shape"] = tuple(self._begin_tensors[0]._shape)
+        if self.__state__.inputs:
+            config["build_input_shape"] = tuple(self.__state__.inputs[0]._shape)
         return config
 
     @classmethod
@@ -192,21 +192,13 @@ class Sequential(Model):
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the shape that the model was built for; None where it is not built."""
-        return (
-            {"input_shape": tuple(self._begin_tensors[0]._shape)} if self._begin_tensors else None
-        )
-
-    @property
-    def _begin_tensors(self) -> list[SymbolicTensor]:
-        begin = self.__state__.end if self.__state__.begin is None else self.__state__.begin
-        while begin is not None and begin.node.inputs:
-            begin = begin.node.inputs[0]  # Back to where it was built from.
-        return [] if begin is None else [begin]
+        inputs = self.__state__.inputs
+        return {"input_shape": tuple(inputs[0]._shape)} if inputs else None
 
     @property
     def input(self) -> Any:
         """Where it begins, once it is built."""
-        return self._begin_tensors[0] if self._begin_tensors else super().input
+        return self.__state__.inputs[0] if self.__state__.inputs else super().input
 
     @any_parameters
     def call(self, inputs: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
@@ -280,7 +272,7 @@ class Sequential(Model):
     @property
     def __listed(self) -> list[Layer]:
         """The layers in order, with the input's where there is one."""
-        begin = [tensor.node.callee for tensor in self._begin_tensors]
+        begin = [tensor.node.callee for tensor in self.__state__.inputs]
         return [*(layer for layer in begin if isinstance(layer, InputLayer)), *self._layer_chain]
 
     def __begin_at(self, layer: InputLayer) -> None:
@@ -299,7 +291,7 @@ def _input_of(layer: Layer) -> InputLayer | None:
     """Return the input of a first layer that knows its shape: its `input_shape`, or a model's."""
     if layer.example_shape is not None:
         return InputLayer(layer.example_shape, dtype=layer.dtype)
-    begins = layer._begin_tensors if isinstance(layer, Model) and layer.built else []
+    begins = layer.__state__.inputs if isinstance(layer, Model) and layer.built else []
     if len(begins) != 1:
         return None
     return InputLayer(batch_shape=begins[0]._shape, dtype=begins[0]._dtype)
