@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from case_table import cases
+from extras import WRAPPERS
 
 import mirrored as mr
 from mirrored._arguments import _called, has_options
@@ -139,6 +140,8 @@ def public_calls() -> dict[str, Any]:
     while waiting:
         module = waiting.pop()
         seen.add(module)
+        if module.__name__ == WRAPPERS:
+            continue
         values = {name: getattr(module, name) for name in dir(module) if name[0] != "_"}
         waiting += [each for each in values.values() if isinstance(each, ModuleType)]
         waiting = [each for each in waiting if each not in seen]
@@ -184,6 +187,12 @@ def test_every_public_class_explains_the_arguments_of_its_constructor() -> None:
     }
     assert "mirrored.layers.Dense" in with_arguments
     assert [name for name, made in with_arguments.items() if not is_explained(made)] == []
+
+
+@pytest.mark.slow
+def test_so_do_classes_that_need_more_packages() -> None:
+    wrappers = mr.keras.wrappers
+    assert all(is_explained(getattr(wrappers, name).__init__) for name in wrappers.__all__)
 
 
 def test_what_a_private_base_takes_from_its_subclasses_is_no_argument_of_theirs() -> None:

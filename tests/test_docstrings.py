@@ -9,11 +9,12 @@ import inspect
 import itertools
 import linecache
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 
 import numpy as np
 import pytest
+from extras import IMPORT_MORE
 
 import mirrored as mr
 
@@ -21,23 +22,23 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def package_modules() -> Iterator[ModuleType]:
-    """Yield every module of the package but the command line's."""
+    """Yield every module of the package but the command line's and those in `IMPORT_MORE`."""
     yield mr
     for found in pkgutil.walk_packages(mr.__path__, "mirrored."):
-        if not found.name.endswith("__main__"):
+        if not found.name.endswith("__main__") and found.name not in IMPORT_MORE:
             yield importlib.import_module(found.name)
 
 
-def docstring_examples() -> Iterator[doctest.DocTest]:
+def docstring_examples(modules: Iterable[ModuleType]) -> Iterator[doctest.DocTest]:
     """Yield the examples of each object once, in the module that defines it."""
     finder = doctest.DocTestFinder(exclude_empty=True)
-    for module in package_modules():
+    for module in modules:
         for test in finder.find(module, extraglobs={"mr": mr, "np": np}):
             if test.examples:
                 yield test
 
 
-EXAMPLES = list(docstring_examples())
+EXAMPLES = list(docstring_examples(package_modules()))
 MODULES = {
     name: list(examples)
     for name, examples in itertools.groupby(EXAMPLES, lambda example: example.globs["__name__"])
@@ -54,6 +55,14 @@ def test_examples(examples: list[doctest.DocTest], reset: Callable[[], None]) ->
         runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
         runner.run(example, out=report.append, clear_globs=False)
     assert not report, "".join(report)
+
+
+@pytest.mark.slow
+def test_examples_that_need_more_packages(reset: Callable[[], None]) -> None:
+    modules = [importlib.import_module(name) for name in sorted(IMPORT_MORE)]
+    examples = list(docstring_examples(modules))
+    assert len(examples) >= 2
+    test_examples(examples, reset)
 
 
 def test_examples_are_found_in_every_part() -> None:

@@ -288,7 +288,7 @@ def test_import_is_light() -> None:
 def test_readme_has_the_two_lines() -> None:
     example, tests = readme_commands()
     assert example.endswith("&& .venv/bin/python examples/digits.py --gpus 4")
-    assert tests.endswith("&& .venv/bin/pytest -q")
+    assert tests.endswith("&& .venv/bin/pytest -q --assert=plain")
 
 
 @pytest.mark.parametrize("line", readme_commands())
@@ -308,8 +308,9 @@ def test_ci_runs_exactly_the_readme_test_line() -> None:
     found = [line for line in readme_commands() if re.search(pattern[1], line)]
     assert found == readme_commands()[1:]
     assert 'run bash -c "${lines[0]}"' in script
-    # Beside it run those that it leaves out, and no others.
-    assert re.findall(r"/pytest\b.*", script) == ['/pytest -q -m slow "${files[@]}"']
+    # Beside it run those that fail again, with the values of their asserts, and those left out.
+    runs = ["/pytest -q --last-failed", '/pytest -q -m slow "${files[@]}"']
+    assert re.findall(r"/pytest\b.*", script) == runs
 
 
 def test_ci_runs_its_steps_in_order_and_names_them() -> None:
@@ -348,11 +349,10 @@ def test_the_extra_of_all_others() -> None:
     assert {line.partition(">")[0] for line in extras["examples"]} <= brought
 
 
-def test_test_extra_installs_what_the_examples_need() -> None:
+def test_dev_extra_installs_what_all_tests_need() -> None:
     (extras,) = (
         re.findall(r"\w+", line.partition("[")[2])
-        for line in PROJECT["optional-dependencies"]["test"]
+        for line in PROJECT["optional-dependencies"]["dev"]
         if line.startswith("mirrored[")
     )
-    assert "examples" in extras
-    assert "mirrored[test]" in PROJECT["optional-dependencies"]["dev"]
+    assert {"examples", "frames", "sklearn", "test"} <= set(extras)

@@ -97,6 +97,16 @@ def test_signatures() -> None:
     assert {name for name in OTHERS if not found[name]} == set()  # None is left from before.
 
 
+@pytest.mark.slow
+def test_signatures_of_what_needs_more_packages() -> None:
+    wrappers, theirs = mr.keras.wrappers, THEIRS["tf.keras.wrappers"]
+    assert theirs.keys() == set(wrappers.__all__)
+    for name, text in theirs.items():
+        ours = signatures.described(getattr(wrappers, name))
+        assert ours is not None
+        assert clashes(ours, text) == []
+
+
 @cases(
     ("ours", "theirs", "clash"),
     [

@@ -135,6 +135,7 @@ FRAMES: dict[str, tuple[list[Any], str]] = {
 }
 
 
+@pytest.mark.slow  # They need pandas.
 @pytest.mark.parametrize(("column", "message"), FRAMES.values(), ids=FRAMES)
 @pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
 def test_frames(

@@ -10,13 +10,13 @@ import pytest
 import mirrored as mr
 from mirrored.data.arrays import adapt, adapt_batch
 
-pytest.importorskip("narwhals")
 INTS, FLOATS, BOOLS = [3, 1, 2], [0.5, 1.5, -1.0], [True, False, True]
 Y = np.arange(3)
 
 
-@pytest.fixture(params=["pandas", "polars"], scope="module")
+@pytest.fixture(params=[pytest.param("pandas", marks=pytest.mark.slow), "polars"], scope="module")
 def library(request: pytest.FixtureRequest) -> Any:
+    pytest.importorskip("narwhals")
     return pytest.importorskip(request.param)
 
 
@@ -44,6 +44,7 @@ def test_columns_alone(library: Any) -> None:
     assert batch.sample_weight.tolist() == [2.0, 1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_an_index_is_not_looked_at() -> None:
     pandas = pytest.importorskip("pandas")
     x = pandas.DataFrame({"a": INTS, "b": FLOATS}, index=[2, 0, 1])
@@ -63,6 +64,7 @@ LABELS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_labels_of_columns_may_be_anything(labels: list[Any]) -> None:
     pandas = pytest.importorskip("pandas")
@@ -79,6 +81,7 @@ def test_labels_of_columns_may_be_anything(labels: list[Any]) -> None:
         adapt(frame.astype(object), Y)
 
 
+@pytest.mark.slow
 def test_one_hot_columns_of_integers_train() -> None:
     """`get_dummies` labels its columns with the integers."""
     pandas = pytest.importorskip("pandas")

@@ -23,6 +23,7 @@ def check_equal(found: list[list[float]], expected: list[list[float]]) -> None:
     assert [line[0] for line in found] == [line[0] for line in expected]
 
 
+@pytest.mark.slow
 def test_any_number_of_gpus_learns_the_same_also_when_it_is_resumed(
     run_example, tmp_path: Path
 ) -> None:

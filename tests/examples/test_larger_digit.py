@@ -8,6 +8,7 @@ ACCURACY = re.compile(r"^Held-out loss: ([\d.]+), accuracy: ([\d.]+)% of 2000 pa
 SIZES = re.compile(r"^Mean sizes: (.+)$", re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_it_learns_the_order_of_the_digits(run_example) -> None:
     printed = run_example("larger_digit.py").stdout
     ((_, accuracy),) = ACCURACY.findall(printed)

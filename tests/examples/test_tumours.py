@@ -13,6 +13,7 @@ LOSS = re.compile(r"^Held-out loss: ([\d.]+), accuracy: ([\d.]+)% of 114 tumours
 BEST = re.compile(r"^Best epoch: (\d+) of (\d+)$", re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_it_stops_early_with_the_best_weights_in_a_file(run_example, tmp_path: Path) -> None:
     done = run_example("tumours.py")
     (best, last), (loss, accuracy) = BEST.findall(done.stdout)[0], LOSS.findall(done.stdout)[0]

@@ -435,6 +435,7 @@ def test_a_subclass_says_its_outputs() -> None:
         wrong()(inputs)
 
 
+@pytest.mark.slow  # It needs pandas.
 def test_columns_of_a_frame_are_inputs() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from extras import WRAPPERS
 
 FILE = Path(__file__).with_suffix(".json")
 # Modules, and classes for their methods.
@@ -88,6 +89,8 @@ def signatures_of(root: Any) -> Signatures:
 
 
 def _names(place: Any) -> list[str]:
+    if place.__name__ == WRAPPERS:
+        return []
     late = () if inspect.isclass(place) else inspect.get_annotations(place)
     return [name for name in {*dir(place), *late} if not name.startswith("_")]
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from extras import IMPORT_MORE
+
 import mirrored as mr
 from mirrored._late import LISTS
 
@@ -21,7 +23,7 @@ _CALLS = {"_public_module", "_late_module", "_part_of", "list_names", "_list_nam
 def modules() -> Iterator[ModuleType]:
     """Yield the modules whose names are loaded late."""
     for module in pkgutil.walk_packages(mr.__path__, f"{mr.__name__}."):
-        if "__main__" not in module.name:
+        if "__main__" not in module.name and module.name not in IMPORT_MORE:
             importlib.import_module(module.name)
     for name, names in sorted(LISTS.items()):
         if list(names):

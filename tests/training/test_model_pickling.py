@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import joblib
 import numpy as np
 import pytest
 from case_table import cases
@@ -20,6 +19,8 @@ Simulate = Callable[..., Any]
 
 
 def through_joblib(value: Any) -> Any:
+    import joblib
+
     file = io.BytesIO()
     joblib.dump(value, file)
     file.seek(0)
@@ -29,9 +30,9 @@ def through_joblib(value: Any) -> Any:
 HOW: dict[str, Callable[[Any], Any]] = {
     "pickled": lambda x: pickle.loads(pickle.dumps(x)),
     "copied": copy.deepcopy,
-    "joblib": through_joblib,
 }
-each_way = pytest.mark.parametrize("how", HOW.values(), ids=HOW)
+JOBLIB = pytest.param(through_joblib, marks=pytest.mark.slow, id="joblib")
+each_way = pytest.mark.parametrize("how", [*HOW.values(), JOBLIB], ids=[*HOW, None])
 
 
 class Own(mr.Model):
@@ -90,7 +91,7 @@ def state(model: Any) -> Any:
     [
         ("subclass", 2, "pickled"),
         ("functional", 2, "copied"),
-        ("sequential", 1, "joblib"),
+        ("sequential", 1, "pickled"),
     ],
 )
 def test_training_goes_on_with_the_same_bits(

@@ -11,9 +11,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import joblib
 import numpy as np
 import pytest
+
+pytest.importorskip("sklearn")
+import joblib
 import sklearn
 from joblib.externals.loky import get_reusable_executor
 from matplotlib import pyplot as plt
@@ -28,6 +30,7 @@ from sklearn.preprocessing import StandardScaler
 import mirrored as mr
 from mirrored.keras.wrappers import SKLearnClassifier, SKLearnRegressor, SKLearnTransformer
 
+pytestmark = pytest.mark.slow  # scikit-learn takes long to import.
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 3))
 CLASSES = np.array(["a", "b", "c"])[np.argmax(X, axis=1)]

@@ -56,6 +56,7 @@ def test_it_is_cast_as_on_the_host(dtype: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 def test_cupy_compiles_with_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real one, for a card that is not here: no instruction flushes what is not normal."""
     compiler = pytest.importorskip("cupy.cuda.compiler")

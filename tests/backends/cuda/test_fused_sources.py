@@ -63,6 +63,7 @@ def test_all_compile(complaints: Callable[..., str]) -> None:
     assert complaints(fusions(1 << 20, 1 << 30), "lto_80") == ""
 
 
+@pytest.mark.slow
 def test_cards_without_instructions_for_bfloat16(complaints: Callable[..., str]) -> None:
     """Those before compute capability 8.0, such as a T4."""
     assert complaints([cast_to_bfloat16()], "sm_75") == ""
@@ -91,6 +92,7 @@ def cast_to_bfloat16() -> Source:
     return fused_source(Fusion((((40,), np.dtype(np.float32)),), steps, (0,)))
 
 
+@pytest.mark.slow
 def test_vectors_are_loaded_and_stored_at_once(assembly: Callable[..., str]) -> None:
     """By one instruction each, and a card rounds to bfloat16 by one of its own."""
     shape, dtype = (1 << 10, 1 << 10), mr.bfloat16
