@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 _LIBRARY = ("mirrored", "layers", "optim")
 _TESTS = ("tests",)
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 # Words that hide what a name is of.
 PRIVATE_WORDS = frozenset(("each", "found", "given", "made", "told"))
+_WORDS = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(PRIVATE_WORDS))})(?![a-z])")
 
 
 def main() -> None:
@@ -103,7 +104,7 @@ def _print_packages() -> None:
 
 def count_lines(path: Path) -> tuple[int, int]:
     """Return how many lines of a file have code, and how many are of docstrings."""
-    return _read(path)[:2]
+    return len(_lines(path)[0]), len(_lines(path)[1])
 
 
 def private_words(path: Path) -> list[str]:
@@ -111,28 +112,44 @@ def private_words(path: Path) -> list[str]:
 
     An identifier counts wherever it is bound: as a variable, an argument, a function or a class.
     """
-    return [name for name in (path.stem, *_read(path)[2]) if name.strip("_") in PRIVATE_WORDS]
+    text = path.read_text()
+    rows = text.split("\n")
+    bound: Iterable[str] = ()
+    if any(_WORDS.search(rows[number - 1]) for number in _lines(path)[0]):  # To walk takes long.
+        bound = _bound_names(ast.parse(text))
+    return [name for name in (path.stem, *bound) if name.strip("_") in PRIVATE_WORDS]
 
 
 @functools.cache
-def _read(path: Path) -> tuple[int, int, list[str]]:
-    """Return the lines of code, the lines of docstrings and the identifiers that a file binds."""
+def _lines(path: Path) -> tuple[set[int], set[int]]:
+    """Return the numbers of the lines that have code, and of those of docstrings."""
     text = path.read_text()
     documented: set[int] = set()
-    bound = []
-    for node in ast.walk(ast.parse(text)):
+    for node in _documented_nodes(ast.parse(text)):
+        if ast.get_docstring(node, clean=False) is not None:
+            first = node.body[0]
+            documented |= set(range(first.lineno, (first.end_lineno or 0) + 1))
+    return _code_lines(text, documented), documented
+
+
+def _documented_nodes(node: ast.AST) -> Iterator[_Documented]:
+    """Yield the module, the classes and the functions; it looks into statements alone."""
+    if isinstance(node, _Documented):
+        yield node
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for statement in getattr(node, field, ()):
+            yield from _documented_nodes(statement)
+
+
+def _bound_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Store):
-                bound.append(node.id)
+                yield node.id
         elif isinstance(node, ast.arg):
-            bound.append(node.arg)
-        elif isinstance(node, _DOCUMENTED):
-            if not isinstance(node, ast.Module):
-                bound.append(node.name)
-            if ast.get_docstring(node, clean=False) is not None:
-                first = node.body[0]
-                documented |= set(range(first.lineno, (first.end_lineno or 0) + 1))
-    return len(_code_lines(text, documented)), len(documented), bound
+            yield node.arg
+        elif isinstance(node, _Documented) and not isinstance(node, ast.Module):
+            yield node.name
 
 
 def _code_lines(text: str, documented: set[int]) -> set[int]:

@@ -10,12 +10,14 @@ from case_table import cases
 
 from tests.support import guide_examples
 
-# The rows of the examples, and what looks at all rows or names.
+# The rows and files of the examples, and what looks at all rows or names.
 _RUN = "Scale Quartic SignedMomentum Bounded StopAtLoss Exp2 hard_values table_has public_functions"
 _RUN += (
     " the_table a_table every_public every_metric keras_has every_op_function mapped ChainAllReduce"
 )
-_RUN += " test_methods test_results test_examples test_every_expression test_arguments every_module"
+_RUN += " test_methods test_results test_every_expression test_arguments every_module"
+_RUN += " powers_of_two scale quartic bounded signed_momentum pairwise chain data.dataset"
+_RUN += " stop_at_loss numpy.elementwise"
 _SCREEN = 50  # Lines.
 
 
@@ -49,7 +51,7 @@ def test_the_guides_examples_pass_the_tests_that_it_names(tmp_path: Path) -> Non
         done = subprocess.run(
             command,
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
             capture_output=True,
             text=True,
         )

@@ -192,7 +192,7 @@ def _insert(file: Path, pattern: str, text: str) -> None:
 
 
 def _run_stubs(folder: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
     command = [sys.executable, "tests/support/stubs.py"]
     subprocess.run(command, cwd=folder, env=environment, check=True)
 
@@ -212,8 +212,7 @@ def copy_to(folder: Path) -> None:
     """Copy the repository's parts that a test needs into an empty folder."""
     for name in _COPIED:
         if (ROOT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+            shutil.copytree(ROOT / name, folder / name, symlinks=True)  # With what is compiled.
         else:
             shutil.copy(ROOT / name, folder / name)
 
