@@ -341,3 +341,11 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]
     from worker_tasks import run_tasks
 
     return run_tasks(tmp_path_factory.mktemp("workers"))
+
+
+@pytest.fixture(scope="session")
+def three_workers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """Return the same of three workers on two hosts, for slow tests."""
+    from worker_tasks import run_tasks_of_three
+
+    return run_tasks_of_three(tmp_path_factory.mktemp("workers"))

@@ -70,45 +70,31 @@ def test_workers_equal_one_replica(two_workers: dict[str, list[Any]]) -> None:
 @pytest.mark.behaviour("workers-equal-one")
 @needs_mpi
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("layout", "count", "names"),
-    [
-        ((4,), len(SIZES), ()),
-        ((1, 2, 1), None, ()),
-        ((2, 2), len(SIZES), SOME_WAYS),
-    ],
-    ids=["4", "1 2 1", "2 2"],
-)
-def test_any_layout_of_workers_equals_one_replica(
-    layout: tuple[int, ...], count: int | None, names: Sequence[str], tmp_path: Path
-) -> None:
-    check_layout(cases()[:count], list(names), layout, None, tmp_path)
+def test_three_workers_equal_one_replica(three_workers: dict[str, list[Any]]) -> None:
+    check(cases()[: len(SIZES)], (), three_workers["trained"])
 
 
+@pytest.mark.behaviour("workers-equal-one")
 @needs_mpi
 @pytest.mark.slow
-def test_every_way_of_training_on_several_hosts(tmp_path: Path) -> None:
-    check_layout([], list(WAYS), (1, 2), "a,b", tmp_path)
-
-
-def check_layout(
-    chosen: Sequence[tuple[Case, str]],
-    names: Sequence[str],
-    layout: Sequence[int],
-    hosts: str | None,
-    folder: Path,
+@pytest.mark.parametrize(
+    ("layout", "hosts", "rows", "names"),
+    [((4,), None, range(3, 5), []), ((2, 2), "a,b", range(1, 3), list(WAYS))],
+    ids=["4", "2 2"],
+)
+def test_any_layout_of_workers_equals_one_replica(
+    layout: tuple[int, ...], hosts: str | None, rows: range, names: list[str], tmp_path: Path
 ) -> None:
-    """Hold workers of a layout to one replica."""
-    given = list(chosen), list(names)
-    (found,) = launch([("trained", given)], layout, folder, hosts=hosts)
+    """Each case of the table is one layout's; each row of them has all sizes."""
+    chosen = cases()[rows.start * len(SIZES) : rows.stop * len(SIZES)]
+    (found,) = launch([("trained", (chosen, names))], layout, tmp_path, hosts=hosts)
     check(chosen, names, found)
 
 
 @needs_mpi
 @pytest.mark.slow
-def test_sums_beside_a_step_change_no_bits(tmp_path: Path) -> None:
-    given = cases()[::6], ["own step", "loop"]  # With every optimizer, loss and way to clip.
-    (found,) = launch([("meanwhile", given)], (1, 2, 1), tmp_path, hosts="a,b")
+def test_sums_beside_a_step_change_no_bits(three_workers: dict[str, list[Any]]) -> None:
+    found = three_workers["meanwhile"]
     for at_the_end, beside in found:
         for before, after in zip(at_the_end[0], beside[0], strict=True):
             check_same([before, after])

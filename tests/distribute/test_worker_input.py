@@ -1,15 +1,14 @@
 """What the replicas of each worker are given, and what is refused."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from launching import launch, needs_mpi
+from launching import needs_mpi
 from replica_cases import check_alike
-from worker_datasets import CASES, SOME, fit_on_one
-from worker_tasks import LAYOUT
+from worker_datasets import CASES, OTHERS, SOME, fit_on_one
+from worker_tasks import LAYOUT, LAYOUT_OF_THREE
 
 REFUSED = [
     "Workers share datasets by rows, or each has its own. Received: `AutoShardPolicy.FILE`",
@@ -48,10 +47,8 @@ def test_fit_takes_what_each_worker_has(two_workers: dict[str, list[Any]]) -> No
 
 @needs_mpi
 @pytest.mark.slow
-def test_fit_takes_what_each_of_three_workers_has(tmp_path: Path) -> None:
-    layout, names = (1, 2, 1), [name for name in CASES if name != SOME[0]]
-    (found,) = launch([("fitted_on_own", names)], layout, tmp_path)
-    check_own(names, layout, found)
+def test_fit_takes_what_each_of_three_workers_has(three_workers: dict[str, list[Any]]) -> None:
+    check_own(OTHERS, LAYOUT_OF_THREE, three_workers["fitted_on_own"])
 
 
 def check_own(

@@ -146,7 +146,7 @@ def test_random_programs(program: Any, check: Check) -> None:
 
 
 @pytest.mark.slow
-@examples(200)
+@examples(80)
 @given(program=PROGRAMS)
 def test_many_random_programs(program: Any, check: Check) -> None:
     check(program)

@@ -71,7 +71,7 @@ def test_keras_guides(name: str, replicas: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(guides.expected("keras_guides"))[1::6])
+@pytest.mark.parametrize("name", list(guides.expected("keras_guides"))[1::12])
 def test_keras_guides_on_cards(name: str, emulated_cuda: Callable[..., Any]) -> None:
     emulated_cuda(cards=2)
     mr.config.experimental.enable_tensor_float_32_execution(False)

@@ -49,7 +49,7 @@ class Keeps(mr.callbacks.Callback):
 
 def main() -> None:
     """Train, and print what is raised, and whether the weights are those of a whole step."""
-    stand_ins.install()
+    stand_ins.install(compile_all=False)
     fault = Path("fault").read_text()
     seconds = DEADLINE if fault == "hangs" else 60.0
     strategy = mr.distribute.MultiWorkerMirroredStrategy(

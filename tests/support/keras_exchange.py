@@ -12,6 +12,8 @@ from pathlib import Path
 def main() -> None:
     """Load and save all models."""
     os.environ["KERAS_BACKEND"] = "numpy"
+    # Keras does without these, which take longer to import than it does.
+    sys.modules |= dict.fromkeys(("matplotlib", "pandas", "PIL", "sklearn"))  # type: ignore[arg-type]
     import keras
     import keras_models
 

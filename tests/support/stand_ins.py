@@ -31,16 +31,19 @@ def wanted() -> str:
     return kind
 
 
-def install() -> None:
+def install(*, compile_all: bool = True) -> None:
     """Put the one that is asked for in the card's place, in this process and for good.
 
     The self-test of NCCL, which has a process of its own, gets it as well.
+
+    Args:
+        compile_all: Whether all kernels are compiled with the first one, or those alone that run.
     """
     kind, count = wanted(), int(os.environ.get(CARDS) or 1)
     if kind == "simulated":
         mr.config.experimental.set_simulated_gpus(count)
     if kind == "emulated":
-        _install_cuda(count)
+        _install_cuda(count, compile_all)
 
 
 def machine() -> Any:
@@ -67,7 +70,7 @@ def delay(stream: Any, seconds: float) -> bool:
     return True
 
 
-def _install_cuda(count: int) -> None:
+def _install_cuda(count: int, compile_all: bool) -> None:
     global _installed
     import emulated_cuda
     from kernel_sources import all_sources
@@ -77,7 +80,7 @@ def _install_cuda(count: int) -> None:
     from mirrored.backends.cuda.compiling import OPTIONS
 
     os.environ[compiling.FOLDER] = ""  # A real card could not use what is compiled here.
-    for each in all_sources():  # Compiled in one go with the first kernel that runs.
+    for each in all_sources() if compile_all else ():  # In one go.
         emulated_cuda.asked_for(each.code, OPTIONS)
     _installed = emulated_cuda.Emulator(emulated_cuda.cards(count, MEMORY), 0)
     # Each of them is looked up as its module's attribute whenever it is used.

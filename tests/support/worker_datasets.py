@@ -34,14 +34,13 @@ class OwnCase(NamedTuple):
 EQUAL, DIFFERENT = ((6, 6), (6, 6), (6, 6)), ((2, 1), (5, 1, 3), (3,))
 CASES = {
     "equal": OwnCase(EQUAL),
-    "equal eagerly": OwnCase(EQUAL, eagerly=True),
-    "different": OwnCase(DIFFERENT),
     "different eagerly": OwnCase(DIFFERENT, eagerly=True),
     "from a function": OwnCase(DIFFERENT, cut=False),
     "by steps": OwnCase(DIFFERENT, steps=4),
     "own step": OwnCase(DIFFERENT, own_step=True),
 }
 SOME = ("by steps", "own step")
+OTHERS = ("equal", "different eagerly", "from a function", "own step")
 
 
 def batches_of(case: OwnCase, rank: int) -> Iterator[Batch]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from launching import launch
 from replica_cases import Case
-from worker_datasets import SOME
+from worker_datasets import OTHERS, SOME
 
 LAYOUT = (1, 2)
+LAYOUT_OF_THREE = (1, 2, 1)  # Of slow tests, on two hosts.
 WAYS = ("own step", "loop")  # Of those in `worker_loops`, what is tried in every run.
 # Uneven, tiny and empty shards: with 4 replicas, a batch of 1 leaves most workers without examples.
 SIZES = [(21, 8), (1, 32), (7, 7), (2, 1), (13, 5)]
@@ -102,4 +103,20 @@ def run_tasks(folder: Path) -> dict[str, list[Any]]:
         # After the last of these the workers are no longer connected: in calls that differ.
         "differing": [*(case for case, _, _ in DIFFERING), {"rows": 4}],
     }
-    return dict(zip(tasks, launch(list(tasks.items()), LAYOUT, folder), strict=True))
+    return _run(tasks, LAYOUT, folder, None)
+
+
+def run_tasks_of_three(folder: Path) -> dict[str, list[Any]]:
+    """Return what each task of `LAYOUT_OF_THREE` returned, as `run_tasks` does."""
+    tasks = {
+        "trained": (cases()[: len(SIZES)], ()),
+        "meanwhile": (cases()[::12], WAYS),
+        "fitted_on_own": OTHERS,
+    }
+    return _run(tasks, LAYOUT_OF_THREE, folder, "a,b")
+
+
+def _run(
+    tasks: Mapping[str, Any], layout: Sequence[int], folder: Path, hosts: str | None
+) -> dict[str, list[Any]]:
+    return dict(zip(tasks, launch(list(tasks.items()), layout, folder, hosts=hosts), strict=True))

@@ -171,14 +171,14 @@ def test_replicas_and_recordings_agree(graph: Graph, simulate: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(100)
+@settings(40)
 @hypothesis.given(graph=graphs)
 def test_many_models_are_their_calls(graph: Graph) -> None:
     check_a_model_is_its_calls(graph)
 
 
 @pytest.mark.slow
-@settings(30)
+@settings(12)
 @hypothesis.given(graph=graphs)
 def test_many_agree_on_replicas(graph: Graph, simulate: Any) -> None:
     check_replicas(graph, simulate)

@@ -647,16 +647,13 @@ PLACES = {
 
 
 def cases() -> Iterator[Any]:
-    """Yield each row in one place, by turns: slow ones, and a few in places of their own."""
+    """Yield each row in one place, by turns: slow ones, and a few that every run tries."""
     turns = itertools.cycle(PLACES)
     for number, (name, row) in enumerate(rows().items()):
-        quick = {{2: "3 in turn", 7: "1"}.get(number), None if number % 10 else "2 on threads"}
-        places = dict.fromkeys((next(turns), *quick))
-        if "BinaryIoU" in name:
-            places, quick = {"2 on threads": None}, set()
-        for place in filter(None, places):
-            marks = [] if place in quick else [pytest.mark.slow]
-            yield pytest.param(row, PLACES[place], id=f"{place}-{name}", marks=marks)
+        turn = "2 on threads" if "BinaryIoU" in name else next(turns)
+        place = {2: "3 in turn", 7: "1"}.get(number, turn if number % 10 else "2 on threads")
+        marks = [] if number in (2, 7) or number % 10 == 0 else [pytest.mark.slow]
+        yield pytest.param(row, PLACES[place], id=f"{place}-{name}", marks=marks)
 
 
 @pytest.fixture

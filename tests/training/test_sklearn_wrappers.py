@@ -250,8 +250,10 @@ def test_a_pipeline_hands_on_what_was_requested() -> None:
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
-def test_searches_run_side_by_side(backend: str) -> None:
+def test_searches_run_side_by_side(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found on threads and in processes is what one after the other finds."""
+    # As a script's, it is sent itself: processes need not import what this file does.
+    monkeypatch.setattr(made, "__module__", "__main__")
     settings = {"model_kwargs": [{"rate": rate} for rate in (1e-5, 0.1)]}
     regressor = SKLearnRegressor(made, fit_kwargs={"epochs": 3, **ALIKE})
     alone = GridSearchCV(regressor, settings, cv=2).fit(X, VALUES)

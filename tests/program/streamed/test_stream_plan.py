@@ -20,17 +20,17 @@ X = np.zeros((4, 3), np.float32)
 
 
 def seeds(count: int) -> pytest.MarkDecorator:
-    """Try so many seeds: the first sixteenth in one test, and all others in one that is slow."""
-    first = range(count // 16)
-    others = pytest.param(range(count // 16, count), marks=pytest.mark.slow)
-    return pytest.mark.parametrize("seeds", [first, others], ids=["a sixteenth", "the others"])
+    """Try so many seeds: the first eighth in one test, and all others in one that is slow."""
+    first = range(count // 8)
+    others = pytest.param(range(count // 8, count), marks=pytest.mark.slow)
+    return pytest.mark.parametrize("seeds", [first, others], ids=["an eighth", "the others"])
 
 
 def planned(graph: Graph) -> StreamMemoryPlan:
     return plan_stream_memory(graph, make_schedule(graph, Streams(graph)))
 
 
-@seeds(16)
+@seeds(8)
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("parts", [(1,), (2,), (4,), (1, 1), (2, 1)], ids=str)
 def test_random_graphs(
@@ -41,7 +41,7 @@ def test_random_graphs(
         check_plan(cards.random(seed, replicas=len(names), guarded=guarded), streams=True)
 
 
-@seeds(16)
+@seeds(8)
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 2, 1)], ids=str)
 def test_random_graphs_with_sums_over_cards(
@@ -55,7 +55,7 @@ def test_random_graphs_with_sums_over_cards(
         check_plan(graph, streams=True)
 
 
-@seeds(40)
+@seeds(16)
 @pytest.mark.parametrize("guarded", [False, True])
 def test_random_graphs_without_replicas(
     guarded: bool, seeds: range, cards: Any, check_plan: Any
