@@ -6,7 +6,6 @@ that were killed can be distinguished from those of running ones.
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import stat
@@ -18,6 +17,12 @@ from typing import IO, Any, Protocol, TypeVar
 
 from mirrored._contexts import Within
 from mirrored._logging import logger
+
+_locks: Any = None
+with contextlib.suppress(ImportError):  # Windows has no such locks.
+    import fcntl
+
+    _locks = fcntl
 
 PathName = str | os.PathLike[str]
 
@@ -275,6 +280,8 @@ def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if _locks is None:
+                file.close()  # Windows renames no open file.
             os.replace(temporary, target)  # It is held until it has its name.
     except BaseException as error:
         with contextlib.suppress(OSError):  # It is not there; and what went wrong first is told.
@@ -300,7 +307,8 @@ def _with_mode(target: str) -> Callable[[str, int], int]:
             return os.open(path, flags, 0o666)
         descriptor = os.open(path, flags, mode & 0o777)
         try:
-            os.fchmod(descriptor, mode)  # The mask of new files is not for it.
+            if hasattr(os, "fchmod"):  # The mask of new files is not for it.
+                os.fchmod(descriptor, mode)
         except BaseException:
             os.close(descriptor)
             raise
@@ -373,4 +381,6 @@ def _remove_leftover(path: str) -> None:
 
 def _lock(descriptor: int) -> None:
     """Hold an open file until it is closed, or the program ends; OSError where others hold it."""
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if _locks is None:
+        raise OSError(errno.ENOTSUP, "This system has no locks of files")
+    _locks.flock(descriptor, _locks.LOCK_EX | _locks.LOCK_NB)

@@ -403,8 +403,15 @@ def test_the_file_of_a_living_writer_is_no_leftover(
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_file_system_without_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("system", ["Windows", "a network"])
+def test_a_file_system_without_locks(
+    path: Path, monkeypatch: pytest.MonkeyPatch, system: str
+) -> None:
     """Writing goes on, and nothing is taken for a leftover."""
+    if system == "Windows":
+        monkeypatch.setattr(_files, "_locks", None)
+        monkeypatch.delattr(os, "fchmod")
+        monkeypatch.setattr(os, "replace", replace_closed_file)
     monkeypatch.setattr(fcntl, "flock", fail_with(OSError(errno.ENOLCK, "No locks available")))
     leftover = path.with_name("file.0123abcd.mirrored.tmp")
     leftover.write_bytes(OLD)
@@ -412,3 +419,12 @@ def test_a_file_system_without_locks(path: Path, monkeypatch: pytest.MonkeyPatch
     remove_leftovers(str(path.parent), lambda name: True)
     assert path.read_bytes() == NEW
     assert leftover.exists()
+
+
+def replace_closed_file(source: str, target: str) -> None:
+    """Rename a file as Windows does: not one that is open."""
+    links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+    opened = {os.readlink(link) for link in links if os.path.islink(link)}
+    if os.path.realpath(source) in opened:
+        raise PermissionError(errno.EACCES, "The file is open", source)
+    os.rename(source, target)

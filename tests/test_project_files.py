@@ -51,6 +51,11 @@ def test_workflows_run_every_step_and_no_check_of_their_own() -> None:
     assert others == []
 
 
+def test_the_guide_for_contributors_has_every_step() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## Why")[0]
+    assert re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE) == ci_steps()
+
+
 def test_workflows_try_every_python_and_the_lowest_numpy() -> None:
     text = (ROOT / ".github/workflows/checks.yml").read_text()
     tried = set(re.findall(r'"(3\.\d+)"', text))

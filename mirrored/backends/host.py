@@ -47,6 +47,7 @@ _CGROUPS = (
 # asked for where NumPy does so for its own arrays.
 _PAGES_FROM = 1 << 20
 _HUGE_PAGES_FROM = 1 << 22
+_CAN_GIVE_BACK = hasattr(mmap, "MADV_DONTNEED")  # Windows cannot.
 
 
 class CountingPool:
@@ -195,14 +196,14 @@ class HostPlace:
     def _move(self, nbytes: int) -> None:
         self.let_go()  # Views of the old place may stay, though nobody looks there any more.
         self._pages = None
-        self.forgets = nbytes >= _PAGES_FROM
+        self.forgets = _CAN_GIVE_BACK and nbytes >= _PAGES_FROM
         if not self.forgets:
             self.array = _aligned((nbytes,), np.dtype(np.uint8))
             return
         # Private: a forked child's is its own.
         self._pages = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if nbytes >= _HUGE_PAGES_FROM:
-            with suppress(OSError):  # Not every system has them.
+            with suppress(AttributeError, OSError):  # Linux alone has them, and not always.
                 self._pages.madvise(mmap.MADV_HUGEPAGE)
         self.array = np.frombuffer(self._pages, np.uint8)
 

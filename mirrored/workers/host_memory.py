@@ -153,7 +153,7 @@ def free_bytes() -> int | None:
     """Return how many bytes are free where memory is shared; None: it is shared elsewhere."""
     try:
         status = os.statvfs(FOLDER)
-    except OSError:
+    except (AttributeError, OSError):  # Windows has no such function.
         return None
     return status.f_bavail * status.f_frsize
 
@@ -191,9 +191,9 @@ def too_little(free: int, workers: int, bytes_per_worker: int) -> str:
 
 def hold_files() -> None:
     """Lock and mark the files through which MPI shares memory with this process."""
-    import fcntl  # Only systems that have that folder have it.
-
     for path in _mapped():
+        import fcntl  # Only systems that have that folder have it.
+
         with suppress(OSError):
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             _held.append(file)

@@ -1,6 +1,7 @@
 """The counting allocator: hard limits, exact counts, and releases that can come from anywhere."""
 
 import gc
+import mmap
 import sys
 import threading
 from pathlib import Path
@@ -240,6 +241,22 @@ def test_a_place_is_kept_while_its_bytes_are_given_back(nbytes: int) -> None:
     (storage,) = HostPlace.allocate(pool, [(place, nbytes + 1)])
     assert place.array is not array
     assert (storage.nbytes, pool.current) == (nbytes + 1, nbytes + 1)
+
+
+@pytest.mark.parametrize("system", ["macOS", "Windows"])
+def test_a_place_where_the_system_has_no_such_pages(
+    monkeypatch: pytest.MonkeyPatch, system: str
+) -> None:
+    monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
+    if system == "Windows":
+        for name in ("MADV_DONTNEED", "MAP_PRIVATE", "MAP_ANONYMOUS"):
+            monkeypatch.delattr(mmap, name)
+        monkeypatch.setattr(host, "_CAN_GIVE_BACK", False)
+    place = HostPlace()
+    HostPlace.allocate(CountingPool(), [(place, 8 << 20)])
+    place.array[...] = 1
+    place.let_go()
+    assert place.forgets == (system == "macOS")
 
 
 def test_a_place_without_room_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
