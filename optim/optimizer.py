@@ -728,10 +728,10 @@ class Optimizer(_overrides.Subclassable):
             gradients = self.unscaled(gradients)
         if batch is not None:
             gradients = _by_examples(gradients, batch, context.replica_id_in_sync_group)
-        context.merge_call(self._sum_and_apply, (variables, gradients, among))
+        context.merge_call(self.__sum_and_apply, (variables, gradients, among))
         return self._iterations
 
-    def _sum_and_apply(
+    def __sum_and_apply(
         self, strategy: Strategy, variables: Any, gradients: Any, among: Any
     ) -> None:
         self.prepare(variables, strategy.sum_gradients(variables, gradients), among).commit()

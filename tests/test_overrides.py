@@ -140,17 +140,14 @@ def test_a_name_that_is_taken_is_refused(base: type[Any], name: str, value: Any)
 # The private names that subclasses cannot have: those of methods that some of our layers define,
 # and that no user would choose.
 OF_LAYERS = "_announced_dtype _announced_results _call_results"
-OF_OPTIMIZERS = "_get_variable_index _slot_groups _sum_and_apply _weight_decay_for"
+OF_OPTIMIZERS = "_get_variable_index _slot_groups _weight_decay_for"
 PRIVATE: dict[str, tuple[Any, str]] = {
     "Layer": (mr.layers.Layer, OF_LAYERS),
     "Model": (mr.Model, OF_LAYERS),
     "Optimizer": (mr.optim.Optimizer, OF_OPTIMIZERS),
     "Adam": (mr.optim.Adam, OF_OPTIMIZERS),
     "LossScaleOptimizer": (mr.optim.LossScaleOptimizer, f"{OF_OPTIMIZERS} _inner_of _wrap"),
-    "Loss": (
-        mr.losses.Loss,
-        "_loss_values _mask_of_values _reduced_loss _share_of_batch _sum_of_values",
-    ),
+    "Loss": (mr.losses.Loss, "_loss_values _mask_of_values _reduced_loss"),
     "Dataset": (mr.data.Dataset, ""),
     "Metric": (mr.metrics.Metric, ""),
     "MirroredStrategy": (mr.MirroredStrategy, "_all_reduced _distributed _rows_along"),

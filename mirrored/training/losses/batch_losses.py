@@ -17,7 +17,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 from mirrored.ops.masks import masked
 from mirrored.training.losses import targets
-from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction
+from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction, share_of_batch, sum_of_values
 from mirrored.training.losses.targets import OutputShape, check_labels
 from mirrored.training.losses.values import (
     EPSILON,
@@ -143,7 +143,7 @@ class _Overlap(Loss):
         if self.reduction == Reduction.SUM and self._is_one_number(y_pred, sample_weight):
             # Each replica has that of the batch, not its part of it.
             values = self._loss_values(y_true, y_pred, sample_weight)
-            total = self._sum_of_values(values, self._mask_of_values(values, y_pred), sample_weight)
+            total = sum_of_values(self, values, self._mask_of_values(values, y_pred), sample_weight)
             return total * (y_pred.shape[0] / examples)
         return super().shard(y_true, y_pred, sample_weight, examples)
 
@@ -157,7 +157,7 @@ class _Overlap(Loss):
         )
         if not self._is_one_number(y_pred, sample_weight):
             return super()._reduced_loss(y_true, y_pred, sample_weight)
-        self._share_of_batch()
+        share_of_batch(self)
         return weighted(self._loss_values(y_true, y_pred, sample_weight), sample_weight)
 
     def _loss_values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:

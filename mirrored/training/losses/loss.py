@@ -212,7 +212,7 @@ class Loss(_overrides.Subclassable, Configured):
         Also whether it is one of the whole shard. Otherwise it is the shard's part of a sum.
         """
         if self.reduction == Reduction.SUM:
-            return self._sum_of_values(values, mask, sample_weight), not values.shape
+            return sum_of_values(self, values, mask, sample_weight), not values.shape
         if self.__has_divisor(mask, sample_weight):
             return self.__divided(values, mask, sample_weight)
         return (None, False) if values.shape else (_weighed(values, None, sample_weight), True)
@@ -239,14 +239,6 @@ class Loss(_overrides.Subclassable, Configured):
     def __has_divisor(self, mask: Tensor | None, sample_weight: Any) -> bool:
         """Whether the mean is over what `__divided` counts, not over examples."""
         return mask is not None or (self.reduction == BY_WEIGHTS and sample_weight is not None)
-
-    def _sum_of_values(self, values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
-        if mask is not None and not values.shape:
-            raise ValueError(
-                f"The loss {self.name!r} returned one number for the batch, of which masks leave "
-                "no sum. Return one value an example, or use another reduction than 'sum'."
-            )
-        return ops.reduce_sum(_weighed(values, mask, sample_weight))
 
     def __divided(
         self, values: Tensor, mask: Tensor | None, sample_weight: Any
@@ -324,7 +316,7 @@ class Loss(_overrides.Subclassable, Configured):
             raise
 
     def _reduced_loss(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
-        share = self._share_of_batch()
+        share = share_of_batch(self)
         y_pred = ops.convert_to_tensor(y_pred)
         values = self._loss_values(y_true, y_pred, sample_weight)
         mask = self._mask_of_values(values, y_pred)
@@ -336,26 +328,6 @@ class Loss(_overrides.Subclassable, Configured):
         values = of_examples(values, y_pred, sample_weight)
         # 0 for no examples.
         return known_as_mean(ops.reduce_sum(values) / float(max(values.size, 1)))
-
-    def _share_of_batch(self) -> float | None:
-        """Return what part of the batch is here in a step that `fit` runs; None in other loops.
-
-        Raises:
-            ValueError: In other loops a replica does not see the batch whose mean is asked for.
-        """
-        batch, context = global_batch(), get_replica_context()
-        if batch is not None and context is not None:
-            return batch.share(context.replica_id_in_sync_group) or 1.0
-        if are_ignored() or shapes_alone():
-            return None  # A model is built, or a call on placeholders is tried: for its shapes.
-        if self.reduction not in (Reduction.SUM, Reduction.NONE) and has_strategy():
-            raise ValueError(
-                "Please use `mr.losses.Reduction.SUM` or `mr.losses.Reduction.NONE` for loss "
-                "reduction when losses are used with a strategy outside of the built-in training "
-                f"loops. Received: {self.name!r} with reduction={self.reduction!r}. Divide the "
-                "sum by the global batch size."
-            )
-        return None
 
     def check_weights(self, weights: np.ndarray, output_shape: OutputShape) -> None:
         """Raise ValueError where sample weights do not fit what `call` returns; on the host.
@@ -384,6 +356,50 @@ class Loss(_overrides.Subclassable, Configured):
             (3, 1)
         """
         return targets.align_last_axis(y, output_shape)
+
+
+def share_of_batch(loss: Loss) -> float | None:
+    """Return what part of the batch is here in a step that `fit` runs; None in other loops.
+
+    Args:
+        loss: The loss.
+
+    Raises:
+        ValueError: In other loops a replica does not see the batch whose mean is asked for.
+    """
+    batch, context = global_batch(), get_replica_context()
+    if batch is not None and context is not None:
+        return batch.share(context.replica_id_in_sync_group) or 1.0
+    if are_ignored() or shapes_alone():
+        return None  # A model is built, or a call on placeholders is tried: for its shapes.
+    if loss.reduction not in (Reduction.SUM, Reduction.NONE) and has_strategy():
+        raise ValueError(
+            "Please use `mr.losses.Reduction.SUM` or `mr.losses.Reduction.NONE` for loss "
+            "reduction when losses are used with a strategy outside of the built-in training "
+            f"loops. Received: {loss.name!r} with reduction={loss.reduction!r}. Divide the "
+            "sum by the global batch size."
+        )
+    return None
+
+
+def sum_of_values(loss: Loss, values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
+    """Return the sum of what `call` returned.
+
+    Args:
+        loss: The loss.
+        values: What `call` returned.
+        mask: Which of the values count; None: all.
+        sample_weight: The weights, or None.
+
+    Raises:
+        ValueError: A mask is for values that are one number.
+    """
+    if mask is not None and not values.shape:
+        raise ValueError(
+            f"The loss {loss.name!r} returned one number for the batch, of which masks leave "
+            "no sum. Return one value an example, or use another reduction than 'sum'."
+        )
+    return ops.reduce_sum(_weighed(values, mask, sample_weight))
 
 
 def _weighed(values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
