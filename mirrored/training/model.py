@@ -628,11 +628,8 @@ class Model(Layer):
     @property
     def steps_per_execution(self) -> int | str:
         """How many steps run between two calls of batch hooks; it may be set once compiled."""
-        return (
-            "auto"
-            if self.__state__.compilation is None
-            else self.__state__.compilation.steps_per_execution
-        )
+        compilation = self.__state__.compilation
+        return "auto" if compilation is None else compilation.steps_per_execution
 
     @steps_per_execution.setter
     def steps_per_execution(self, value: int | str) -> None:
@@ -1129,46 +1126,12 @@ class Model(Layer):
 
     def __made_function(self, kind: str, force: bool) -> Any:
         if force:
-            self.__set_function(kind, None)
+            setattr(self, f"{kind}_function", None)
         return self.__state__.step_functions.setdefault(kind, runs.StepFunction(self, kind))
 
-    def __set_function(self, kind: str, function: Any) -> None:
-        if function is None:
-            self.__state__.step_functions.pop(kind, None)
-            self.__state__.traces.clear()
-        elif function is not self.__state__.step_functions.get(kind):
-            raise TypeError(
-                f"`{kind}_function` is what `make_{kind}_function` makes, or None, which has steps "
-                f"recorded anew: `fit`, `evaluate` and `predict` do not call another one. "
-                f"Received: {function!r:.200}. Override `{kind}_step`."
-            )
-
-    @property
-    def train_function(self) -> Any:
-        """What `make_train_function` made; None before. Where it is set to None, it forgets it."""
-        return self.__state__.step_functions.get("train")
-
-    @train_function.setter
-    def train_function(self, function: Any) -> None:
-        self.__set_function("train", function)
-
-    @property
-    def test_function(self) -> Any:
-        """What `make_test_function` made; None before."""
-        return self.__state__.step_functions.get("test")
-
-    @test_function.setter
-    def test_function(self, function: Any) -> None:
-        self.__set_function("test", function)
-
-    @property
-    def predict_function(self) -> Any:
-        """What `make_predict_function` made; None before."""
-        return self.__state__.step_functions.get("predict")
-
-    @predict_function.setter
-    def predict_function(self, function: Any) -> None:
-        self.__set_function("predict", function)
+    train_function = runs.step_function("train")
+    test_function = runs.step_function("test")
+    predict_function = runs.step_function("predict")
 
     # ------------------------------------------------------------------ configurations
 

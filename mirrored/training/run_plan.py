@@ -136,9 +136,8 @@ class RunPlan:
             if number is not None:
                 dtypes[number] = dtype
         compared = loss_dtype(_nest.flatten(model.output_dtypes)[0])
-        outputs = (
-            None if model.__state__.compilation is None else model.__state__.compilation.outputs
-        )
+        compilation = model.__state__.compilation
+        outputs = None if compilation is None else compilation.outputs
         if outputs is not None and layout.parts[1] is not None:
             targets = _nest.flatten(layout.parts[1])
             for output, number in zip(outputs.outputs, targets, strict=True):

@@ -73,6 +73,31 @@ class StepFunction:
         return logs
 
 
+def step_function(kind: str) -> Any:
+    """Return the property of models that is their `StepFunction` of a kind.
+
+    Args:
+        kind: "train", "test" or "predict".
+    """
+
+    def current(model: "Model") -> StepFunction | None:
+        return model.__state__.step_functions.get(kind)
+
+    def replace(model: "Model", function: Any) -> None:
+        if function is None:
+            model.__state__.step_functions.pop(kind, None)
+            model.__state__.traces.clear()
+        elif function is not current(model):
+            raise TypeError(
+                f"`{kind}_function` is what `make_{kind}_function` makes, or None, which has steps "
+                f"recorded anew: `fit`, `evaluate` and `predict` do not call another one. "
+                f"Received: {function!r:.200}. Override `{kind}_step`."
+            )
+
+    text = f"What `make_{kind}_function` made; None before. Where it is set to None, it forgets it."
+    return property(current, replace, doc=text)
+
+
 def fit(
     model: "Model", training: DataArguments, validation: DataArguments, **options: Any
 ) -> History:

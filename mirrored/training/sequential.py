@@ -254,12 +254,9 @@ class Sequential(Model):
         Args:
             input_shape: The shape of the input; None where a size is not known.
         """
+        state = self.__state__
         # That of the first ones where there is no `Input`.
-        expected = (
-            self.__state__.input_shape
-            if self.__state__.begin is None
-            else self.__state__.begin._shape
-        )
+        expected = state.input_shape if state.begin is None else state.begin._shape
         if expected is None or not (self.built and is_shape(input_shape) and is_shape(expected)):
             return input_shape
         return fitted_rank(input_shape, expected)
