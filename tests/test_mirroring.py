@@ -33,6 +33,10 @@ TESTED_IN = {
     "numpy_functions/test_package.py": "numpy_functions/*",
     "ops/test_every_op.py": "ops/*",
     "optim/test_rules.py": "optim/*",
+    "profiling/test_memory.py": "profiling/memory_figure profiling/variable_memory",
+    "profiling/test_placement.py": "profiling/placement_figure",
+    "profiling/test_replica_cost.py": "profiling/replica_cost_figure",
+    "profiling/test_timeline.py": "profiling/timeline_figure",
     "program/test_memory_planner.py": "program/liveness",
     "program/test_executor.py": "program/concurrency",
     "program/test_program.py": "program/lowering program/rewriting",
@@ -43,7 +47,7 @@ TESTED_IN = {
     "test_interrupt_guard.py": "_interrupt",
     "test_late_names.py": "_late",
     "test_main.py": "__main__ version",
-    "test_profiler.py": "devices/work_timing program/timed_program",
+    "test_profiler.py": "devices/work_timing program/timed_program profiling/step_trace",
     "test_public_api.py": "keras/* callbacks config/experimental data/experimental experimental/* "
     "distribute/experimental dtypes initializers io linalg losses math metrics nn/experimental "
     "optimizers random/experimental summary/experimental test train",

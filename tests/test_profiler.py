@@ -21,6 +21,7 @@ from mirrored import devices, profiler
 from mirrored.devices.work_timing import observers
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.spec import TensorSpec
+from mirrored.profiling import step_trace
 from mirrored.program import GraphRecorder, Program
 from mirrored.variables import DeviceVariable
 
@@ -414,13 +415,13 @@ def test_summary_prints(capsys: pytest.CaptureFixture[str], path: pathlib.Path) 
 
 
 def test_summary_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiler, "_last", [])
+    monkeypatch.setattr(step_trace, "_last", [])
     with pytest.raises(RuntimeError, match=r"no trace to summarise. Received: .*Run what"):
         profiler.summary()
 
 
 def test_too_many_slices(monkeypatch: pytest.MonkeyPatch, path: pathlib.Path) -> None:
-    monkeypatch.setattr(profiler, "_MOST_EVENTS", 3)
+    monkeypatch.setattr(step_trace, "_MOST_EVENTS", 3)
     with profiler.trace(path):
         for _ in range(5):
             mr.ones((2,))

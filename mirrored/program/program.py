@@ -44,6 +44,8 @@ class Program:
         schedule: Its schedule, where that is known.
 
     Attributes:
+        schedule: The order of its nodes.
+        plan: Where its values are.
         inputs: The arrays that feeders write.
         outputs: The arrays of what the function returns, as the last step left them.
 
@@ -63,10 +65,9 @@ class Program:
         self.graph = graph
         self.threads = threads
         self._blas = blas
-        self._schedule = schedule or make_schedule(graph, Threads())
-        self._arrays = Buffers(
-            plan_memory(graph, self._schedule, threads), memory or Arenas(), graph.purpose
-        )
+        self.schedule = schedule or make_schedule(graph, Threads())
+        self.plan = plan_memory(graph, self.schedule, threads)
+        self._arrays = Buffers(self.plan, memory or Arenas(), graph.purpose)
         self._enter = graph.device.backend.run
         self.take_memory()
 
@@ -86,7 +87,7 @@ class Program:
     def _bind(self) -> None:
         arrays = self._arrays
         lowering = HostLowering(arrays, self.threads, labels_checked=self.graph.labels_checked)
-        self.stages = lowering.lower(self._schedule)
+        self.stages = lowering.lower(self.schedule)
         self._draws = lowering.draws
         self.inputs: list[Any] = [arrays.of(value) for value in self.graph.inputs]
         self.outputs: list[Any] = [arrays.of(value) for value in self.graph.outputs]

@@ -21,8 +21,10 @@ from mirrored.program.buffers import Arenas
 from mirrored.program.dataflow import Graph
 from mirrored.program.executor import make_program
 from mirrored.program.function_arguments import Results
+from mirrored.program.memory_planner import MemoryPlan
 from mirrored.program.program import Program
 from mirrored.program.replay import Feed, Report
+from mirrored.program.schedule import Schedule
 from mirrored.program.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
@@ -135,6 +137,14 @@ class Trace:
             return None
         pool: ThreadPool = strategy.thread_pool(program.threads)
         return pool
+
+    def memory_plan(self) -> tuple[Graph, Schedule, MemoryPlan] | None:
+        """Return the graph that runs, its schedule and where its values are; None: none ran."""
+        program = self._program
+        if isinstance(program, Program):
+            return program.graph, program.schedule, program.plan
+        planned = self._planned if program is None else program.planned
+        return None if planned is None else (planned.graph, planned.schedule, planned.plan.plan)
 
     def watch(self, variables: Sequence[Any]) -> None:
         """Be gone, with all memory, as soon as one of these variables is: others get its identity.

@@ -339,7 +339,7 @@ def _svg(diagram: Diagram, rankdir: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         'font-family="Helvetica, Arial, sans-serif" font-size="13">',
         '<defs><marker id="end" markerWidth="9" markerHeight="9" refX="8" refY="4" '
-        'orient="auto"><path d="M0,0 L8,4 L0,8 z"/></marker></defs>',
+        'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#757b83"/></marker></defs>',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
     for name, layers in diagram.groups:
@@ -360,13 +360,13 @@ def _svg(diagram: Diagram, rankdir: str) -> str:
             begin, end = (x + w, y + h / 2), (p, q + z / 2)
         parts.append(
             f'<line x1="{begin[0]:.1f}" y1="{begin[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
-            'stroke="black" marker-end="url(#end)"/>'
+            'stroke="#757b83" marker-end="url(#end)"/>'
         )
     for layer, lines in diagram.boxes.items():
         (x, y), (w, h) = places[layer], sizes[layer]
         parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="white" '
-            'stroke="black"/>'
+            'rx="4" stroke="#2a7fc1"/>'
         )
         for number, line in enumerate(lines):
             weight = "" if number else ' font-weight="bold"'

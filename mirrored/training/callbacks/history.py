@@ -66,14 +66,11 @@ class History(Callback):
             >>> [axes.get_ylabel() for axes in history.plot().axes]
             ['loss']
         """
-        from mirrored._extras import package  # Most programs draw nothing.
-
-        package("matplotlib", "plot", "Plots are drawn by")
-        from mirrored.training.callbacks.history_figure import draw
-
         curves = self._curves()
         if not curves:
             raise ValueError("There is nothing to plot: the history has no values yet.")
+        from mirrored.training.callbacks.history_figure import draw  # Most programs draw nothing.
+
         return draw(curves)
 
     def _curves(self) -> dict[str, tuple[list[int], list[float]]]:

@@ -1,28 +1,16 @@
-"""The figure that `History.plot` draws: pyplot shows it, and a notebook displays it once."""
+"""The figure that `History.plot` draws."""
 
-from typing import NoReturn
-
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from mirrored._drawing import (
+    Figure,
+    label_ends,
+    picture,
+    styled,
+)
 
 Curves = dict[str, tuple[list[int], list[float]]]
 
 
-class HistoryFigure(Figure):
-    """A figure of pyplot's that a notebook displays once."""
-
-    def _ipython_display_(self) -> NoReturn:
-        """Take the figure from pyplot, which would display it again at the end of the cell.
-
-        Raises:
-            NotImplementedError: Always, by which IPython displays it in the formats that are set.
-        """
-        if "inline" in plt.get_backend():
-            plt.close(self)
-        raise NotImplementedError
-
-
+@styled
 def draw(curves: Curves) -> Figure:
     """Return a figure with a plot for each value; a value and its ``val_`` share one.
 
@@ -30,15 +18,18 @@ def draw(curves: Curves) -> Figure:
         curves: The epochs and the values, by name; at least one.
     """
     names = list(dict.fromkeys(name.removeprefix("val_") for name in curves))
-    size = (4.5 * len(names), 3.5)
-    figure = plt.figure(figsize=size, layout="constrained", FigureClass=HistoryFigure)
-    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+    figure, plots = picture(len(names), 4.5, 3.0)
+    for axes, name in zip(plots, names, strict=True):
+        ends = []
         for key, label in ((name, "training"), (f"val_{name}", "validation")):
             if key in curves:
                 epochs, values = curves[key]
-                axes.plot(epochs, values, marker="." if len(values) == 1 else "", label=label)
+                marker = "." if len(values) == 1 else ""
+                (line,) = axes.plot(epochs, values, marker=marker, label=label)
+                ends.append((values[-1], label, line.get_color()))
         axes.set(xlabel="epoch", ylabel=name)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.locator_params(axis="x", integer=True)
+        axes.grid(axis="y")
         if f"val_{name}" in curves:
-            axes.legend()
+            label_ends(axes, ends)
     return figure

@@ -10,7 +10,7 @@ import pytest
 
 import mirrored as mr
 
-DRAWING = "mirrored.training.callbacks.history_figure"
+DRAWING = ("mirrored._drawing", "mirrored.training.callbacks.history_figure")
 X = np.arange(4.0, dtype=np.float32)[:, np.newaxis]
 
 
@@ -110,9 +110,12 @@ def test_plots_of_nothing_and_without_matplotlib(monkeypatch: pytest.MonkeyPatch
             raise ModuleNotFoundError(f"No module named {name!r}")
         return real(name, *args, **options)
 
-    monkeypatch.delitem(sys.modules, DRAWING, raising=False)
+    for name in DRAWING:
+        monkeypatch.delitem(sys.modules, name, raising=False)
     for name in [each for each in sys.modules if each.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
+    history = mr.callbacks.History()
+    history.on_epoch_end(0, {"loss": 0.5})
     with pytest.raises(ImportError, match=r"extra `plot`, or run pip install matplotlib"):
-        mr.callbacks.History().plot()
+        history.plot()

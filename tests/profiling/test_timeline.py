@@ -1,0 +1,49 @@
+"""The picture of one step of a trace."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+import mirrored as mr
+
+X = np.ones((12, 4), "float32")
+
+
+def test_a_step_of_two_replicas(tmp_path: Path) -> None:
+    mr.config.experimental.set_simulated_gpus(2)
+    with mr.MirroredStrategy(executor="threads").scope():
+        model = mr.Sequential([mr.layers.Dense(3, "relu"), mr.layers.Dense(1)])
+        model.compile("adam", "mse")
+    path = tmp_path / "trace.json"
+    with mr.profiler.trace(path):
+        model.fit(X, X[:, :1], batch_size=6, verbose=0)
+    for step in (0, 1, -1, np.int64(-2)):
+        (axes,) = mr.profiler.plot_timeline(path, step).axes
+        rows = [label.get_text() for label in axes.get_yticklabels()]
+        assert rows[:2] == ["replica 0 (GPU:0)", "replica 1 (GPU:1)"]
+        assert axes.get_xlim()[0] == 0
+        legend = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert {"matrix products", "other kernels", "copies", "waiting"} <= set(legend)
+    plt.close("all")
+    for step in (2, -3, 0.5, True):
+        with pytest.raises(ValueError, match=r"has 2 steps. Received: step=.* from -2 to 1"):
+            mr.profiler.plot_timeline(path, step)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"traceEvents": [{"ph": "X"}]}', "\xff"])
+def test_other_files(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match="is not a trace"):
+        mr.profiler.plot_timeline(path)
+    with pytest.raises(FileNotFoundError):
+        mr.profiler.plot_timeline(tmp_path / "none.json")
+
+
+def test_an_empty_trace(tmp_path: Path) -> None:
+    with mr.profiler.trace(tmp_path / "trace.json"):
+        pass
+    with pytest.raises(ValueError, match="is empty"):
+        mr.profiler.plot_timeline(tmp_path / "trace.json")
