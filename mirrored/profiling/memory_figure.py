@@ -74,10 +74,8 @@ def _draw_device(axes: Axes, title: str, memory: "DeviceMemory") -> None:
         room = f" of {megabytes(memory.limit)}".replace(" MB", "")
     axes.set_ylim(0, max(memory.reserved, memory.limit or 0) / MEGABYTE * 1.05)
     axes.set_xlim(0, len(memory.ops))
-    axes.set(
-        title=f"{title}: {memory.reserved / MEGABYTE:.1f}{room} MB",
-        ylabel="MB",
-        xlabel=f"kernels of a step, peak at {memory.ops[memory.at_peak]}\nlargest: "
-        + ", ".join(f"{name} {megabytes(nbytes)}" for name, nbytes in memory.largest[:2]),
-    )
+    axes.set(title=f"{title}: {memory.reserved / MEGABYTE:.1f}{room} MB", ylabel="MB")
+    largest = ", ".join(f"{name} {megabytes(nbytes)}" for name, nbytes in memory.largest[:2])
+    where = f"kernels of a step, peak at {memory.ops[memory.at_peak]}"
+    axes.set_xlabel(f"{where}\nlargest: {largest}", loc="left")
     label_ends(axes, labels)

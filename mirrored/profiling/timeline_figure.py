@@ -25,7 +25,8 @@ _COLORS = {
     "waiting": GREY,
 }
 _KINDS = {"collective": "all-reduce", "transfer": "copies", "wait": "waiting"}
-_WIDE = 0.06  # The part of the picture's width that a name needs.
+_LETTER = 0.01  # The part of the picture's width that a letter needs.
+_THIN = 0.0005  # What is thinner cannot be seen.
 
 
 @styled
@@ -39,12 +40,18 @@ def draw(rows: Mapping[str, Sequence["Slice"]], begin: float) -> Figure:
     figure, (axes,) = picture(1, 9.0, 1.1 + 0.5 * len(rows))
     end = max(piece.start + piece.duration for pieces in rows.values() for piece in pieces)
     scale, unit = (1000, "ms") if end - begin >= 1000 else (1, "µs")
+    whole = (end - begin) / scale
+    thin = _THIN * whole
     for y, pieces in enumerate(rows.values()):
-        by_kind: dict[str, list[tuple[float, float]]] = {}
+        by_kind: dict[str, list[list[float]]] = {}
         for piece in pieces:
             start, width = (piece.start - begin) / scale, piece.duration / scale
-            by_kind.setdefault(_kind_of(piece), []).append((start, width))
-            if piece.duration > _WIDE * (end - begin):
+            spans = by_kind.setdefault(_kind_of(piece), [])
+            if spans and start - sum(spans[-1]) < thin:  # Fewer shapes, which look the same.
+                spans[-1][1] = start + width - spans[-1][0]
+            else:
+                spans.append([start, width])
+            if width > _LETTER * len(piece.name) * whole:
                 middle = start + width / 2
                 axes.text(middle, y, piece.name, ha="center", va="center", color="white", size=8)
         for kind, spans in by_kind.items():
@@ -54,7 +61,7 @@ def draw(rows: Mapping[str, Sequence["Slice"]], begin: float) -> Figure:
             axes.broken_barh(spans, (y - 0.35, 0.7), **look)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.invert_yaxis()
-    axes.set(xlabel=f"{unit} from the beginning of the step", xlim=(0, (end - begin) / scale))
+    axes.set(xlabel=f"{unit} from the beginning of the step", xlim=(0, whole))
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     shown = [kind for kind in _COLORS if kind in handles]
     place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(shown)}

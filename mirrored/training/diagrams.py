@@ -340,7 +340,6 @@ def _svg(diagram: Diagram, rankdir: str) -> str:
         'font-family="Helvetica, Arial, sans-serif" font-size="13">',
         '<defs><marker id="end" markerWidth="9" markerHeight="9" refX="8" refY="4" '
         'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#757b83"/></marker></defs>',
-        '<rect width="100%" height="100%" fill="white"/>',
     ]
     for name, layers in diagram.groups:
         left = min(places[layer][0] for layer in layers) - _MARGIN
