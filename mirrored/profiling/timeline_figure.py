@@ -43,7 +43,7 @@ def draw(rows: Mapping[str, Sequence["Slice"]], begin: float) -> Figure:
     whole = (end - begin) / scale
     thin = _THIN * whole
     for y, pieces in enumerate(rows.values()):
-        by_kind: dict[str, list[list[float]]] = {}
+        by_kind: dict[str, list[Any]] = {}
         for piece in pieces:
             start, width = (piece.start - begin) / scale, piece.duration / scale
             spans = by_kind.setdefault(_kind_of(piece), [])
