@@ -46,7 +46,7 @@ TESTED_IN = {
     "test_argument_names.py": "_arguments",
     "test_interrupt_guard.py": "_interrupt",
     "test_late_names.py": "_late",
-    "test_main.py": "__main__ version",
+    "test_main.py": "__main__ version _commands/*",
     "test_profiler.py": "devices/work_timing program/timed_program profiling/step_trace",
     "test_public_api.py": "keras/* callbacks config/experimental data/experimental experimental/* "
     "distribute/experimental dtypes initializers io linalg losses math metrics nn/experimental "
