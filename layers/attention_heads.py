@@ -19,7 +19,7 @@ from mirrored.layers.starting_values import another
 from mirrored.layers.weights import WeightSettings, settings_of
 from mirrored.ops import Tensor
 from mirrored.ops.attention import attended
-from mirrored.ops.masks import masked
+from mirrored.ops.tensor_views import masked
 from mirrored.serialization.constructor_arguments import arguments_of, serialized
 
 

@@ -38,7 +38,7 @@ def as_input(
         floats = ops.cast(inputs, dtype)
         if inputs._keras_mask is None:
             return floats
-        from mirrored.ops.masks import masked
+        from mirrored.ops.tensor_views import masked
 
         return masked(floats, inputs._keras_mask)
     numbers = _as_numbers(inputs, owner)

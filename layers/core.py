@@ -11,8 +11,8 @@ from mirrored.layers.masks import carrying
 from mirrored.layers.regularizers import L1L2
 from mirrored.layers.shapes import Shapes, is_shape, map_shapes
 from mirrored.ops import Tensor
-from mirrored.ops.masks import masked
 from mirrored.ops.spec import FLOATS
+from mirrored.ops.tensor_views import masked
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 
 

@@ -13,8 +13,8 @@ from mirrored.layers.layer import EmbeddingOptions, Layer, shared_config
 from mirrored.layers.shapes import Shape, require_rank
 from mirrored.layers.weights import add_configured
 from mirrored.ops import Tensor
-from mirrored.ops.masks import masked
 from mirrored.ops.spec import INDICES
+from mirrored.ops.tensor_views import masked
 from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable
 

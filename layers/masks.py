@@ -20,8 +20,8 @@ from mirrored.graph import SymbolicTensor
 from mirrored.layers.call_arguments import CallArguments, CallForm
 from mirrored.layers.conversion import as_tensor
 from mirrored.ops import Tensor
-from mirrored.ops.masks import masked
 from mirrored.ops.tensor import Operators
+from mirrored.ops.tensor_views import masked
 
 
 class Masked(Protocol):

@@ -14,8 +14,8 @@ from mirrored._arguments import explained, explained_only
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import Tensor
-from mirrored.ops.masks import masked
 from mirrored.ops.spec import FLOATS
+from mirrored.ops.tensor_views import masked
 
 
 class Merge(Layer):
@@ -204,9 +204,10 @@ class Multiply(Merge):
                 for tensor, mask in zip(inputs, masks, strict=True)
             ]
         )
-        if any(mask is None for mask in masks):
+        known = [mask for mask in masks if mask is not None]
+        if len(known) < len(masks):
             return product
-        counts = reduce(ops.logical_or, masks)
+        counts: Tensor = reduce(ops.logical_or, known)
         return masked(ops.where(counts, product, zero), ops.reduce_any(counts, -1))
 
 
@@ -242,8 +243,8 @@ class Extreme(Merge):
             output = type(self)._pair(
                 output if counts is None else ops.where(counts, output, candidate), candidate
             )
-            both = counts is not None and mask is not None
-            counts = ops.logical_or(counts, mask) if both else None
+            if counts is not None:
+                counts = None if mask is None else ops.logical_or(counts, mask)
         return output if counts is None else masked(output, ops.reduce_any(counts, -1))
 
 

@@ -53,7 +53,7 @@ class Reshape(Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), as (batch, *target_shape)."""
-        shape = self.compute_output_shape(inputs.shape)
+        shape: Any = self.compute_output_shape(inputs.shape)
         return ops.reshape(inputs, (inputs.shape[0], *shape[1:]))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:

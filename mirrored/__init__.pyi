@@ -209,6 +209,7 @@ from mirrored import train as train
 from mirrored.ops import transpose as transpose
 from mirrored.ops import divide as _divide
 truediv = _divide
+from mirrored import types as types
 from mirrored.ops import uint16 as uint16
 from mirrored.ops import uint32 as uint32
 from mirrored.ops import uint64 as uint64

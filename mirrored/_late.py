@@ -240,6 +240,7 @@ MOVED = MovedModules(
         "mirrored.ops.special_functions": "error_functions gamma_functions quantiles",
         "mirrored.ops.stateless_random": "draw",
         "mirrored.ops.statistics": "normalization",
+        "mirrored.ops.tensor_views": "masks variable_value",
         "mirrored.optim.adagrad": "adadelta adafactor ftrl rmsprop",
         "mirrored.optim.adam": "adamax adamw lamb lion nadam schedule_free_adamw",
         "mirrored.optim.updates": "update_steps",

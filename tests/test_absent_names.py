@@ -36,6 +36,7 @@ COMPLETE = {
     "tf.keras.mixed_precision",
     "tf.keras.models",
     "tf.nest",
+    "tf.types",
 }  # Modules of which nothing is absent.
 
 

@@ -180,6 +180,7 @@ EARLIER = {
         no_nan.divide_no_nan normalization.batch_normalization quantiles.ndtri
         scattering_nd.scatter_nd sequences.reverse_sequence
         sparse_cross_entropy.sparse_softmax_cross_entropy_with_logits
+        masks.masked variable_value.VariableValue
     """,
     "mirrored.optim": """
         adadelta.Adadelta adafactor.Adafactor adamax.Adamax adamw.AdamW ftrl.Ftrl lamb.Lamb

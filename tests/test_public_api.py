@@ -105,6 +105,8 @@ ALIAS_MODULES = [
     mr.summary.experimental,
     mr.test,
     mr.train,
+    mr.types,
+    mr.types.experimental,
     mr.version,
 ]
 

@@ -5,17 +5,22 @@ Most are a call or two of an operation or of a method.
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, DTypeLike, ShapeLike, TensorLike
 from mirrored.keras_functions.promotion import result_type as promoted
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.spec import default_float
+from mirrored.ops.tensor import Operators
 from mirrored.version import _KERAS
+
+if TYPE_CHECKING:
+    from mirrored.variables import Variable
 
 
 def backend() -> str:
@@ -51,7 +56,7 @@ def version() -> str:
 EPSILON = 1e-7
 
 
-def cast_to_floatx(x: Any) -> Any:
+def cast_to_floatx(x: TensorLike) -> Any:
     """Return a tensor in floatx, or of anything else an array.
 
     Args:
@@ -95,7 +100,12 @@ def _dtype_of(dtype: Any) -> Any:
         ) from None
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
+def constant(
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Return numbers as a tensor, of floatx where nothing else is said.
 
     Args:
@@ -112,7 +122,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     return ops.constant(value, default_float() if dtype is None else dtype, shape)
 
 
-def shape(x: Any) -> Tensor:
+def shape(x: TensorLike) -> Tensor:
     """Return the sizes of the axes as a tensor of int32.
 
     Args:
@@ -126,7 +136,7 @@ def shape(x: Any) -> Tensor:
     return ops.shape(x)
 
 
-def int_shape(x: Any) -> tuple[int | None, ...]:
+def int_shape(x: Operators) -> tuple[int | None, ...]:
     """Return the sizes of the axes as a tuple.
 
     Args:
@@ -140,7 +150,7 @@ def int_shape(x: Any) -> tuple[int | None, ...]:
     return tuple(x.shape)
 
 
-def ndim(x: Any) -> int:
+def ndim(x: Operators) -> int:
     """Return the number of axes.
 
     Args:
@@ -154,7 +164,7 @@ def ndim(x: Any) -> int:
     return len(x.shape)
 
 
-def count_params(x: Any) -> int:
+def count_params(x: Operators) -> int:
     """Return the number of elements.
 
     Args:
@@ -179,7 +189,7 @@ def epsilon() -> float:
     return EPSILON
 
 
-def get_value(x: Any) -> Any:
+def get_value(x: TensorLike) -> Any:
     """Return the values on the host; of what is no tensor and no variable itself.
 
     Args:
@@ -190,10 +200,11 @@ def get_value(x: Any) -> Any:
         >>> mr.keras.backend.get_value(mr.Variable(1.0)).item()
         1.0
     """
-    return x.numpy() if is_tensor(x) else x
+    value: Any = x
+    return value.numpy() if is_tensor(value) else value
 
 
-def set_value(x: Any, value: Any) -> None:
+def set_value(x: "Variable", value: TensorLike) -> None:
     """Assign a value, converted to the variable's dtype.
 
     Args:
@@ -241,7 +252,7 @@ def batch_set_value(tuples: Iterable[tuple[Any, Any]]) -> None:
         set_value(x, value)
 
 
-def update(x: Any, new_x: Any) -> Any:
+def update(x: "Variable", new_x: TensorLike) -> Any:
     """Assign a value to a variable, and return that.
 
     Args:
@@ -256,7 +267,7 @@ def update(x: Any, new_x: Any) -> Any:
     return x.assign(new_x)
 
 
-def update_add(x: Any, increment: Any) -> Any:
+def update_add(x: "Variable", increment: TensorLike) -> Any:
     """Add to a variable, and return that.
 
     Args:
@@ -271,7 +282,7 @@ def update_add(x: Any, increment: Any) -> Any:
     return x.assign_add(increment)
 
 
-def update_sub(x: Any, decrement: Any) -> Any:
+def update_sub(x: "Variable", decrement: TensorLike) -> Any:
     """Subtract from a variable, and return that.
 
     Args:
@@ -301,7 +312,7 @@ def concatenate(tensors: Sequence[Any], axis: int = -1) -> Tensor:
     return ops.concat(tensors, axis)
 
 
-def expand_dims(x: Any, axis: int = -1) -> Tensor:
+def expand_dims(x: TensorLike, axis: int = -1) -> Tensor:
     """Return the tensor with an axis of size 1 more.
 
     Args:
@@ -316,7 +327,7 @@ def expand_dims(x: Any, axis: int = -1) -> Tensor:
     return ops.expand_dims(x, axis)
 
 
-def squeeze(x: Any, axis: int) -> Tensor:
+def squeeze(x: TensorLike, axis: int) -> Tensor:
     """Return the tensor without an axis of size 1.
 
     Args:
@@ -331,7 +342,7 @@ def squeeze(x: Any, axis: int) -> Tensor:
     return ops.squeeze(x, [axis])
 
 
-def flatten(x: Any) -> Tensor:
+def flatten(x: TensorLike) -> Tensor:
     """Return the elements in a row.
 
     Args:
@@ -345,7 +356,7 @@ def flatten(x: Any) -> Tensor:
     return ops.reshape(x, [-1])
 
 
-def batch_flatten(x: Any) -> Tensor:
+def batch_flatten(x: Operators) -> Tensor:
     """Return the elements of each example in a row.
 
     Args:
@@ -359,7 +370,7 @@ def batch_flatten(x: Any) -> Tensor:
     return ops.reshape(x, [-1, math.prod(x.shape[1:])])
 
 
-def reshape(x: Any, shape: Any) -> Tensor:
+def reshape(x: TensorLike, shape: ShapeLike) -> Tensor:
     """Return the elements in another shape.
 
     Args:
@@ -374,7 +385,7 @@ def reshape(x: Any, shape: Any) -> Tensor:
     return ops.reshape(x, shape)
 
 
-def permute_dimensions(x: Any, pattern: Any) -> Tensor:
+def permute_dimensions(x: TensorLike, pattern: Sequence[int]) -> Tensor:
     """Return the tensor with its axes in another order.
 
     Args:
@@ -389,7 +400,7 @@ def permute_dimensions(x: Any, pattern: Any) -> Tensor:
     return ops.transpose(x, pattern)
 
 
-def transpose(x: Any) -> Tensor:
+def transpose(x: TensorLike) -> Tensor:
     """Return the tensor with its axes in the opposite order.
 
     Args:
@@ -418,7 +429,7 @@ def stack(x: Sequence[Any], axis: int = 0) -> Tensor:
     return ops.stack(x, axis)
 
 
-def tile(x: Any, n: Any) -> Tensor:
+def tile(x: TensorLike, n: AxisLike) -> Tensor:
     """Return the tensor repeated along its axes.
 
     Args:
@@ -433,7 +444,7 @@ def tile(x: Any, n: Any) -> Tensor:
     return ops.tile(x, [n] if isinstance(n, int) else n)
 
 
-def repeat(x: Any, n: int) -> Tensor:
+def repeat(x: Operators, n: int) -> Tensor:
     """Return each row `n` times: (batch, n, features).
 
     Args:
@@ -453,7 +464,7 @@ def repeat(x: Any, n: int) -> Tensor:
     return ops.tile(ops.expand_dims(x, 1), [1, n, 1])
 
 
-def reverse(x: Any, axes: Any) -> Tensor:
+def reverse(x: TensorLike, axes: AxisLike) -> Tensor:
     """Return the tensor backwards along axes.
 
     Args:
@@ -468,7 +479,7 @@ def reverse(x: Any, axes: Any) -> Tensor:
     return ops.reverse(x, [axes] if isinstance(axes, int) else axes)
 
 
-def one_hot(indices: Any, num_classes: int) -> Tensor:
+def one_hot(indices: TensorLike, num_classes: int) -> Tensor:
     """Return float32 rows of 0 with a 1 at each index.
 
     Args:
@@ -483,7 +494,7 @@ def one_hot(indices: Any, num_classes: int) -> Tensor:
     return ops.one_hot(indices, num_classes)
 
 
-def ones_like(x: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+def ones_like(x: TensorLike, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """Return ones in the shape of a tensor.
 
     Args:
@@ -499,7 +510,7 @@ def ones_like(x: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     return ops.ones_like(x, dtype)
 
 
-def zeros_like(x: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """Return zeros in the shape of a tensor.
 
     Args:
@@ -515,7 +526,7 @@ def zeros_like(x: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     return ops.zeros_like(x, dtype)
 
 
-def stop_gradient(variables: Any) -> Any:
+def stop_gradient(variables: TensorLike | Sequence[TensorLike]) -> Any:
     """Return tensors through which no gradient flows.
 
     Args:
@@ -537,7 +548,7 @@ def _numbers(x: Any) -> Tensor:
     return ops.cast(tensor, default_float()) if tensor.dtype == ops.bool_ else tensor
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements are true, or not 0, over axes.
 
     Args:
@@ -553,7 +564,7 @@ def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_all(ops.cast(x, ops.bool_), axis, keepdims)
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return whether an element is true, or not 0, over axes.
 
     Args:
@@ -569,7 +580,7 @@ def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_any(ops.cast(x, ops.bool_), axis, keepdims)
 
 
-def argmax(x: Any, axis: int = -1) -> Tensor:
+def argmax(x: TensorLike, axis: int = -1) -> Tensor:
     """Return the place of the largest element along an axis, int64.
 
     Args:
@@ -584,7 +595,7 @@ def argmax(x: Any, axis: int = -1) -> Tensor:
     return ops.argmax(x, axis)
 
 
-def argmin(x: Any, axis: int = -1) -> Tensor:
+def argmin(x: TensorLike, axis: int = -1) -> Tensor:
     """Return the place of the smallest element along an axis, int64.
 
     Args:
@@ -599,7 +610,7 @@ def argmin(x: Any, axis: int = -1) -> Tensor:
     return ops.argmin(x, axis)
 
 
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the largest element over axes.
 
     Args:
@@ -615,7 +626,7 @@ def max(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_max(x, axis, keepdims)
 
 
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element over axes.
 
     Args:
@@ -631,7 +642,7 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_min(x, axis, keepdims)
 
 
-def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the sum over axes.
 
     Args:
@@ -647,7 +658,7 @@ def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_sum(x, axis, keepdims)
 
 
-def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the product over axes.
 
     Args:
@@ -663,7 +674,7 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_prod(x, axis, keepdims)
 
 
-def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def mean(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the mean over axes; that of booleans is of floatx.
 
     Args:
@@ -679,7 +690,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_mean(_numbers(x), axis, keepdims)
 
 
-def std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def std(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes; that of booleans is of floatx.
 
     Args:
@@ -695,7 +706,7 @@ def std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_std(_numbers(x), axis, keepdims)
 
 
-def var(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def var(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the variance over axes; that of booleans is of floatx.
 
     Args:
@@ -711,7 +722,7 @@ def var(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_variance(_numbers(x), axis, keepdims)
 
 
-def sqrt(x: Any) -> Tensor:
+def sqrt(x: TensorLike) -> Tensor:
     """Return the square root of each element, and 0 of one below 0.
 
     Args:
@@ -725,7 +736,7 @@ def sqrt(x: Any) -> Tensor:
     return ops.sqrt(ops.maximum(x, 0.0))
 
 
-def pow(x: Any, a: Any) -> Tensor:
+def pow(x: TensorLike, a: TensorLike) -> Tensor:
     """Return each element to a power.
 
     Args:
@@ -740,7 +751,7 @@ def pow(x: Any, a: Any) -> Tensor:
     return ops.pow(x, a)
 
 
-def clip(x: Any, min_value: Any, max_value: Any) -> Tensor:
+def clip(x: TensorLike, min_value: TensorLike | None, max_value: TensorLike | None) -> Tensor:
     """Return the elements, none below one bound or above the other.
 
     Args:
@@ -753,14 +764,13 @@ def clip(x: Any, min_value: Any, max_value: Any) -> Tensor:
         >>> mr.keras.backend.clip(mr.constant([-1.0, 0.5]), 0, 1).numpy()
         array([0. , 0.5], dtype=float32)
     """
-    numbers = isinstance(min_value, int | float) and isinstance(max_value, int | float)
-    if numbers and max_value < min_value:
-        max_value = min_value
+    if isinstance(min_value, int | float) and isinstance(max_value, int | float):
+        max_value = min_value if max_value < min_value else max_value
     low = -math.inf if min_value is None else min_value
     return ops.clip_by_value(x, low, math.inf if max_value is None else max_value)
 
 
-def hard_sigmoid(x: Any) -> Tensor:
+def hard_sigmoid(x: TensorLike) -> Tensor:
     """Return 0.2 x + 0.5, between 0 and 1.
 
     Args:
@@ -774,7 +784,7 @@ def hard_sigmoid(x: Any) -> Tensor:
     return ops.clip_by_value(ops.add(ops.multiply(x, 0.2), 0.5), 0.0, 1.0)
 
 
-def softmax(x: Any, axis: int = -1) -> Tensor:
+def softmax(x: Operators, axis: int = -1) -> Tensor:
     """Return the softmax along an axis.
 
     Args:
@@ -794,7 +804,7 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
     return ops.softmax(x, axis)
 
 
-def l2_normalize(x: Any, axis: Any = None) -> Tensor:
+def l2_normalize(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return the tensor divided by its Euclidean length along axes.
 
     Args:

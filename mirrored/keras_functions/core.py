@@ -1,13 +1,15 @@
 """`keras.ops` of Keras' core: branches, loops, maps, scatters, slices and conversions."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import _nest, ops
 from mirrored._arguments import explain_functions
 from mirrored._symbolic import Symbolic
+from mirrored._types import DTypeLike, Nest, ShapeLike, TensorLike
 from mirrored.autodiff.custom_gradients import custom_gradient as _custom_gradient
 from mirrored.control_flow import branches as control_flow
 from mirrored.control_flow import mapping
@@ -17,9 +19,10 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.hooks import shapes_alone
 from mirrored.ops.spec import FLOATS, DType, float_limits
+from mirrored.ops.tensor import Operators
 
 
-def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+def cond(pred: TensorLike, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
     """Return what one of two functions returns, as a condition says.
 
     Args:
@@ -38,7 +41,7 @@ def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> 
     return control_flow.cond(pred, true_fn, false_fn)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: TensorLike, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Return what one of several functions returns, as a number says.
 
     Args:
@@ -62,7 +65,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
-    loop_vars: Any,
+    loop_vars: Nest[TensorLike],
     maximum_iterations: int | None = None,
 ) -> Any:
     """Run a function as long as a condition holds, each time on what it returned before.
@@ -81,8 +84,9 @@ def while_loop(
         >>> mr.keras.ops.while_loop(lambda i: i < 10, lambda i: i + 3, 0).numpy().item()
         12
     """
-    several = isinstance(loop_vars, list | tuple)
-    first = tuple(loop_vars) if several else (loop_vars,)
+    initial: Any = loop_vars
+    several = isinstance(initial, list | tuple)
+    first = tuple(initial) if several else (initial,)
 
     def further(*values: Any) -> tuple[Any, ...]:
         outputs = body(*values)
@@ -92,7 +96,12 @@ def while_loop(
     return tuple(results) if several else results[0]
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+def fori_loop(
+    lower: SupportsIndex,
+    upper: SupportsIndex,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Nest[TensorLike],
+) -> Any:
     """Run a function for each of some numbers, each time on what it returned before.
 
     Args:
@@ -124,7 +133,7 @@ def _looped(
         return _nest.map_structure(ops.zeros_like, first)
 
 
-def map(f: Callable[[Any], Any], xs: Any) -> Any:
+def map(f: Callable[[Any], Any], xs: Nest[TensorLike]) -> Any:
     """Apply a function to each element along the first axis, and stack what it returns.
 
     Args:
@@ -139,7 +148,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return mapping.vectorized_map(f, xs)
 
 
-def vectorized_map(function: Callable[[Any], Any], elements: Any) -> Any:
+def vectorized_map(function: Callable[[Any], Any], elements: Nest[TensorLike]) -> Any:
     """Apply a function to each element along the first axis, and stack what it returns.
 
     Args:
@@ -156,11 +165,11 @@ def vectorized_map(function: Callable[[Any], Any], elements: Any) -> Any:
 
 def scan(
     f: Callable[[Any, Any], Any],
-    init: Any,
-    xs: Any = None,
+    init: Nest[TensorLike],
+    xs: Nest[TensorLike] | None = None,
     length: int | None = None,
     reverse: bool = False,
-    unroll: Any = 1,
+    unroll: bool | int = 1,
 ) -> tuple[Any, Any]:
     """Carry a value along the elements of a first axis, and stack what each gives.
 
@@ -187,7 +196,8 @@ def scan(
     """
     if not callable(f):
         raise TypeError(f"`f` should be a callable. Received: f={f}")
-    if not isinstance(unroll, bool) and (not isinstance(unroll, int) or unroll < 1):
+    number: Any = unroll
+    if not isinstance(number, bool) and (not isinstance(number, int) or number < 1):
         raise ValueError(
             f"`unroll` must be an positive integer or boolean. Received: unroll={unroll!r}"
         )
@@ -220,7 +230,7 @@ def _stacked(outputs: list[Any]) -> Any:
 
 
 def associative_scan(
-    f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+    f: Callable[[Any, Any], Any], elems: Nest[TensorLike], reverse: bool = False, axis: int = 0
 ) -> Any:
     """Combine each element along an axis with all before it, by a function that is associative.
 
@@ -287,7 +297,7 @@ def custom_gradient(f: Callable[..., Any]) -> Any:
     return _custom_gradient(f)
 
 
-def slice(inputs: Any, start_indices: Any, shape: Any) -> Tensor:
+def slice(inputs: TensorLike, start_indices: ShapeLike, shape: ShapeLike) -> Tensor:
     """Return a part of a tensor.
 
     Args:
@@ -303,7 +313,7 @@ def slice(inputs: Any, start_indices: Any, shape: Any) -> Tensor:
     return ops.slice(inputs, start_indices, shape)
 
 
-def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
+def slice_update(inputs: TensorLike, start_indices: TensorLike, updates: TensorLike) -> Tensor:
     """Return a tensor with a part replaced.
 
     Args:
@@ -334,7 +344,7 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Tensor:
     return ops.reshape(flat, tensor.shape)
 
 
-def scatter(indices: Any, values: Any, shape: Any) -> Tensor:
+def scatter(indices: TensorLike, values: TensorLike, shape: ShapeLike) -> Tensor:
     """Return zeros, with values added at places.
 
     Args:
@@ -358,7 +368,9 @@ _REDUCTIONS = {
 }
 
 
-def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: Any = None) -> Tensor:
+def scatter_update(
+    inputs: TensorLike, indices: TensorLike, updates: TensorLike, reduction: str | None = None
+) -> Tensor:
     """Return a tensor with values at places.
 
     Args:
@@ -393,7 +405,7 @@ def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: Any = Non
     return tensor
 
 
-def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[Tensor]:
+def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
     """Return the slices along an axis.
 
     Args:
@@ -409,7 +421,7 @@ def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[Tensor]:
     return list(ops.unstack(x, num=num, axis=axis))
 
 
-def shape(x: Any) -> tuple[int, ...]:
+def shape(x: TensorLike) -> tuple[int, ...]:
     """Return the sizes of the axes.
 
     Args:
@@ -423,7 +435,7 @@ def shape(x: Any) -> tuple[int, ...]:
     return tuple(ops.convert_to_tensor(x).shape)
 
 
-def dtype(x: Any) -> str:
+def dtype(x: Operators | NDArray[Any]) -> str:
     """Return the name of a tensor's dtype.
 
     Args:
@@ -437,7 +449,7 @@ def dtype(x: Any) -> str:
     return ops.as_dtype(x.dtype).name
 
 
-def cast(x: Any, dtype: Any) -> Tensor:
+def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Return the elements in another dtype.
 
     Args:
@@ -452,7 +464,7 @@ def cast(x: Any, dtype: Any) -> Tensor:
     return ops.cast(x, dtype)
 
 
-def saturate_cast(x: Any, dtype: Any) -> Tensor:
+def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Return the elements in another dtype, in which what is beyond its limits is at them.
 
     Args:
@@ -483,7 +495,12 @@ def _limits(dtype: DType) -> tuple[Any, Any]:
     return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
-def convert_to_tensor(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any = None) -> Tensor:
+def convert_to_tensor(
+    x: TensorLike,
+    dtype: DTypeLike | None = None,
+    sparse: bool | None = None,
+    ragged: bool | None = None,
+) -> Tensor:
     """Return a tensor, cast where a dtype is said.
 
     Args:
@@ -507,7 +524,7 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any
     return ops.cast(x, dtype)
 
 
-def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:
+def convert_to_numpy(x: TensorLike) -> np.ndarray[Any, Any]:
     """Return the values as an array on the host.
 
     Args:
@@ -535,7 +552,7 @@ def is_tensor(x: Any) -> bool:
     return _is_tensor(x) and not isinstance(x, Symbolic)
 
 
-def stop_gradient(variable: Any) -> Tensor:
+def stop_gradient(variable: TensorLike) -> Tensor:
     """Return a tensor through which no gradient flows.
 
     Args:

@@ -1,14 +1,14 @@
 """`keras.ops.rearrange`: reshape and transpose by the names of axes."""
 
 import math
-from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import TensorLike
 from mirrored.ops import Tensor
 
 
-def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
+def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
     """Return the elements with axes in another order, joined and split, as names say.
 
     Args:

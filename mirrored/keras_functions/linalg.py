@@ -8,12 +8,18 @@ import numpy as np
 
 from mirrored import _nest, ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, TensorLike
 from mirrored.autodiff import GradientTape
 from mirrored.keras_functions.promotion import kept_axes, promoted_floats, to_floats
 from mirrored.ops import Tensor
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+def norm(
+    x: TensorLike,
+    ord: str | float | AxisLike | None = None,
+    axis: AxisLike | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the norm of vectors or matrices.
 
     Args:
@@ -82,7 +88,7 @@ def _of_matrices(x: Tensor, order: Any, axes: tuple[int, ...], keepdims: bool) -
     return kept_axes(reductions[order](values, -1), axes, keepdims)
 
 
-def cholesky(x: Any, upper: bool = False) -> Tensor:
+def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
     """Return the triangular matrices whose products with themselves transposed are those given.
 
     Args:
@@ -101,7 +107,7 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
     return ops.matrix_transpose(factor) if upper else factor
 
 
-def cholesky_inverse(x: Any, upper: bool = False) -> Tensor:
+def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     """Return the inverses of the matrices whose triangular matrices are given.
 
     Args:
@@ -119,7 +125,7 @@ def cholesky_inverse(x: Any, upper: bool = False) -> Tensor:
     return ops.matmul(inverse, inverse, transpose_a=not upper, transpose_b=upper)
 
 
-def det(x: Any) -> Tensor:
+def det(x: TensorLike) -> Tensor:
     """Return the determinants of square matrices.
 
     Args:
@@ -133,7 +139,7 @@ def det(x: Any) -> Tensor:
     return ops.det(to_floats(x))
 
 
-def logdet(x: Any) -> Tensor:
+def logdet(x: TensorLike) -> Tensor:
     """Return the logarithms of the determinants of symmetric matrices with eigenvalues above 0.
 
     Args:
@@ -147,7 +153,7 @@ def logdet(x: Any) -> Tensor:
     return ops.logdet(to_floats(x))
 
 
-def slogdet(x: Any) -> tuple[Tensor, Tensor]:
+def slogdet(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the signs of determinants, and the logarithms of their absolute values.
 
     Args:
@@ -162,7 +168,7 @@ def slogdet(x: Any) -> tuple[Tensor, Tensor]:
     return sign, logarithm
 
 
-def eigh(x: Any) -> tuple[Tensor, Tensor]:
+def eigh(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues of symmetric matrices, and their eigenvectors.
 
     Args:
@@ -176,7 +182,7 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
     return ops.eigh(to_floats(x))
 
 
-def inv(x: Any) -> Tensor:
+def inv(x: TensorLike) -> Tensor:
     """Return the inverses of square matrices.
 
     Args:
@@ -200,7 +206,7 @@ def _solved(solve: Callable[..., Tensor], a: Any, b: Any) -> Tensor:
     return ops.squeeze(solve(matrices, ops.expand_dims(sides, -1)), -1)
 
 
-def solve(a: Any, b: Any) -> Tensor:
+def solve(a: TensorLike, b: TensorLike) -> Tensor:
     """Return what square matrices have to be multiplied by to give `b`.
 
     Args:
@@ -218,7 +224,7 @@ def solve(a: Any, b: Any) -> Tensor:
     return _solved(ops.solve, a, b)
 
 
-def solve_triangular(a: Any, b: Any, lower: bool = False) -> Tensor:
+def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
     """Return what triangular matrices have to be multiplied by to give `b`.
 
     Args:
@@ -234,7 +240,7 @@ def solve_triangular(a: Any, b: Any, lower: bool = False) -> Tensor:
     return _solved(lambda m, s: ops.triangular_solve(m, s, lower=lower), a, b)
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None) -> Tensor:
+def lstsq(a: TensorLike, b: TensorLike, rcond: TensorLike | None = None) -> Tensor:
     """Return what a matrix has to be multiplied by to be as near to `b` as it gets.
 
     Args:
@@ -277,7 +283,7 @@ def _rounding(matrix: Tensor) -> float:
     return float(np.finfo(matrix.dtype).eps) * largest
 
 
-def pinv(x: Any, rcond: Any = None) -> Tensor:
+def pinv(x: TensorLike, rcond: TensorLike | None = None) -> Tensor:
     """Return the pseudo-inverses of matrices.
 
     Args:
@@ -293,7 +299,7 @@ def pinv(x: Any, rcond: Any = None) -> Tensor:
     return ops.pinv(to_floats(x), rcond)
 
 
-def matrix_rank(x: Any, tol: Any = None) -> Tensor:
+def matrix_rank(x: TensorLike, tol: TensorLike | None = None) -> Tensor:
     """Return how many rows of matrices are none of the others' sums, int32.
 
     Args:
@@ -308,7 +314,7 @@ def matrix_rank(x: Any, tol: Any = None) -> Tensor:
     return ops.matrix_rank(to_floats(x), tol)
 
 
-def qr(x: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Return matrices with columns at right angles, and triangular ones, whose products are given.
 
     Args:
@@ -331,7 +337,7 @@ def qr(x: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     return ops.qr(to_floats(x), full_matrices=mode == "complete")
 
 
-def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """Return the singular values of matrices between their left and right vectors.
 
     Args:

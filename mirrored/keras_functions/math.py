@@ -8,6 +8,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, TensorLike
 from mirrored.keras_functions.promotion import RULES, promoted_floats, to_indices
 from mirrored.numpy_functions.rows import Rows
 from mirrored.ops import Tensor
@@ -45,7 +46,7 @@ def _segments(
 
 
 def segment_sum(
-    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
     """Return the sum of each group of rows.
 
@@ -68,7 +69,7 @@ def segment_sum(
 
 
 def segment_max(
-    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
     """Return the largest one of each group of rows.
 
@@ -91,7 +92,7 @@ def segment_max(
 
 
 def segment_min(
-    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
     """Return the least one of each group of rows.
 
@@ -114,7 +115,7 @@ def segment_min(
 
 
 def segment_prod(
-    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
     """Return the product of each group of rows.
 
@@ -136,7 +137,7 @@ def segment_prod(
     return _segments("segment_prod", data, segment_ids, num_segments, sorted)
 
 
-def top_k(x: Any, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
+def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """Return the largest elements along the last axis, and where they are.
 
     Args:
@@ -152,7 +153,7 @@ def top_k(x: Any, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     return ops.top_k(x, k, sorted)
 
 
-def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
     """Return whether each row has its target among its largest elements.
 
     Args:
@@ -168,7 +169,7 @@ def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
     return ops.in_top_k(to_indices(targets), predictions, k)
 
 
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def logsumexp(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the logarithm of the sum of exponentials over axes.
 
     Args:
@@ -184,7 +185,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_logsumexp(x, axis, keepdims)
 
 
-def cdist(x: Any, y: Any) -> Tensor:
+def cdist(x: TensorLike, y: TensorLike) -> Tensor:
     """Return the distance of each vector of one value from each of another one.
 
     Args:
@@ -202,7 +203,7 @@ def cdist(x: Any, y: Any) -> Tensor:
     return ops.sqrt(ops.maximum(squares, ops.zeros_like(squares)))
 
 
-def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Tensor:
+def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int) -> Tensor:
     """Return stretches of the last axis, each a step behind the one before.
 
     Args:

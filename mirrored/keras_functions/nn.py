@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.keras_functions.linalg import norm
 from mirrored.keras_functions.numpy.elementwise import log10
 from mirrored.keras_functions.promotion import (
@@ -40,7 +41,7 @@ def _along_axis(
     return ops.reshape(of_rows(ops.reshape(x, [-1])), ops.convert_to_tensor(x).shape)
 
 
-def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
+def softmax(x: TensorLike, axis: int | tuple[int, ...] | None = -1) -> Tensor:
     """Return the softmax along an axis.
 
     Args:
@@ -55,7 +56,7 @@ def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
     return _along_axis(ops.softmax, _softmax_along, x, axis)
 
 
-def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
+def log_softmax(x: TensorLike, axis: int | tuple[int, ...] | None = -1) -> Tensor:
     """Return the logarithm of the softmax along an axis.
 
     Args:
@@ -70,7 +71,7 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Tensor:
     return _along_axis(ops.log_softmax, _log_softmax_along, x, axis)
 
 
-def gelu(x: Any, approximate: bool = True) -> Tensor:
+def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """Return the elements times the part of a normal distribution that is below them.
 
     Args:
@@ -86,7 +87,11 @@ def gelu(x: Any, approximate: bool = True) -> Tensor:
 
 
 def one_hot(
-    x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False
+    x: TensorLike,
+    num_classes: int,
+    axis: int = -1,
+    dtype: DTypeLike | None = None,
+    sparse: bool = False,
 ) -> Tensor:
     """Return rows of 0 with a 1 at each index.
 
@@ -111,10 +116,10 @@ def one_hot(
 
 
 def multi_hot(
-    inputs: Any,
+    inputs: TensorLike,
     num_classes: int | None = None,
     axis: int = -1,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     sparse: bool = False,
     **kwargs: Any,
 ) -> Tensor:
@@ -149,7 +154,9 @@ def multi_hot(
     return ops.reduce_max(encoded, axis=over)
 
 
-def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: float | None = None) -> Tensor:
+def normalize(
+    x: TensorLike, axis: AxisLike = -1, order: SupportsIndex = 2, epsilon: float | None = None
+) -> Tensor:
     """Return x / max(norm(x), epsilon), the norm over axes.
 
     Args:
@@ -183,7 +190,7 @@ def _in_float32(x: Tensor) -> Tensor:
 
 
 def moments(
-    x: Any, axes: Any, keepdims: bool = False, synchronized: bool = False
+    x: TensorLike, axes: AxisLike, keepdims: bool = False, synchronized: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance over axes.
 
@@ -218,12 +225,12 @@ def moments(
 
 
 def batch_normalization(
-    x: Any,
-    mean: Any,
-    variance: Any,
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
     axis: int,
-    offset: Any = None,
-    scale: Any = None,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
     epsilon: float = 0.001,
 ) -> Tensor:
     """Return (x - mean) / sqrt(variance + epsilon) * scale + offset, all vectors along an axis.
@@ -244,18 +251,25 @@ def batch_normalization(
     """
     tensor = to_floats(x)
     sizes = [-1 if index == axis % tensor.ndim else 1 for index in range(tensor.ndim)]
-    middle, spread, added, factor = (
-        None if parameter is None else ops.reshape(ops.cast(parameter, tensor.dtype), sizes)
-        for parameter in (mean, variance, offset, scale)
+
+    def along_axis(parameter: TensorLike) -> Tensor:
+        return ops.reshape(ops.cast(parameter, tensor.dtype), sizes)
+
+    return ops.batch_normalization(
+        tensor,
+        along_axis(mean),
+        along_axis(variance),
+        None if offset is None else along_axis(offset),
+        None if scale is None else along_axis(scale),
+        epsilon,
     )
-    return ops.batch_normalization(tensor, middle, spread, added, factor, epsilon)
 
 
 def layer_normalization(
-    x: Any,
-    gamma: Any = None,
-    beta: Any = None,
-    axis: Any = -1,
+    x: TensorLike,
+    gamma: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    axis: AxisLike = -1,
     epsilon: float | None = None,
     **kwargs: Any,
 ) -> Tensor:
@@ -307,7 +321,10 @@ def _along(values: Any, x: Tensor, sizes: list[int]) -> Tensor:
 
 
 def rms_normalization(
-    x: Any, scale: Any = None, axis: Any = -1, epsilon: float | None = None
+    x: TensorLike,
+    scale: TensorLike | None = None,
+    axis: AxisLike = -1,
+    epsilon: float | None = None,
 ) -> Tensor:
     """Return x / sqrt(mean(x^2) + epsilon) * scale, the mean over axes.
 
@@ -349,7 +366,9 @@ def _clipped(probabilities: Tensor) -> Tensor:
     return ops.clip_by_value(probabilities, _EPSILON, 1.0 - _EPSILON)
 
 
-def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
+def binary_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False
+) -> Tensor:
     """Return -t log(p) - (1 - t) log(1 - p) for targets and probabilities, element by element.
 
     Args:
@@ -375,7 +394,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
 
 
 def categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: int = -1
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
     """Return -sum(t log(p)) over the classes, for targets and probabilities.
 
@@ -408,7 +427,7 @@ def categorical_crossentropy(
 
 
 def sparse_categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: int = -1
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
     """Return -log(p) of the probability of each target's class.
 
@@ -444,7 +463,7 @@ def sparse_categorical_crossentropy(
     return ops.sparse_softmax_cross_entropy_with_logits(labels=places, logits=logits)
 
 
-def psnr(x1: Any, x2: Any, max_val: Any) -> Tensor:
+def psnr(x1: TensorLike, x2: TensorLike, max_val: TensorLike) -> Tensor:
     """Return 20 log10(max_val) - 10 log10(mean((x1 - x2)^2)), the ratio of a signal and its noise.
 
     Args:
@@ -471,12 +490,12 @@ def psnr(x1: Any, x2: Any, max_val: Any) -> Tensor:
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
-    scale: Any = None,
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    scale: float | None = None,
     is_causal: bool = False,
     flash_attention: bool | None = None,
     attn_logits_soft_cap: None = None,

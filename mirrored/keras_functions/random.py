@@ -7,6 +7,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import DTypeLike, PartialShapeLike, ShapeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.ops.random_draws import next_of_stream
 from mirrored.ops.rng_state import current_position
@@ -43,7 +44,11 @@ def _float(dtype: Any) -> DType:
 
 
 def normal(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Seed = None
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: Seed = None,
 ) -> Tensor:
     """Return normal numbers.
 
@@ -71,7 +76,11 @@ def normal(
 
 
 def truncated_normal(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Seed = None
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: Seed = None,
 ) -> Tensor:
     """Return normal numbers of up to two standard deviations from the mean; else as `normal`.
 
@@ -86,7 +95,11 @@ def truncated_normal(
 
 
 def uniform(
-    shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Seed = None
+    shape: ShapeLike,
+    minval: TensorLike = 0.0,
+    maxval: TensorLike = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: Seed = None,
 ) -> Tensor:
     """Return floats drawn evenly from [minval, maxval).
 
@@ -115,7 +128,11 @@ def uniform(
 
 
 def randint(
-    shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Seed = None
+    shape: ShapeLike,
+    minval: TensorLike,
+    maxval: TensorLike,
+    dtype: DTypeLike = "int32",
+    seed: Seed = None,
 ) -> Tensor:
     """Return integers drawn evenly from [minval, maxval).
 
@@ -144,7 +161,9 @@ def randint(
     return ops.cast(_draw(seed).uniform(shape, minval, maxval, drawn), wanted)
 
 
-def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Seed = None) -> Tensor:
+def categorical(
+    logits: TensorLike, num_samples: int, dtype: DTypeLike = "int32", seed: Seed = None
+) -> Tensor:
     """Return classes drawn for each row of logits.
 
     Args:
@@ -170,7 +189,9 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Seed 
     return ops.cast(_draw(seed).categorical(rows, num_samples, ops.int64), as_dtype(dtype))
 
 
-def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Seed = None) -> Tensor:
+def dropout(
+    inputs: TensorLike, rate: float, noise_shape: PartialShapeLike | None = None, seed: Seed = None
+) -> Tensor:
     """Return `inputs` with elements dropped with probability `rate`, others over 1 - `rate`.
 
     Args:

@@ -140,7 +140,7 @@ def map_structure_up_to(shallow_structure: Any, func: Callable[..., Any], *struc
 
 
 @explained_only
-def assert_same_structure(a: Any, b: Any, check_types: Any = None) -> None:
+def assert_same_structure(a: Any, b: Any, check_types: bool | None = None) -> None:
     """Check that two structures have one form and the same types, whatever their leaves are.
 
     Args:

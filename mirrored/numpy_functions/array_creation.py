@@ -9,6 +9,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.numpy_functions.array_manipulation import moveaxis
 from mirrored.numpy_functions.rules import FLOAT, array, asarray, result_type
@@ -27,7 +28,7 @@ def kind_of(dtype: Any) -> DType:
     return FLOAT if dtype is None else result_type(dtype)
 
 
-def empty(shape: Any, dtype: Any = float) -> Tensor:
+def empty(shape: ShapeLike, dtype: DTypeLike = float) -> Tensor:
     """Return zeros.
 
     Args:
@@ -42,7 +43,7 @@ def empty(shape: Any, dtype: Any = float) -> Tensor:
     return zeros(shape, dtype)
 
 
-def empty_like(a: Any, dtype: Any = None) -> Tensor:
+def empty_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros of a value's shape.
 
     Args:
@@ -57,7 +58,7 @@ def empty_like(a: Any, dtype: Any = None) -> Tensor:
     return zeros_like(a, dtype)
 
 
-def zeros(shape: Any, dtype: Any = float) -> Tensor:
+def zeros(shape: ShapeLike, dtype: DTypeLike = float) -> Tensor:
     """Return zeros.
 
     Args:
@@ -72,7 +73,7 @@ def zeros(shape: Any, dtype: Any = float) -> Tensor:
     return ops.zeros(shape, kind_of(dtype))
 
 
-def zeros_like(a: Any, dtype: Any = None) -> Tensor:
+def zeros_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros of a value's shape.
 
     Args:
@@ -87,7 +88,7 @@ def zeros_like(a: Any, dtype: Any = None) -> Tensor:
     return ops.zeros_like(array(a), None if dtype is None else result_type(dtype))
 
 
-def ones(shape: Any, dtype: Any = float) -> Tensor:
+def ones(shape: ShapeLike, dtype: DTypeLike = float) -> Tensor:
     """Return ones.
 
     Args:
@@ -102,7 +103,7 @@ def ones(shape: Any, dtype: Any = float) -> Tensor:
     return ops.ones(shape, kind_of(dtype))
 
 
-def ones_like(a: Any, dtype: Any = None) -> Tensor:
+def ones_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return ones of a value's shape.
 
     Args:
@@ -117,7 +118,7 @@ def ones_like(a: Any, dtype: Any = None) -> Tensor:
     return ops.ones_like(array(a), None if dtype is None else result_type(dtype))
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+def full(shape: ShapeLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a value broadcast to a shape.
 
     Args:
@@ -134,12 +135,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 
 
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    a: TensorLike,
+    fill_value: TensorLike,
+    dtype: DTypeLike | None = None,
     order: str = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
 ) -> Tensor:
     """Return a value broadcast to another one's shape.
 
@@ -165,7 +166,12 @@ def full_like(
     return ops.broadcast_to(asarray(fill_value, like.dtype if dtype is None else dtype), like.shape)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+def arange(
+    start: float | Tensor,
+    stop: float | Tensor | None = None,
+    step: float | Tensor = 1,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return the numbers from `start` on, `step` apart, before `stop`.
 
     Args:
@@ -193,12 +199,12 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: TensorLike,
+    stop: TensorLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = float,
+    dtype: DTypeLike | None = float,
     axis: int = 0,
 ) -> Any:
     """Return numbers at equal distances.
@@ -245,12 +251,12 @@ def _times_one(value: Any) -> Any:
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: TensorLike,
+    stop: TensorLike,
     num: int = 50,
     endpoint: bool = True,
     base: float = 10.0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Tensor:
     """Return powers of a base whose exponents are at equal distances.
@@ -277,7 +283,12 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+    start: TensorLike,
+    stop: TensorLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
 ) -> Tensor:
     """Return numbers each of which is the same multiple of the one before.
 
@@ -307,7 +318,7 @@ def geomspace(
     return ops.cast(result if axis == 0 else moveaxis(result, 0, axis), kind)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float) -> Tensor:
     """Return a matrix with ones on a diagonal.
 
     Args:
@@ -326,7 +337,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
     return ops.constant(np.eye(int(N), int(M or N), int(k), dtype=kind_of(dtype)))
 
 
-def identity(n: int, dtype: Any = float) -> Tensor:
+def identity(n: int, dtype: DTypeLike = float) -> Tensor:
     """Return a square matrix with ones on its main diagonal.
 
     Args:
@@ -342,7 +353,7 @@ def identity(n: int, dtype: Any = float) -> Tensor:
     return eye(n, n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return a matrix of ones on a diagonal and below it, and zeros above.
 
     Args:
@@ -370,7 +381,7 @@ def _triangle(name: str, m: Any, k: int) -> tuple[Tensor, Tensor]:
     return matrices, ops.broadcast_to(below, matrices.shape)
 
 
-def tril(m: Any, k: int = 0) -> Tensor:
+def tril(m: TensorLike, k: int = 0) -> Tensor:
     """Return matrices with zeros above a diagonal.
 
     Args:
@@ -390,7 +401,7 @@ def tril(m: Any, k: int = 0) -> Tensor:
     return ops.where(below, matrices, ops.zeros_like(matrices))
 
 
-def triu(m: Any, k: int = 0) -> Tensor:
+def triu(m: TensorLike, k: int = 0) -> Tensor:
     """Return matrices with zeros below a diagonal.
 
     Args and errors: as for `tril`.
@@ -405,7 +416,7 @@ def triu(m: Any, k: int = 0) -> Tensor:
     return ops.where(below, ops.zeros_like(matrices), matrices)
 
 
-def diag(v: Any, k: int = 0) -> Tensor:
+def diag(v: TensorLike, k: int = 0) -> Tensor:
     """Return a matrix with a vector on a diagonal, or a matrix' diagonal.
 
     Args:
@@ -429,7 +440,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
     return ops.diag(x, k=k) if x.size else ops.zeros([abs(k)] * 2, x.dtype)
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return a diagonal of matrices, as the last axis.
 
     Args:
@@ -450,7 +461,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return ops.diag_part(moved, k=offset)
 
 
-def diagflat(v: Any, k: int = 0) -> Tensor:
+def diagflat(v: TensorLike, k: int = 0) -> Tensor:
     """Return a matrix with all elements on a diagonal.
 
     Args:
@@ -466,7 +477,7 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
     return diag(ops.reshape(array(v), [-1]), k)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of each element, as a row.
 
     Args:

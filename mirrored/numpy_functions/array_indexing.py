@@ -3,19 +3,21 @@
 What depends on values is known on the host: it is refused in a recorded function.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import TensorLike
 from mirrored.numpy_functions.array_manipulation import atleast_1d, moveaxis, ravel
 from mirrored.numpy_functions.rules import array, axis_of, booleans, promoted
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS, bool_, int64
 
 
-def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:
     """Return elements of one value or of another; or without these what `nonzero` returns.
 
     Args:
@@ -40,7 +42,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return ops.where(chosen, x, y)
 
 
-def nonzero(a: Any) -> list[Tensor]:
+def nonzero(a: TensorLike) -> list[Tensor]:
     """Return where the elements are that are not 0: their indices along each axis.
 
     Example:
@@ -51,7 +53,9 @@ def nonzero(a: Any) -> list[Tensor]:
     return list(ops.unstack(ops.where(booleans(atleast_1d(a))), axis=1))
 
 
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
+def select(
+    condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], default: TensorLike = 0
+) -> Tensor:
     """Return elements of the first value whose condition is true.
 
     Args:
@@ -78,7 +82,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     return result
 
 
-def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
+def compress(condition: TensorLike, a: TensorLike, axis: int | None = None) -> Tensor:
     """Return the slices along an axis whose condition is true.
 
     Args:
@@ -104,7 +108,9 @@ def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
     return ops.boolean_mask(tensor, ops.pad(chosen, [[0, missing]]), axis=axis)
 
 
-def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "clip") -> Any:
+def take(
+    a: TensorLike, indices: TensorLike, axis: int | None = None, out: Any = None, mode: str = "clip"
+) -> Any:
     """Return the slices along an axis that indices name.
 
     Args:
@@ -134,7 +140,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     return ops.gather(tensor, inside, axis=axis)
 
 
-def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Tensor:
+def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> Tensor:
     """Return for each place the element that an index names along an axis.
 
     Args:
@@ -186,7 +192,9 @@ def ix_(*args: Any) -> list[Tensor]:
     return grids
 
 
-def sort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
+def sort(
+    a: TensorLike, axis: int | None = -1, kind: str = "quicksort", order: str | None = None
+) -> Tensor:
     """Return the elements in order along an axis.
 
     Args:
@@ -207,7 +215,9 @@ def sort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = No
     return ops.sort(ravel(a), 0) if axis is None else ops.sort(array(a), axis)
 
 
-def argsort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
+def argsort(
+    a: TensorLike, axis: int | None = -1, kind: str = "quicksort", order: str | None = None
+) -> Tensor:
     """Return the indices of the elements in order along an axis.
 
     Args:

@@ -3,13 +3,14 @@
 How often is known on the host: it is refused in a recorded function where it is not.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, ShapeLike, TensorLike
 from mirrored.numpy_functions.rules import array, axis_of, promoted
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -18,7 +19,7 @@ from mirrored.ops.spec import int64
 _ROWS_FIRST = ("C", "A", "K")
 
 
-def shape(a: Any) -> Any:
+def shape(a: TensorLike) -> Any:
     """Return a value's shape.
 
     Example:
@@ -29,7 +30,7 @@ def shape(a: Any) -> Any:
     return array(a).shape
 
 
-def ndim(a: Any) -> int:
+def ndim(a: TensorLike) -> int:
     """Return how many axes a value has.
 
     Example:
@@ -40,7 +41,7 @@ def ndim(a: Any) -> int:
     return array(a).ndim
 
 
-def size(x: Any, axis: int | None = None) -> int:
+def size(x: TensorLike, axis: int | None = None) -> int:
     """Return how many elements a value has.
 
     Args:
@@ -71,7 +72,7 @@ def isscalar(num: Any) -> bool:
     return ndim(num) == 0
 
 
-def reshape(a: Any, newshape: Any, order: str = "C") -> Tensor:
+def reshape(a: TensorLike, newshape: ShapeLike, order: str = "C") -> Tensor:
     """Return the elements in another shape.
 
     Args:
@@ -91,13 +92,13 @@ def reshape(a: Any, newshape: Any, order: str = "C") -> Tensor:
     if order not in ("C", "F"):
         raise ValueError(f"Unsupported order argument {order}")
     tensor = array(a)
-    sizes = [newshape] if isinstance(newshape, int) else newshape
+    sizes: Any = [newshape] if isinstance(newshape, int) else newshape
     if order == "C":
         return ops.reshape(tensor, sizes)
     return ops.transpose(ops.reshape(ops.transpose(tensor), sizes[::-1]))
 
 
-def ravel(a: Any) -> Tensor:
+def ravel(a: TensorLike) -> Tensor:
     """Return the elements in a row.
 
     Example:
@@ -108,7 +109,7 @@ def ravel(a: Any) -> Tensor:
     return ops.reshape(array(a), [-1])
 
 
-def flatten(a: Any, order: str = "C") -> Tensor:
+def flatten(a: TensorLike, order: str = "C") -> Tensor:
     """Return the elements in a row.
 
     Args:
@@ -128,7 +129,7 @@ def flatten(a: Any, order: str = "C") -> Tensor:
     return ravel(ops.transpose(array(a)) if order == "F" else a)
 
 
-def expand_dims(a: Any, axis: Any) -> Tensor:
+def expand_dims(a: TensorLike, axis: int) -> Tensor:
     """Return the elements with one more axis, of size 1.
 
     Args:
@@ -143,7 +144,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     return ops.expand_dims(array(a), axis)
 
 
-def squeeze(a: Any, axis: Any = None) -> Tensor:
+def squeeze(a: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return the elements without axes of size 1.
 
     Args:
@@ -158,7 +159,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
     return ops.squeeze(array(a), axis)
 
 
-def transpose(a: Any, axes: Any = None) -> Tensor:
+def transpose(a: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
     """Return the elements with their axes in another order.
 
     Args:
@@ -174,7 +175,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
     return ops.transpose(array(a), axes)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
+def swapaxes(a: TensorLike, axis1: int, axis2: int) -> Tensor:
     """Return the elements with two axes in each other's place.
 
     Args:
@@ -194,7 +195,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
     return ops.transpose(tensor, order)
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
+def moveaxis(a: TensorLike, source: AxisLike, destination: AxisLike) -> Tensor:
     """Return the elements with some axes in other places, and the others in their order.
 
     Args:
@@ -221,7 +222,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     return ops.transpose(tensor, order)
 
 
-def broadcast_to(array: Any, shape: Any) -> Tensor:
+def broadcast_to(array: Any, shape: ShapeLike) -> Tensor:
     """Return the elements broadcast to a shape.
 
     Args:
@@ -262,7 +263,7 @@ def broadcast_arrays(*args: Any, **kwargs: Any) -> list[Tensor]:
     return [ops.broadcast_to(tensor, together) for tensor in tensors]
 
 
-def stack(arrays: Any, axis: int = 0) -> Tensor:
+def stack(arrays: Iterable[TensorLike], axis: int = 0) -> Tensor:
     """Return values of one shape side by side along a new axis.
 
     Args:
@@ -275,12 +276,13 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
         array([[1. , 2. ],
                [3.5, 4. ]])
     """
-    if is_tensor(arrays):
-        return arrays if axis == 0 else swapaxes(arrays, 0, axis)
-    return ops.stack(promoted(*arrays), axis)
+    values: Any = arrays
+    if is_tensor(values):
+        return values if axis == 0 else swapaxes(values, 0, axis)
+    return ops.stack(promoted(*values), axis)
 
 
-def concatenate(arys: Any, axis: int = 0) -> Tensor:
+def concatenate(arys: Sequence[TensorLike] | TensorLike, axis: int = 0) -> Tensor:
     """Return values joined along an axis.
 
     Args:
@@ -303,7 +305,7 @@ def concatenate(arys: Any, axis: int = 0) -> Tensor:
     return ops.concat(promoted(*parts), axis)
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
+def append(arr: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor:
     """Return two values joined along an axis.
 
     Args:
@@ -364,7 +366,7 @@ def atleast_3d(*arys: Any) -> Any:
     return _at_least(3, lambda sizes: [[1, 1, 1], [1, *sizes, 1], [*sizes, 1]][len(sizes)], arys)
 
 
-def hstack(tup: Any) -> Tensor:
+def hstack(tup: Iterable[TensorLike]) -> Tensor:
     """Return values joined along their second axis, and vectors along their only one.
 
     Example:
@@ -376,7 +378,7 @@ def hstack(tup: Any) -> Tensor:
     return ops.concat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-def vstack(tup: Any) -> Tensor:
+def vstack(tup: Iterable[TensorLike]) -> Tensor:
     """Return values joined along their first axis, and vectors as rows.
 
     Example:
@@ -387,7 +389,7 @@ def vstack(tup: Any) -> Tensor:
     return ops.concat(promoted(*(atleast_2d(part) for part in tup)), 0)
 
 
-def dstack(tup: Any) -> Tensor:
+def dstack(tup: Iterable[TensorLike]) -> Tensor:
     """Return values joined along their third axis.
 
     Example:
@@ -398,7 +400,7 @@ def dstack(tup: Any) -> Tensor:
     return ops.concat(promoted(*(atleast_3d(part) for part in tup)), 2)
 
 
-def tile(a: Any, reps: Any) -> Tensor:
+def tile(a: TensorLike, reps: ShapeLike) -> Tensor:
     """Return the elements several times along each axis.
 
     Args:
@@ -417,7 +419,7 @@ def tile(a: Any, reps: Any) -> Tensor:
     return ops.tile(ops.reshape(tensor, sizes), [1] * (rank - len(times)) + times)
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
+def repeat(a: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tensor:
     """Return each slice along an axis several times in a row.
 
     Args:
@@ -433,7 +435,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     return ops.repeat(array(a), array(repeats), axis)
 
 
-def pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
+def pad(array: Any, pad_width: TensorLike, mode: str, **kwargs: Any) -> Tensor:
     """Return the elements with a margin.
 
     Args:
@@ -459,7 +461,7 @@ def pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
     return ops.pad(_array(array), widths, mode.upper(), constant_values=value)
 
 
-def flip(m: Any, axis: int | None = None) -> Tensor:
+def flip(m: TensorLike, axis: int | None = None) -> Tensor:
     """Return the elements from the last one to the first one.
 
     Args:
@@ -475,7 +477,7 @@ def flip(m: Any, axis: int | None = None) -> Tensor:
     return ops.reverse(tensor, list(range(tensor.ndim)) if axis is None else [axis])
 
 
-def flipud(m: Any) -> Tensor:
+def flipud(m: TensorLike) -> Tensor:
     """Return the slices along the first axis from the last one to the first one.
 
     Example:
@@ -486,7 +488,7 @@ def flipud(m: Any) -> Tensor:
     return flip(m, 0)
 
 
-def fliplr(m: Any) -> Tensor:
+def fliplr(m: TensorLike) -> Tensor:
     """Return the slices along the second axis from the last one to the first one.
 
     Example:
@@ -497,7 +499,7 @@ def fliplr(m: Any) -> Tensor:
     return flip(m, 1)
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
+def roll(a: TensorLike, shift: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return the elements shifted along axes; the last ones are moved to the front.
 
     Args:
@@ -516,7 +518,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     return ops.reshape(ops.roll(ravel(tensor), shift, 0), tensor.shape)
 
 
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+def rot90(m: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Return the elements turned by right angles, from the first of two axes to the second one.
 
     Args:
@@ -538,7 +540,9 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     return ops.reverse(swapaxes(tensor, first, other), [first if turns == 1 else other])
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+def split(
+    ary: TensorLike, indices_or_sections: int | Sequence[SupportsIndex], axis: int = 0
+) -> list[Tensor]:
     """Return parts of a value along an axis.
 
     Args:
@@ -580,7 +584,9 @@ def _split_along(ary: Any, parts: Any, axis: int) -> list[Tensor]:
     return split(tensor, parts, axis)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+def vsplit(
+    ary: TensorLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex]
+) -> list[Tensor]:
     """Return parts along the first axis, as `split` does.
 
     Raises:
@@ -594,7 +600,9 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     return _split_along(ary, indices_or_sections, 0)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+def hsplit(
+    ary: TensorLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex]
+) -> list[Tensor]:
     """Return parts along the second axis, of a vector along its only one, as `split` does.
 
     Raises:
@@ -608,7 +616,9 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     return _split_along(ary, indices_or_sections, 1)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+def dsplit(
+    ary: TensorLike, indices_or_sections: SupportsIndex | Sequence[SupportsIndex]
+) -> list[Tensor]:
     """Return parts along the third axis, as `split` does.
 
     Raises:

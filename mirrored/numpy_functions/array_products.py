@@ -6,6 +6,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.numpy_functions.array_manipulation import moveaxis
 from mirrored.numpy_functions.rules import array, axis_of, promoted
@@ -15,7 +16,7 @@ from mirrored.ops import Tensor
 _PATHS = {True: "greedy", False: "greedy", "greedy": "greedy", "optimal": "optimal"}
 
 
-def dot(a: Any, b: Any) -> Tensor:
+def dot(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the sum of products over the last axis of `a` and the last but one of `b`.
 
     Args:
@@ -33,7 +34,7 @@ def dot(a: Any, b: Any) -> Tensor:
     return ops.tensordot(x, y, [[-1], [-1 if y.ndim == 1 else -2]])
 
 
-def matmul(x1: Any, x2: Any) -> Tensor:
+def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the product of matrices, batches of them or vectors.
 
     Args:
@@ -54,7 +55,7 @@ def matmul(x1: Any, x2: Any) -> Tensor:
     return ops.tensordot(a, b, [[0], [-2]]) if a.ndim == 1 else ops.matmul(a, b)
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
+def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
     """Return the sum of products over axes of both.
 
     Args:
@@ -71,7 +72,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     return ops.tensordot(x, y, axes)
 
 
-def inner(a: Any, b: Any) -> Tensor:
+def inner(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the sum of products over the last axes of both; a number is a factor.
 
     Example:
@@ -85,7 +86,7 @@ def inner(a: Any, b: Any) -> Tensor:
     return ops.tensordot(x, y, [[-1], [-1]])
 
 
-def vdot(a: Any, b: Any) -> Tensor:
+def vdot(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the sum of the products of all elements.
 
     Example:
@@ -97,7 +98,7 @@ def vdot(a: Any, b: Any) -> Tensor:
     return ops.tensordot(x, y, 1)
 
 
-def outer(a: Any, b: Any) -> Tensor:
+def outer(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the products of each element of one value with each of the other one.
 
     Example:
@@ -110,7 +111,7 @@ def outer(a: Any, b: Any) -> Tensor:
     return multiply(ops.reshape(x, [-1, 1]), ops.reshape(y, [-1]))
 
 
-def kron(a: Any, b: Any) -> Tensor:
+def kron(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the second value once for each element of the first one, multiplied by it.
 
     Example:
@@ -127,7 +128,12 @@ def kron(a: Any, b: Any) -> Tensor:
 
 
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    a: TensorLike,
+    b: TensorLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
 ) -> Tensor:
     """Return the cross product of vectors of two or three numbers.
 

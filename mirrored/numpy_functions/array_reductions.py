@@ -11,6 +11,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.numpy_functions.array_creation import diagonal
 from mirrored.numpy_functions.array_manipulation import atleast_1d, ravel
@@ -32,7 +33,12 @@ def _sum_like(
     return function(tensor if dtype is not None else summands(tensor), axis, bool(keepdims))
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Tensor:
+def sum(
+    a: TensorLike,
+    axis: AxisLike | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
     """Return the sum over axes.
 
     Args:
@@ -52,7 +58,12 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Te
     return _sum_like(ops.reduce_sum, ops.reduce_any, a, axis, dtype, keepdims)
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Tensor:
+def prod(
+    a: TensorLike,
+    axis: AxisLike | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
     """Return the product over axes.
 
     Args and errors: as for `sum`.
@@ -66,7 +77,11 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> T
 
 
 def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = None
+    a: TensorLike,
+    axis: AxisLike | None = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool | None = None,
 ) -> Tensor:
     """Return the mean over axes; that of integers and booleans is float64.
 
@@ -97,7 +112,9 @@ def _extreme(function: Reduction, of_bools: Reduction, a: Any, axis: Any, keepdi
     return chosen(tensor, axis, bool(keepdims))
 
 
-def amax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Tensor:
+def amax(
+    a: TensorLike, axis: AxisLike | None = None, out: Any = None, keepdims: bool | None = None
+) -> Tensor:
     """Return the largest element over axes.
 
     Args and errors: as for `mean`.
@@ -111,7 +128,9 @@ def amax(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Ten
     return _extreme(ops.reduce_max, ops.reduce_any, a, axis, keepdims)
 
 
-def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Tensor:
+def amin(
+    a: TensorLike, axis: AxisLike | None = None, out: Any = None, keepdims: bool | None = None
+) -> Tensor:
     """Return the smallest element over axes.
 
     Args and errors: as for `mean`.
@@ -125,7 +144,7 @@ def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Ten
     return _extreme(ops.reduce_min, ops.reduce_all, a, axis, keepdims)
 
 
-def max(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
+def max(a: TensorLike, axis: AxisLike | None = None, keepdims: bool | None = None) -> Tensor:
     """Return the largest element over axes, as `amax` does.
 
     Example:
@@ -136,7 +155,7 @@ def max(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return amax(a, axis, keepdims=keepdims)
 
 
-def min(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
+def min(a: TensorLike, axis: AxisLike | None = None, keepdims: bool | None = None) -> Tensor:
     """Return the smallest element over axes, as `amin` does.
 
     Example:
@@ -147,7 +166,7 @@ def min(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return amin(a, axis, keepdims=keepdims)
 
 
-def ptp(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
+def ptp(a: TensorLike, axis: AxisLike | None = None, keepdims: bool | None = None) -> Tensor:
     """Return the distance of the largest from the smallest element over axes.
 
     Example:
@@ -159,12 +178,12 @@ def ptp(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
 
 
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: TensorLike,
+    axis: AxisLike | None = None,
+    dtype: DTypeLike | None = None,
     out: Any = None,
     ddof: int = 0,
-    keepdims: Any = None,
+    keepdims: bool | None = None,
 ) -> Tensor:
     """Return the variance over axes.
 
@@ -198,7 +217,7 @@ def var(
     return ops.cast(result, dtype) if dtype is not None else result
 
 
-def std(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
+def std(a: TensorLike, axis: AxisLike | None = None, keepdims: bool | None = None) -> Tensor:
     """Return the root of the variance over axes.
 
     Example:
@@ -209,7 +228,7 @@ def std(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return ops.reduce_std(floats(a), axis, bool(keepdims))
 
 
-def all(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
+def all(a: TensorLike, axis: AxisLike | None = None, keepdims: bool | None = None) -> Tensor:
     """Return whether no element over axes is 0.
 
     Example:
@@ -220,7 +239,7 @@ def all(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return ops.reduce_all(booleans(a), axis, bool(keepdims))
 
 
-def any(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
+def any(a: TensorLike, axis: AxisLike | None = None, keepdims: bool | None = None) -> Tensor:
     """Return whether one of the elements over axes is not 0.
 
     Example:
@@ -231,7 +250,7 @@ def any(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     return ops.reduce_any(booleans(a), axis, bool(keepdims))
 
 
-def count_nonzero(a: Any, axis: Any = None) -> Tensor:
+def count_nonzero(a: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return how many elements are not 0, over axes.
 
     Example:
@@ -247,7 +266,7 @@ def _placed(function: Reduction, a: Any, axis: int | None) -> Tensor:
     return function(ops.cast(tensor, int8) if tensor.dtype == bool_ else tensor, axis)
 
 
-def argmax(a: Any, axis: int | None = None) -> Tensor:
+def argmax(a: TensorLike, axis: int | None = None) -> Tensor:
     """Return the index of the largest element along an axis, or among all in a row.
 
     Example:
@@ -258,7 +277,7 @@ def argmax(a: Any, axis: int | None = None) -> Tensor:
     return _placed(ops.argmax, a, axis)
 
 
-def argmin(a: Any, axis: int | None = None) -> Tensor:
+def argmin(a: TensorLike, axis: int | None = None) -> Tensor:
     """Return the index of the smallest element along an axis, or among all in a row.
 
     Example:
@@ -276,7 +295,7 @@ def _scanned(function: Reduction, a: Any, axis: int | None, dtype: Any) -> Tenso
     return function(ravel(tensor), 0) if axis is None else function(tensor, axis)
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def cumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of all elements up to each one.
 
     Args:
@@ -292,7 +311,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return _scanned(ops.cumsum, a, axis, dtype)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def cumprod(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each one.
 
     Args: as for `cumsum`.
@@ -320,7 +339,7 @@ def neighbours(tensor: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     return tensor[tuple(behind)], tensor[tuple(before)]
 
 
-def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
+def diff(a: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return how far each element is from the next one along an axis.
 
     Args:
@@ -362,7 +381,12 @@ def without_nan(a: Any, value: float) -> Tensor:
     return ops.where(isnan(tensor), ops.constant(value, tensor.dtype), tensor)
 
 
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nansum(
+    a: TensorLike,
+    axis: AxisLike | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the sum over axes, in which NaN counts as 0.
 
     Args and errors: as for `sum`.
@@ -375,7 +399,12 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     return sum(without_nan(a, 0), axis, dtype, keepdims)
 
 
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nanprod(
+    a: TensorLike,
+    axis: AxisLike | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the product over axes, in which NaN counts as 1.
 
     Args and errors: as for `sum`.
@@ -388,7 +417,12 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     return prod(without_nan(a, 1), axis, dtype, keepdims)
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Tensor:
+def nanmean(
+    a: TensorLike,
+    axis: AxisLike | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:
     """Return the mean over axes of the elements that are not NaN.
 
     Args and errors: as for `sum`.
@@ -406,7 +440,12 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -
     return nansum(tensor, axis, kind, bool(keepdims)) / counted
 
 
-def average(a: Any, axis: int | None = None, weights: Any = None, returned: bool = False) -> Any:
+def average(
+    a: TensorLike,
+    axis: int | None = None,
+    weights: TensorLike | None = None,
+    returned: bool = False,
+) -> Any:
     """Return the mean over an axis, of elements that weigh differently.
 
     Args:
@@ -454,7 +493,9 @@ def _weighted(tensor: Tensor, weights: Any, axis: int | None) -> tuple[Tensor, T
     return ops.reduce_sum(tensor * parts, axis) / total, total
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+def trace(
+    a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None
+) -> Tensor:
     """Return the sum of a diagonal of matrices.
 
     Args:

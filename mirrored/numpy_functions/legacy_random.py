@@ -1,17 +1,18 @@
 """NumPy's legacy random functions, drawn from the library's global stream in float64."""
 
-from typing import Any
+from typing import Any, SupportsFloat, SupportsInt
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.numpy_functions.rules import FLOAT, array, result_type
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INDICES
 
 
-def seed(s: Any) -> None:
+def seed(s: int) -> None:
     """Set the global seed, as `mr.random.set_seed` does.
 
     Args:
@@ -38,7 +39,7 @@ def _sizes(size: Any) -> Any:
     return (int(size),) if np.ndim(size) == 0 else size
 
 
-def standard_normal(size: Any = None) -> Tensor:
+def standard_normal(size: ShapeLike | None = None) -> Tensor:
     """Return normal numbers of mean 0 and deviation 1.
 
     Args:
@@ -66,7 +67,7 @@ def randn(*args: int) -> Tensor:
     return standard_normal(args)
 
 
-def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
+def uniform(low: TensorLike = 0.0, high: TensorLike = 1.0, size: ShapeLike | None = None) -> Tensor:
     """Return numbers evenly drawn between limits.
 
     Args:
@@ -85,7 +86,7 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
     return drawn * (upper - lower) + lower
 
 
-def random(size: Any = None) -> Tensor:
+def random(size: ShapeLike | None = None) -> Tensor:
     """Return numbers evenly drawn between 0 and 1.
 
     Args:
@@ -113,7 +114,12 @@ def rand(*size: int) -> Tensor:
     return uniform(size=size)
 
 
-def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Tensor:
+def randint(
+    low: SupportsInt,
+    high: SupportsFloat | None = None,
+    size: ShapeLike | None = None,
+    dtype: DTypeLike = np.int64,
+) -> Tensor:
     """Return integers evenly drawn below a limit.
 
     Args:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from mirrored._types import TensorLike
 from mirrored.ops import Tensor
 
 
@@ -141,12 +142,12 @@ class Rows:
         f: Callable[..., Tensor]
         if row.arguments == _OF_ONE:
 
-            def f(x: Any) -> Tensor:
+            def f(x: TensorLike) -> Tensor:
                 return operation(convert(x))
 
         else:
 
-            def f(x1: Any, x2: Any) -> Tensor:
+            def f(x1: TensorLike, x2: TensorLike) -> Tensor:
                 return operation(*convert(x1, x2))
 
         _ROWS[f] = row

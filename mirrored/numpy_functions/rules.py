@@ -10,6 +10,7 @@ import numpy as np
 
 from mirrored import _nest, ops
 from mirrored._arguments import explain_functions
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.numpy_functions.rows import Rule, Rules
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import as_array, is_tensor
@@ -57,7 +58,7 @@ def _key(kind: Any) -> Any:
     return type(kind) if isinstance(kind, bool | int | float) else kind
 
 
-def promote_types(type1: Any, type2: Any) -> DType:
+def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """Return the least dtype that values of both go into.
 
     Args:
@@ -72,7 +73,7 @@ def promote_types(type1: Any, type2: Any) -> DType:
     return np.promote_types(type1, type2)
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: DTypeLike) -> Any:
     """Return NumPy's `finfo` of a dtype of floats.
 
     Args:
@@ -86,7 +87,9 @@ def finfo(dtype: Any) -> Any:
     return np.finfo(dtype)
 
 
-def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
+def array(
+    val: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, ndmin: int = 0
+) -> Tensor:
     """Return a value as a tensor.
 
     Args:
@@ -125,7 +128,7 @@ def _converted(value: Any, kind: DType) -> Tensor:
         return ops.constant(numbers_of_it.astype(kind, copy=False))
 
 
-def asarray(a: Any, dtype: Any = None) -> Tensor:
+def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a value as a tensor, as `array` does.
 
     Example:
@@ -136,7 +139,7 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
     return array(a, dtype)
 
 
-def asanyarray(a: Any, dtype: Any = None) -> Tensor:
+def asanyarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a value as a tensor, as `array` does.
 
     Example:
@@ -147,7 +150,7 @@ def asanyarray(a: Any, dtype: Any = None) -> Tensor:
     return array(a, dtype)
 
 
-def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
+def ascontiguousarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a value as a tensor of one axis or more, as `array` does.
 
     Example:
@@ -158,7 +161,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
     return array(a, dtype, ndmin=1)
 
 
-def copy(a: Any) -> Tensor:
+def copy(a: TensorLike) -> Tensor:
     """Return a value as a tensor, as `array` does.
 
     Example:

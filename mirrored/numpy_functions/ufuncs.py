@@ -11,6 +11,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import TensorLike
 from mirrored.numpy_functions.rows import Rows
 from mirrored.numpy_functions.rules import FLOAT, RULES, array, floats, promoted
 from mirrored.ops import Tensor
@@ -161,7 +162,7 @@ logical_or = binary(ops.logical_or, "whether one of both is not 0", "1, 0 -> Tru
 logical_xor = binary(ops.logical_xor, "whether just one is not 0", "1, 2 -> False", "truths")
 
 
-def real(val: Any) -> Tensor:
+def real(val: TensorLike) -> Tensor:
     """Return the value itself: it has no imaginary part.
 
     Example:
@@ -172,7 +173,7 @@ def real(val: Any) -> Tensor:
     return array(val)
 
 
-def angle(z: Any, deg: bool = False) -> Tensor:
+def angle(z: TensorLike, deg: bool = False) -> Tensor:
     """Return 0 for what is not below 0, and pi for what is, in float32 as TensorFlow has it.
 
     Args:
@@ -189,7 +190,7 @@ def angle(z: Any, deg: bool = False) -> Tensor:
     return angles * _TO_DEGREES if deg else angles
 
 
-def sign(x: Any, out: Any = None, where: Any = None, **kwargs: Any) -> Tensor:
+def sign(x: TensorLike, out: Any = None, where: TensorLike | None = None, **kwargs: Any) -> Tensor:
     """Return -1, 0 or 1 for each element.
 
     Args:
@@ -212,7 +213,7 @@ def sign(x: Any, out: Any = None, where: Any = None, **kwargs: Any) -> Tensor:
     return ops.sign(array(x))
 
 
-def around(a: Any, decimals: int = 0) -> Tensor:
+def around(a: TensorLike, decimals: int = 0) -> Tensor:
     """Return each element rounded to `decimals` decimals; of two nearest the even one.
 
     Args:
@@ -230,7 +231,7 @@ def around(a: Any, decimals: int = 0) -> Tensor:
     return ops.cast(ops.round(x * factor) / factor, tensor.dtype)
 
 
-def round(a: Any, decimals: int = 0) -> Tensor:
+def round(a: TensorLike, decimals: int = 0) -> Tensor:
     """Return each element rounded, as `around` does.
 
     Example:
@@ -241,7 +242,7 @@ def round(a: Any, decimals: int = 0) -> Tensor:
     return around(a, decimals)
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: TensorLike) -> bool:
     """Return False: no tensor is of complex numbers.
 
     Example:
@@ -253,7 +254,7 @@ def iscomplexobj(x: Any) -> bool:
     return False
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: TensorLike) -> bool:
     """Return True: no tensor is of complex numbers.
 
     Example:
@@ -264,7 +265,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def maximum(x1: Any, x2: Any) -> Tensor:
+def maximum(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the larger one, element by element.
 
     Args:
@@ -278,12 +279,13 @@ def maximum(x1: Any, x2: Any) -> Tensor:
         array([3, 5])
     """
     is_zero = isinstance(x2, int | float | np.number) and x2 is not False and x2 == 0
-    if is_zero and is_tensor(x1) and x1.dtype != bool_:
+    first: Any = x1
+    if is_zero and is_tensor(first) and first.dtype != bool_:
         return ops.relu(array(x1))
     return _or_of_bools(ops.logical_or, ops.maximum)(*promoted(x1, x2))
 
 
-def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+def divmod(x1: TensorLike, x2: TensorLike) -> tuple[Tensor, Tensor]:
     """Return what `floor_divide` and `mod` return.
 
     Example:
@@ -294,7 +296,7 @@ def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     return floor_divide(x1, x2), mod(x1, x2)
 
 
-def clip(a: Any, a_min: Any, a_max: Any) -> Tensor:
+def clip(a: TensorLike, a_min: TensorLike | None, a_max: TensorLike | None) -> Tensor:
     """Return each element, or the limit that it is beyond.
 
     Args:
@@ -320,7 +322,7 @@ def clip(a: Any, a_min: Any, a_max: Any) -> Tensor:
     return ops.maximum(ops.minimum(x, high), low)
 
 
-def hypot(x1: Any, x2: Any) -> Tensor:
+def hypot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the root of the sum of the squares, element by element.
 
     Example:
@@ -332,7 +334,7 @@ def hypot(x1: Any, x2: Any) -> Tensor:
 
 
 def isclose(
-    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    a: TensorLike, b: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Return whether |a - b| <= atol + rtol |b|, element by element; integers have to be equal.
 
@@ -357,7 +359,7 @@ def isclose(
 
 
 def allclose(
-    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    a: TensorLike, b: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Return whether all elements are close, as `isclose` has it.
 
@@ -369,7 +371,7 @@ def allclose(
     return ops.reduce_all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Any, a2: Any) -> Tensor:
+def array_equal(a1: TensorLike, a2: TensorLike) -> Tensor:
     """Return whether two values are of one shape and have equal elements.
 
     Example:
@@ -381,7 +383,7 @@ def array_equal(a1: Any, a2: Any) -> Tensor:
     return ops.reduce_all(ops.equal(x, y)) if x.shape == y.shape else ops.constant(False)
 
 
-def polyval(p: Any, x: Any) -> Tensor:
+def polyval(p: TensorLike, x: TensorLike) -> Tensor:
     """Return the value of a polynomial at each element.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._symbolic import Symbolic, symbolic_in
+from mirrored._types import TensorLike
 from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
@@ -106,7 +107,7 @@ BIAS_ADD_GRAD = register(
 
 @explained
 def bias_add(
-    value: Any, bias: Any, data_format: str | None = None, name: str | None = None
+    value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
     """Return `value` plus `bias` along the last axis, or along the second.
 
@@ -262,7 +263,7 @@ SOFTPLUS = unary("Softplus", _softplus, lambda call, g: g * SIGMOID(call.inputs[
 TANH = unary("Tanh", "tanh", lambda call, g: TANH_GRAD(g, call.output))
 
 
-def relu(features: Any, name: str | None = None) -> Tensor:
+def relu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return max(features, 0), element by element.
 
     Example:
@@ -273,7 +274,7 @@ def relu(features: Any, name: str | None = None) -> Tensor:
     return RELU(features)
 
 
-def sigmoid(x: Any, name: str | None = None) -> Tensor:
+def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 / (1 + exp(-x)), element by element.
 
     Example:
@@ -289,7 +290,7 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
     return remember(SIGMOID(x), "sigmoid", x)
 
 
-def softplus(features: Any, name: str | None = None) -> Tensor:
+def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     """Return log(1 + exp(features)), element by element, without overflow.
 
     Example:
@@ -300,7 +301,7 @@ def softplus(features: Any, name: str | None = None) -> Tensor:
     return SOFTPLUS(features)
 
 
-def tanh(x: Any, name: str | None = None) -> Tensor:
+def tanh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the hyperbolic tangent of each element.
 
     Example:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op, register
 from mirrored.ops.spec import (
@@ -73,7 +74,10 @@ def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
 
 @explained
 def accumulate_n(
-    inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = None, name: str | None = None
+    inputs: Sequence[Any],
+    shape: Sequence[int | None] | None = None,
+    tensor_dtype: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Return the sum of tensors of one shape and dtype, as `add_n` does.
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.ops.checks import FEW, listed, require
 from mirrored.ops.comparison import equal, greater, greater_equal, less, less_equal, not_equal
 from mirrored.ops.conversion import adopt, convert_to_tensor
@@ -48,8 +49,8 @@ def _compare(
 
 @explained
 def assert_equal(
-    x: Any,
-    y: Any,
+    x: TensorLike,
+    y: TensorLike,
     message: str | None = None,
     summarize: int | None = None,
     name: str | None = None,
@@ -83,8 +84,8 @@ def assert_equal(
 
 @explained
 def assert_none_equal(
-    x: Any,
-    y: Any,
+    x: TensorLike,
+    y: TensorLike,
     summarize: int | None = None,
     message: str | None = None,
     name: str | None = None,
@@ -110,10 +111,10 @@ def assert_none_equal(
 
 @explained
 def assert_near(
-    x: Any,
-    y: Any,
-    rtol: Any = None,
-    atol: Any = None,
+    x: TensorLike,
+    y: TensorLike,
+    rtol: TensorLike | None = None,
+    atol: TensorLike | None = None,
     message: str | None = None,
     summarize: int | None = None,
     name: str | None = None,
@@ -184,7 +185,7 @@ def _compare_with_zero(
 
 @explained
 def assert_positive(
-    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """Raise unless all elements are greater than 0.
 
@@ -216,11 +217,20 @@ def _like(
     """Return an assertion with another comparison, and with the arguments of one that there is."""
 
     def of_two(
-        x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
+        x: TensorLike,
+        y: TensorLike,
+        message: str | None = None,
+        summarize: int | None = None,
+        name: str | None = None,
     ) -> None:
         _compare(sign, function, x, y, message, summarize)
 
-    def of_one(x: Any, message: Any = None, summarize: Any = None, name: Any = None) -> Any:
+    def of_one(
+        x: TensorLike,
+        message: str | None = None,
+        summarize: int | None = None,
+        name: str | None = None,
+    ) -> Any:
         _compare_with_zero(sign, function, x, message, summarize)
 
     check: Any = of_two if assertion is assert_equal else of_one

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import active_recorder, only
@@ -110,7 +111,10 @@ def listed(array: NDArray[Any], summarize: int | None) -> str:
 
 @explained
 def Assert(
-    condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
+    condition: TensorLike,
+    data: Sequence[Any],
+    summarize: int | None = None,
+    name: str | None = None,
 ) -> None:
     """Raise unless a condition is true.
 
@@ -161,7 +165,7 @@ def Assert(
 
 
 @explained
-def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """Return a tensor, or raise where an element of it, or of its gradient, is not finite.
 
     Args:
@@ -185,7 +189,7 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
 
 
 @explained
-def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
+def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
     """Return a tensor, or raise where an element is not finite, as `check_numerics` does.
 
     Args:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.ops.add_n import add_n
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL
@@ -20,7 +21,7 @@ from mirrored.ops.tensor import Tensor
 
 @explained
 def clip_by_value(
-    t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> Tensor:
     """Return `t` with each element brought into [clip_value_min, clip_value_max].
 
@@ -43,7 +44,10 @@ def clip_by_value(
 
 @explained
 def clip_by_norm(
-    t: Any, clip_norm: float, axes: int | Sequence[int] | None = None, name: str | None = None
+    t: TensorLike,
+    clip_norm: float,
+    axes: int | Sequence[int] | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Return `t` scaled down so that its L2 norm is at most `clip_norm`.
 
@@ -117,7 +121,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 
 @explained
 def l2_normalize(
-    x: Any,
+    x: TensorLike,
     axis: int | Sequence[int] | None = None,
     epsilon: float = 1e-12,
     name: str | None = None,
@@ -147,7 +151,10 @@ def l2_normalize(
 
 @explained
 def clip_by_global_norm(
-    t_list: Sequence[Any], clip_norm: float, use_norm: Any = None, name: str | None = None
+    t_list: Sequence[Any],
+    clip_norm: float,
+    use_norm: TensorLike | None = None,
+    name: str | None = None,
 ) -> tuple[list[Any], Tensor]:
     """Return tensors scaled down together so that their global norm is at most `clip_norm`.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import binary, unary
 from mirrored.ops.op import Op, register
@@ -48,7 +49,7 @@ ALL, ANY = (
 )
 
 
-def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
+def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return where x == y, as booleans.
 
     Example:
@@ -59,7 +60,7 @@ def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     return EQUAL(x, y)
 
 
-def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
+def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return where x != y, as booleans.
 
     Example:
@@ -70,7 +71,7 @@ def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     return NOT_EQUAL(x, y)
 
 
-def less(x: Any, y: Any, name: str | None = None) -> Tensor:
+def less(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return where x < y, as booleans.
 
     Example:
@@ -81,7 +82,7 @@ def less(x: Any, y: Any, name: str | None = None) -> Tensor:
     return LESS(x, y)
 
 
-def less_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
+def less_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return where x <= y, as booleans.
 
     Example:
@@ -92,7 +93,7 @@ def less_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     return LESS_EQUAL(x, y)
 
 
-def greater(x: Any, y: Any, name: str | None = None) -> Tensor:
+def greater(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return where x > y, as booleans.
 
     Example:
@@ -103,7 +104,7 @@ def greater(x: Any, y: Any, name: str | None = None) -> Tensor:
     return GREATER(x, y)
 
 
-def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
+def greater_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return where x >= y, as booleans.
 
     Example:
@@ -114,7 +115,7 @@ def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     return GREATER_EQUAL(x, y)
 
 
-def logical_not(x: Any, name: str | None = None) -> Tensor:
+def logical_not(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the negation of booleans.
 
     Example:
@@ -125,7 +126,7 @@ def logical_not(x: Any, name: str | None = None) -> Tensor:
     return LOGICAL_NOT(x)
 
 
-def logical_and(x: Any, y: Any, name: str | None = None) -> Tensor:
+def logical_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return where both x and y are true.
 
     Example:
@@ -136,7 +137,7 @@ def logical_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     return LOGICAL_AND(x, y)
 
 
-def logical_or(x: Any, y: Any, name: str | None = None) -> Tensor:
+def logical_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return where x or y is true.
 
     Example:
@@ -147,7 +148,7 @@ def logical_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     return LOGICAL_OR(x, y)
 
 
-def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
+def logical_xor(x: TensorLike, y: TensorLike, name: str | None = "LogicalXor") -> Tensor:
     """Return where one of x and y is true, and the other is not.
 
     Example:
@@ -161,7 +162,7 @@ def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
 operators["xor"] = logical_xor
 
 
-def is_nan(x: Any, name: str | None = None) -> Tensor:
+def is_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """Return where elements are no numbers, as booleans.
 
     Example:
@@ -172,7 +173,7 @@ def is_nan(x: Any, name: str | None = None) -> Tensor:
     return IS_NAN(x)
 
 
-def is_inf(x: Any, name: str | None = None) -> Tensor:
+def is_inf(x: TensorLike, name: str | None = None) -> Tensor:
     """Return where elements are infinite, as booleans.
 
     Example:
@@ -183,7 +184,7 @@ def is_inf(x: Any, name: str | None = None) -> Tensor:
     return IS_INF(x)
 
 
-def is_finite(x: Any, name: str | None = None) -> Tensor:
+def is_finite(x: TensorLike, name: str | None = None) -> Tensor:
     """Return where elements are neither infinite nor NaN, as booleans.
 
     Example:
@@ -196,7 +197,7 @@ def is_finite(x: Any, name: str | None = None) -> Tensor:
 
 @explained
 def reduce_all(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,
@@ -215,7 +216,7 @@ def reduce_all(
 
 @explained
 def reduce_any(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,

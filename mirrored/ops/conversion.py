@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mirrored._arguments import explained
 from mirrored._nest import flatten
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.devices import log_placement, place
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.host_tensor import HostTensor, transfer
@@ -281,7 +282,12 @@ def from_host(array: NDArray[Any]) -> Tensor:
 
 
 @explained
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+def constant(
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    name: str = "Const",
+) -> Tensor:
     """Return a tensor that holds a copy of `value`.
 
     Args:
@@ -332,7 +338,9 @@ def _with_shape(array: NDArray[Any], shape: tuple[int, ...], value: Any) -> NDAr
 
 
 @explained
-def convert_to_tensor(value: Any, dtype: Any = None, *, name: str | None = None) -> Tensor:
+def convert_to_tensor(
+    value: TensorLike, dtype: DTypeLike | None = None, *, name: str | None = None
+) -> Tensor:
     """Return `value` as a tensor: itself, a variable's value, or a copy of numbers.
 
     Args:

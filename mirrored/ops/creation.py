@@ -6,6 +6,7 @@
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.op import OPS, Op, register
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_dtype, as_shape, float32, same_spec
@@ -37,7 +38,7 @@ ZEROS_LIKE, ONES_LIKE = (
 
 
 @explained
-def zeros(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
+def zeros(shape: ShapeLike, dtype: DTypeLike = float32, name: str | None = None) -> Tensor:
     """Return a tensor of zeros.
 
     Example:
@@ -49,7 +50,7 @@ def zeros(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
 
 
 @explained
-def ones(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
+def ones(shape: ShapeLike, dtype: DTypeLike = float32, name: str | None = None) -> Tensor:
     """Return a tensor of ones.
 
     Example:
@@ -61,7 +62,7 @@ def ones(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
 
 
 @explained
-def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
     """Return a tensor of shape `dims` whose every element is the scalar `value`.
 
     Raises:
@@ -81,7 +82,9 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+def zeros_like(
+    input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Tensor:
     """Return zeros of the shape of `input`, and of its dtype unless another one is given.
 
     Example:
@@ -93,7 +96,7 @@ def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor
 
 
 @explained
-def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+def ones_like(input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """Return ones of the shape of `input`, and of its dtype unless another one is given.
 
     Example:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.devices import place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import RELU, SIGMOID
@@ -139,7 +140,7 @@ XENT_GRAD = register(
 
 @explained
 def softmax_cross_entropy_with_logits(
-    labels: Any, logits: Any, axis: int = -1, name: str | None = None
+    labels: TensorLike, logits: TensorLike, axis: int = -1, name: str | None = None
 ) -> Tensor:
     """Return the cross-entropy between distributions over classes and softmax(logits), a row each.
 
@@ -230,7 +231,9 @@ SIGMOID_XENT = register(
 
 
 @explained
-def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
+def sigmoid_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, name: str | None = None
+) -> Tensor:
     """Return the cross-entropy between probabilities and sigmoid(logits), element by element.
 
     Args:
@@ -251,7 +254,7 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None
 
 @explained
 def weighted_cross_entropy_with_logits(
-    labels: Any, logits: Any, pos_weight: Any, name: str | None = None
+    labels: TensorLike, logits: TensorLike, pos_weight: TensorLike, name: str | None = None
 ) -> Tensor:
     """Return the cross-entropy of sigmoid(logits), where positive labels count `pos_weight` times.
 
@@ -273,13 +276,14 @@ def weighted_cross_entropy_with_logits(
         array([1.3862944], dtype=float32)
     """
     z, y = _of_one_shape("logits", adopt(logits, None), "labels", adopt(labels, None))
-    weight = 1.0 + adopt(pos_weight - 1.0, y.dtype) * y
+    factor: Any = pos_weight  # A list cannot be subtracted from.
+    weight = 1.0 + adopt(factor - 1.0, y.dtype) * y
     return (1.0 - y) * z + weight * (LOG1P(EXP(-ABS(z))) + RELU(-z))
 
 
 @explained
 def log_poisson_loss(
-    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+    targets: TensorLike, log_input: bool, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
     """Return exp(log_input) - log_input targets: the loss of counts whose rate is exp(log_input).
 
@@ -584,7 +588,7 @@ SPARSE_XENT_GRAD = register(
 
 @explained
 def sparse_softmax_cross_entropy_with_logits(
-    labels: Any, logits: Any, name: str | None = None
+    labels: TensorLike, logits: TensorLike, name: str | None = None
 ) -> Tensor:
     """Return the cross-entropy between classes given by index and softmax(logits), a row each.
 

@@ -12,6 +12,7 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored._symbolic import Symbolic, symbolic_in
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, from_host
 from mirrored.ops.hooks import take_constant_room
@@ -75,12 +76,12 @@ def _chosen(diagonal: Tensor, other: Tensor, rows: int, columns: int, k: int) ->
 
 @explained
 def diag(
-    diagonal: Any,
+    diagonal: TensorLike,
     name: str | None = "diag",
     k: int = 0,
     num_rows: int = -1,
     num_cols: int = -1,
-    padding_value: Any = 0,
+    padding_value: TensorLike = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
     """Return matrices that have a diagonal, and another value elsewhere.
@@ -130,10 +131,10 @@ def diag(
 
 @explained
 def diag_part(
-    input: Any,
+    input: TensorLike,
     name: str | None = "diag_part",
     k: int = 0,
-    padding_value: Any = 0,
+    padding_value: TensorLike = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
     """Return a diagonal of matrices.
@@ -168,8 +169,8 @@ def diag_part(
 
 @explained
 def set_diag(
-    input: Any,
-    diagonal: Any,
+    input: TensorLike,
+    diagonal: TensorLike,
     name: str | None = "set_diag",
     k: int = 0,
     align: str = "RIGHT_LEFT",
@@ -207,7 +208,7 @@ def set_diag(
     return _chosen(values, x, rows, columns, k)
 
 
-def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
+def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """Return a tensor whose axes are those of the diagonal twice, and that is 0 elsewhere.
 
     Args:
@@ -232,7 +233,7 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     return RESHAPE(diag(RESHAPE(x, shape=(x.size,))), shape=x.shape + x.shape)
 
 
-def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the elements of a tensor whose first half of indices is the second half.
 
     Args:
@@ -258,7 +259,7 @@ def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
     return RESHAPE(diag_part(RESHAPE(x, shape=(count, count))), shape=half)
 
 
-def trace(x: Any, name: str | None = None) -> Tensor:
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the sum of the main diagonal of matrices.
 
     Args:
@@ -277,7 +278,9 @@ def trace(x: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+def band_part(
+    input: TensorLike, num_lower: TensorLike, num_upper: TensorLike, name: str | None = None
+) -> Tensor:
     """Return matrices with zeros outside of a band around their diagonals.
 
     Args:

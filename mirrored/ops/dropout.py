@@ -9,6 +9,7 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
+from mirrored._types import PartialShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import GREATER_EQUAL
 from mirrored.ops.conversion import adopt, is_tensor
@@ -36,7 +37,11 @@ def dropped(x: Tensor, drawn: Tensor, rate: float) -> Tensor:
 
 @explained
 def dropout(
-    x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None, name: str | None = None
+    x: TensorLike,
+    rate: TensorLike,
+    noise_shape: PartialShapeLike | None = None,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Return `x` with elements dropped with probability `rate`, and the others over 1 - `rate`.
 
@@ -74,11 +79,11 @@ def dropout(
 
 @explained
 def stateless_dropout(
-    x: Any,
-    rate: Any,
-    seed: Any,
-    rng_alg: Any = None,
-    noise_shape: Any = None,
+    x: TensorLike,
+    rate: TensorLike,
+    seed: TensorLike,
+    rng_alg: str | int | None = None,
+    noise_shape: PartialShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """Return the tensor after dropout with TensorFlow's mask for a seed.
@@ -113,10 +118,10 @@ def stateless_dropout(
 
 @explained
 def general_dropout(
-    x: Any,
-    rate: Any,
+    x: TensorLike,
+    rate: TensorLike,
     uniform_sampler: Callable[..., Any],
-    noise_shape: Any = None,
+    noise_shape: PartialShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """Return the tensor after dropout with random numbers of a function.

@@ -7,6 +7,7 @@ are 0 where one operand is 0, whatever the other one is.
 from collections.abc import Callable
 from typing import Any
 
+from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt, as_tensors, convert_to_tensor
 from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.op import Check, Gradient, Grads, Kernel, Op, OpCall, register
@@ -242,7 +243,7 @@ ASSIGN_SUB = binary("AssignSubVariableOp", "subtract", None, NUMBERS)
 # ---------------------------------------------------------------------------- public functions
 
 
-def add(x: Any, y: Any, name: str | None = None) -> Tensor:
+def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x + y, element by element.
 
     Example:
@@ -253,7 +254,7 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     return ADD(x, y)
 
 
-def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
+def subtract(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x - y, element by element.
 
     Example:
@@ -264,7 +265,7 @@ def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     return SUB(x, y)
 
 
-def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
+def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x * y, element by element.
 
     Example:
@@ -275,7 +276,7 @@ def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     return MUL(x, y)
 
 
-def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
+def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x / y, element by element; integers give floats, as Python's `/` does.
 
     Those are float64, and float32 for integers of 8 and 16 bits. A tensor of integers is divided
@@ -292,7 +293,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     return _true_divide(*as_tensors((x, y)))
 
 
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return x times one number, which takes the dtype of x.
 
     Args:
@@ -315,7 +316,7 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
     return MUL(factor, tensor)
 
 
-def negative(x: Any, name: str | None = None) -> Tensor:
+def negative(x: TensorLike, name: str | None = None) -> Tensor:
     """Return -x.
 
     Example:
@@ -326,7 +327,7 @@ def negative(x: Any, name: str | None = None) -> Tensor:
     return NEG(x)
 
 
-def abs(x: Any, name: str | None = None) -> Tensor:
+def abs(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the absolute value of each element.
 
     Example:
@@ -337,7 +338,7 @@ def abs(x: Any, name: str | None = None) -> Tensor:
     return ABS(x)
 
 
-def sign(x: Any, name: str | None = None) -> Tensor:
+def sign(x: TensorLike, name: str | None = None) -> Tensor:
     """Return -1, 0 or 1 for each element.
 
     Example:
@@ -348,7 +349,7 @@ def sign(x: Any, name: str | None = None) -> Tensor:
     return SIGN(x)
 
 
-def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
+def maximum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return the larger of x and y, element by element; where they are equal the gradient is x's.
 
     Example:
@@ -359,7 +360,7 @@ def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     return MAXIMUM(x, y)
 
 
-def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
+def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return the smaller of x and y, element by element; where they are equal the gradient is x's.
 
     Example:
@@ -474,7 +475,7 @@ XLOGY, XLOG1PY = (
 # ---------------------------------------------------------------------------- public functions
 
 
-def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x / y, element by element, and 0 where y is 0; integers give floats.
 
     Those are float64, and float32 for integers of 8 and 16 bits.
@@ -499,7 +500,7 @@ def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     return DIV_NO_NAN(x, y)
 
 
-def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x * y, element by element, and 0 where y is 0, also where x is infinite or NaN.
 
     Example:
@@ -510,7 +511,7 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     return MUL_NO_NAN(x, y)
 
 
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 / x, element by element, and 0 where x is 0.
 
     Example:
@@ -522,7 +523,7 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
     return DIV_NO_NAN(convert_to_tensor(1, tensor.dtype), tensor)
 
 
-def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
+def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x / y, element by element, and 0 where x is 0, also where y is 0, infinite or NaN.
 
     Example:
@@ -533,7 +534,7 @@ def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
     return XDIVY(x, y)
 
 
-def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
+def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x * log(y), element by element, and 0 where x is 0, as an entropy takes it.
 
     Example:
@@ -544,7 +545,7 @@ def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
     return XLOGY(x, y)
 
 
-def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:
+def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x * log(1 + y), element by element, and 0 where x is 0.
 
     Example:

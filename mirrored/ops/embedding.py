@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.ops.clipping import clip_by_norm
 from mirrored.ops.conversion import adopt
 from mirrored.ops.gathering import gather
@@ -14,7 +15,7 @@ from mirrored.ops.tensor import Tensor
 
 @explained
 def embedding_lookup(
-    params: Any, ids: Any, max_norm: Any = None, name: str | None = None
+    params: TensorLike, ids: TensorLike, max_norm: float | None = None, name: str | None = None
 ) -> Tensor:
     """Return rows of a table, each by its id.
 

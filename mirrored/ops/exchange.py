@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import constant
 from mirrored.ops.tensor import Tensor
@@ -24,7 +25,7 @@ class _Capsule(NamedTuple):
         return 1, 0
 
 
-def to_dlpack(tf_tensor: Any) -> Any:
+def to_dlpack(tf_tensor: TensorLike) -> Any:
     """Return a tensor's values as a capsule of DLPack: a copy on the host, to be read once.
 
     Args:

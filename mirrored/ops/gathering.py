@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.flat_indices import flat_indices
@@ -100,10 +101,10 @@ GATHER = register(
 
 @explained
 def gather(
-    params: Any,
-    indices: Any,
+    params: TensorLike,
+    indices: TensorLike,
     validate_indices: bool | None = None,
-    axis: Any = None,
+    axis: AxisLike | None = None,
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Tensor:
@@ -212,8 +213,8 @@ def ignores(bad_indices_policy: str, op: str) -> bool:
 
 @explained
 def gather_nd(
-    params: Any,
-    indices: Any,
+    params: TensorLike,
+    indices: TensorLike,
     batch_dims: int = 0,
     name: str | None = None,
     bad_indices_policy: str = "",

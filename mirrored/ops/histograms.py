@@ -2,11 +2,12 @@
 
 import math
 from operator import index
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import clip_by_value
 from mirrored.ops.comparison import EQUAL
@@ -39,11 +40,11 @@ from mirrored.ops.tensor import Tensor
 
 @explained
 def bincount(
-    arr: Any,
-    weights: Any = None,
-    minlength: Any = None,
-    maxlength: Any = None,
-    dtype: Any = int32,
+    arr: TensorLike,
+    weights: TensorLike | None = None,
+    minlength: TensorLike | None = None,
+    maxlength: TensorLike | None = None,
+    dtype: DTypeLike = int32,
     name: str | None = None,
     axis: int | None = None,
     binary_output: bool = False,
@@ -143,7 +144,11 @@ def _require(held: Tensor, text: str) -> None:
 
 @explained
 def histogram_fixed_width(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = int32, name: str | None = None
+    values: TensorLike,
+    value_range: TensorLike,
+    nbins: SupportsIndex = 100,
+    dtype: DTypeLike = int32,
+    name: str | None = None,
 ) -> Tensor:
     """Return how many values are in each of equally wide parts of a range.
 
@@ -205,7 +210,11 @@ def _number_of_bins(nbins: Any) -> int:
 
 @explained
 def histogram_fixed_width_bins(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = int32, name: str | None = None
+    values: TensorLike,
+    value_range: TensorLike,
+    nbins: SupportsIndex = 100,
+    dtype: DTypeLike = int32,
+    name: str | None = None,
 ) -> Tensor:
     """Return in which of equally wide parts of a range each value is, as int32.
 
@@ -238,11 +247,11 @@ def histogram_fixed_width_bins(
 
 @explained
 def confusion_matrix(
-    labels: Any,
-    predictions: Any,
-    num_classes: Any = None,
-    weights: Any = None,
-    dtype: Any = int32,
+    labels: TensorLike,
+    predictions: TensorLike,
+    num_classes: SupportsIndex | None = None,
+    weights: TensorLike | None = None,
+    dtype: DTypeLike = int32,
     name: str | None = None,
 ) -> Tensor:
     """Return how often each class was taken for each one.

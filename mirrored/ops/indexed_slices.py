@@ -4,9 +4,9 @@ The gradient of a large table touches a few rows; summing those alone is less to
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from mirrored import devices
+from mirrored._types import TensorLike
 from mirrored.devices import Device
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
@@ -39,7 +39,9 @@ class IndexedSlices:
 
     __slots__ = ("dense_shape", "indices", "values")
 
-    def __init__(self, values: Any, indices: Any, dense_shape: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, values: TensorLike, indices: TensorLike, dense_shape: Sequence[int] | None = None
+    ) -> None:
         self.values = adopt(values, None)
         with devices.device(self.values._device):
             self.indices = adopt(indices, None)

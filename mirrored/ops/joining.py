@@ -3,13 +3,14 @@
 All of it is made of a few ops that move values: views, slices, `concat` and broadcasting.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import AxisLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import LESS
 from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tensor
@@ -43,7 +44,7 @@ def axis_of(axis: Any, rank: int) -> int:
 
 
 @explained
-def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Tensor:
+def stack(values: TensorLike, axis: int = 0, name: str | None = "stack") -> Tensor:
     """Return tensors of one shape joined along a new axis.
 
     Args:
@@ -77,7 +78,7 @@ def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Tensor:
 
 @explained
 def unstack(
-    value: Any, num: int | None = None, axis: int = 0, name: str | None = "unstack"
+    value: TensorLike, num: int | None = None, axis: int = 0, name: str | None = "unstack"
 ) -> list[Tensor]:
     """Return a tensor's parts along an axis, each without it.
 
@@ -109,8 +110,8 @@ def unstack(
 
 @explained
 def split(
-    value: Any,
-    num_or_size_splits: Any,
+    value: TensorLike,
+    num_or_size_splits: ShapeLike,
     axis: int = 0,
     num: int | None = None,
     name: str | None = "split",
@@ -136,7 +137,8 @@ def split(
         [[1], [2, 3, 4]]
     """
     x, several = adopt(value, None), not isinstance(num_or_size_splits, int | np.integer)
-    if several and not np.ndim(num_or_size_splits):
+    parts_of: Any = num_or_size_splits
+    if several and not np.ndim(parts_of):
         raise ValueError(
             "Rank-0 tensors are not supported as the num_or_size_splits argument to split. "
             f"Received: {num_or_size_splits!r}"
@@ -185,7 +187,7 @@ def _sizes(sizes: list[int], whole: int) -> list[int]:
 
 
 @explained
-def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+def tile(input: TensorLike, multiples: ShapeLike, name: str | None = None) -> Tensor:
     """Return a tensor repeated as a whole along its axes.
 
     Args:
@@ -219,7 +221,7 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+def reverse(tensor: TensorLike, axis: AxisLike, name: str | None = None) -> Tensor:
     """Return a tensor with the elements along some axes in the other order.
 
     Args:
@@ -249,7 +251,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+def roll(input: TensorLike, shift: TensorLike, axis: AxisLike, name: str | None = None) -> Tensor:
     """Return a tensor with the elements moved along axes, and those that fall off at the beginning.
 
     Args:
@@ -288,10 +290,10 @@ _MODES = ("CONSTANT", "REFLECT", "SYMMETRIC")
 
 @explained
 def pad(
-    tensor: Any,
-    paddings: Any,
+    tensor: TensorLike,
+    paddings: Iterable[ShapeLike],
     mode: str = "CONSTANT",
-    constant_values: Any = 0,
+    constant_values: TensorLike = 0,
     name: str | None = None,
 ) -> Tensor:
     """Return a tensor with more elements before and behind its own.
@@ -378,8 +380,8 @@ def _check_axis(axis: int, rank: int, label: str) -> None:
 
 @explained
 def reverse_sequence(
-    input: Any,
-    seq_lengths: Any,
+    input: TensorLike,
+    seq_lengths: TensorLike,
     seq_axis: int | None = None,
     batch_axis: int | None = None,
     name: str | None = None,

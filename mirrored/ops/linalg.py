@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.backends.product_settings import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
@@ -91,15 +92,15 @@ BATCH_MATMUL = _define("BatchMatMulV2")
 
 @explained
 def matmul(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     transpose_b: bool = False,
     adjoint_a: bool = False,
     adjoint_b: bool = False,
     a_is_sparse: bool = False,
     b_is_sparse: bool = False,
-    output_type: Any = None,
+    output_type: DTypeLike | None = None,
     grad_a: bool = False,
     grad_b: bool = False,
     name: str | None = None,

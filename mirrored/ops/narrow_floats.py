@@ -13,7 +13,7 @@ from mirrored._contexts import Within
 from mirrored.backends import Backend
 from mirrored.ops.spec import DType, TensorSpec, check_dtype, float32, is_bfloat16, is_narrow
 from mirrored.ops.tensor import Tensor, operators
-from mirrored.ops.variable_value import Uncast
+from mirrored.ops.tensor_views import Uncast
 
 if TYPE_CHECKING:
     from mirrored.ops.op import Op

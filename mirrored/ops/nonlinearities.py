@@ -8,6 +8,7 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
+from mirrored._types import TensorLike
 from mirrored.ops.activations import RELU, SIGMOID, SOFTPLUS, TANH
 from mirrored.ops.comparison import GREATER, LESS
 from mirrored.ops.conversion import adopt
@@ -69,7 +70,7 @@ def _either(condition: Tensor, x: Tensor, yes: float, no: float) -> Tensor:
 # ---------------------------------------------------------------------------- public functions
 
 
-def elu(features: Any, name: str | None = None) -> Tensor:
+def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return x where it is above 0, and exp(x) - 1 elsewhere.
 
     Clevert et al., Fast and Accurate Deep Network Learning by Exponential Linear Units, 2015:
@@ -83,7 +84,7 @@ def elu(features: Any, name: str | None = None) -> Tensor:
     return ELU(features)
 
 
-def selu(features: Any, name: str | None = None) -> Tensor:
+def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return 1.0507 x where it is not below 0, and 1.7581 (exp(x) - 1) elsewhere.
 
     Klambauer et al., Self-Normalizing Neural Networks, 2017: https://arxiv.org/abs/1706.02515
@@ -98,7 +99,7 @@ def selu(features: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """Return x where it is above 0, and alpha x elsewhere.
 
     Args:
@@ -123,7 +124,7 @@ def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Te
     return _either(GREATER(x, 0.0), x, 1.0, slope)
 
 
-def relu6(features: Any, name: str | None = None) -> Tensor:
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """Return min(max(x, 0), 6), element by element.
 
     Example:
@@ -136,7 +137,7 @@ def relu6(features: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def crelu(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
+def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
     """Return max(x, 0) and max(-x, 0), joined along an axis, which is twice as long.
 
     Shang et al., Understanding and Improving Convolutional Neural Networks via Concatenated
@@ -160,7 +161,7 @@ def crelu(features: Any, axis: int = -1, name: str | None = None) -> Tensor:
 
 
 @explained
-def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
     """Return x times the probability that a normal number is below x.
 
     Hendrycks and Gimpel, Gaussian Error Linear Units, 2016: https://arxiv.org/abs/1606.08415
@@ -191,7 +192,7 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
 
 
 @explained
-def silu(features: Any, beta: Any = 1.0) -> Tensor:
+def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """Return x sigmoid(beta x), element by element; `nn.swish` is the same function.
 
     Ramachandran et al., Searching for Activation Functions, 2017:
@@ -213,7 +214,7 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
 swish = silu
 
 
-def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """Return log(1 / (1 + exp(-x))), element by element, without overflow.
 
     Example:
@@ -224,7 +225,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     return -SOFTPLUS(-adopt(x, None))
 
 
-def softsign(features: Any, name: str | None = None) -> Tensor:
+def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """Return x / (1 + |x|), element by element.
 
     Example:

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import ABS, MUL, divide
@@ -22,9 +23,9 @@ _MATRIX_ORDERS = ("euclidean", "fro", 1, 2, math.inf)
 
 @explained
 def norm(
-    tensor: Any,
-    ord: Any = "euclidean",
-    axis: Any = None,
+    tensor: TensorLike,
+    ord: str | float | AxisLike = "euclidean",
+    axis: AxisLike | None = None,
     keepdims: bool | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -61,7 +62,7 @@ def norm(
         raise TypeError(
             "Expected numeric or variant tensor, got dtype bool. Cast it with mr.cast. [Op:norm]"
         )
-    kept = _norm(x, ord, tuple(axis) if is_matrix else axis, is_matrix)
+    kept = _norm(x, ord, tuple(axis) if isinstance(axis, list) else axis, is_matrix)
     return kept if keepdims else squeeze(kept, axis)
 
 
@@ -115,7 +116,10 @@ def _largest_singular_value(x: Tensor, axes: tuple[int, int]) -> Tensor:
 
 @explained
 def normalize(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+    tensor: TensorLike,
+    ord: str | float | AxisLike = "euclidean",
+    axis: AxisLike | None = None,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return a tensor divided by its norm, and that norm; zeros become NaN.
 
@@ -139,7 +143,7 @@ def normalize(
 
 
 @explained
-def l2_loss(t: Any, name: str | None = None) -> Tensor:
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Return half the sum of the squares of all elements.
 
     Args:
@@ -161,7 +165,10 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
 
 @explained
 def reduce_euclidean_norm(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: AxisLike | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the root of the sum of the squares over axes; that of integers is rounded to zero.
 

@@ -5,11 +5,12 @@ How many rows come out depends on values, so a recorded function knows these whe
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant, convert_to_tensor, from_host, is_tensor
 from mirrored.ops.creation import FILL
@@ -27,7 +28,10 @@ def _rows_at(x: Tensor, places: Any, axis: int = 0) -> Tensor:
 
 @explained
 def boolean_mask(
-    tensor: Any, mask: Any, axis: Any = None, name: str | None = "boolean_mask"
+    tensor: TensorLike,
+    mask: TensorLike,
+    axis: int | None = None,
+    name: str | None = "boolean_mask",
 ) -> Tensor:
     """Return the elements, or slices, for which a mask is true, along one axis.
 
@@ -65,7 +69,9 @@ operators["boolean_mask"] = boolean_mask
 
 
 @explained
-def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def repeat(
+    input: TensorLike, repeats: TensorLike, axis: AxisLike | None = None, name: str | None = None
+) -> Tensor:
     """Return a tensor of which each slice along an axis comes several times in a row.
 
     Args:
@@ -96,7 +102,8 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis={axis} out of bounds: expected {-x.ndim}<=axis<{x.ndim}")
     place = int(axis) % x.ndim
-    times = adopt(int(repeats) if isinstance(repeats, bool) else repeats, None)
+    counts: Any = repeats
+    times = adopt(int(counts) if isinstance(counts, bool) else counts, None)
     if times.dtype not in INTEGERS:
         raise TypeError(
             "Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = "
@@ -125,7 +132,7 @@ def _each_repeated(x: Tensor, axis: int, count: int) -> Tensor:
 
 @explained
 def dynamic_partition(
-    data: Any, partitions: Any, num_partitions: Any, name: str | None = None
+    data: TensorLike, partitions: TensorLike, num_partitions: SupportsIndex, name: str | None = None
 ) -> list[Tensor]:
     """Return rows dealt out by their numbers, a tensor a number.
 

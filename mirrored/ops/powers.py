@@ -4,9 +4,11 @@ There the gradients are TensorFlow's: that of a root, of 1/sqrt(x) and of `recip
 nothing flows in, also at 0, infinity and NaN; those of the others are NaN there.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ZEROS_LIKE
@@ -122,7 +124,7 @@ SQUARED_DIFFERENCE = binary(
 # ---------------------------------------------------------------------------- public functions
 
 
-def square(x: Any, name: str | None = None) -> Tensor:
+def square(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the square of each element.
 
     Example:
@@ -133,7 +135,7 @@ def square(x: Any, name: str | None = None) -> Tensor:
     return SQUARE(x)
 
 
-def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return (x - y)^2, element by element.
 
     Example:
@@ -144,7 +146,7 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     return SQUARED_DIFFERENCE(x, y)
 
 
-def sqrt(x: Any, name: str | None = None) -> Tensor:
+def sqrt(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the square root of each element; NaN for negative ones.
 
     Example:
@@ -155,7 +157,7 @@ def sqrt(x: Any, name: str | None = None) -> Tensor:
     return SQRT(x)
 
 
-def rsqrt(x: Any, name: str | None = None) -> Tensor:
+def rsqrt(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 / sqrt(x), element by element; infinity for 0 and NaN for negative ones.
 
     Example:
@@ -166,7 +168,7 @@ def rsqrt(x: Any, name: str | None = None) -> Tensor:
     return RSQRT(x)
 
 
-def reciprocal(x: Any, name: str | None = None) -> Tensor:
+def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 / x, element by element; infinity for 0.
 
     Example:
@@ -177,7 +179,7 @@ def reciprocal(x: Any, name: str | None = None) -> Tensor:
     return RECIPROCAL(x)
 
 
-def exp(x: Any, name: str | None = None) -> Tensor:
+def exp(x: TensorLike, name: str | None = None) -> Tensor:
     """Return e to the power of each element.
 
     Example:
@@ -188,7 +190,7 @@ def exp(x: Any, name: str | None = None) -> Tensor:
     return EXP(x)
 
 
-def expm1(x: Any, name: str | None = None) -> Tensor:
+def expm1(x: TensorLike, name: str | None = None) -> Tensor:
     """Return exp(x) - 1, element by element, with all digits where x is small.
 
     Example:
@@ -199,7 +201,7 @@ def expm1(x: Any, name: str | None = None) -> Tensor:
     return EXPM1(x)
 
 
-def log(x: Any, name: str | None = None) -> Tensor:
+def log(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the natural logarithm of each element; -inf for 0 and NaN for negative ones.
 
     Example:
@@ -210,7 +212,7 @@ def log(x: Any, name: str | None = None) -> Tensor:
     return LOG(x)
 
 
-def log1p(x: Any, name: str | None = None) -> Tensor:
+def log1p(x: TensorLike, name: str | None = None) -> Tensor:
     """Return log(1 + x), element by element, with all digits where x is small.
 
     Example:
@@ -221,7 +223,7 @@ def log1p(x: Any, name: str | None = None) -> Tensor:
     return LOG1P(x)
 
 
-def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
+def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x to the power of y, element by element.
 
     Example:
@@ -233,7 +235,7 @@ def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
+def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
     """Return the value of a polynomial at each element, by Horner's rule.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.elementwise import MUL, SUB
@@ -18,8 +19,8 @@ from mirrored.ops.tensor import Tensor
 
 @explained
 def matvec(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     adjoint_a: bool = False,
     a_is_sparse: bool = False,
@@ -52,7 +53,10 @@ def matvec(
 
 @explained
 def tensordot(
-    a: Any, b: Any, axes: int | Sequence[int] | Sequence[Sequence[int]], name: str | None = None
+    a: TensorLike,
+    b: TensorLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]],
+    name: str | None = None,
 ) -> Tensor:
     """Return products of two tensors' elements, summed over pairs of axes.
 
@@ -135,7 +139,7 @@ def _matrix(x: Tensor, rows: tuple[int, ...], columns: tuple[int, ...]) -> Tenso
 
 @explained
 def matrix_transpose(
-    a: Any, name: str | None = "matrix_transpose", conjugate: bool = False
+    a: TensorLike, name: str | None = "matrix_transpose", conjugate: bool = False
 ) -> Tensor:
     """Return matrices with rows and columns exchanged.
 
@@ -162,7 +166,7 @@ def matrix_transpose(
     return TRANSPOSE(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Return matrices with rows and columns exchanged, which of real numbers is the adjoint.
 
     Args:
@@ -181,7 +185,7 @@ def adjoint(matrix: Any, name: str | None = None) -> Tensor:
     return matrix_transpose(matrix)
 
 
-def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """Return the cross products of vectors of three numbers.
 
     Args:

@@ -6,7 +6,7 @@ count.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored._tracebacks import shortened
+from mirrored._types import DTypeLike, ShapeLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.narrow_floats import evenly, steps_below_one
@@ -222,10 +223,10 @@ class SeedGenerator:
 
     def uniform(
         self,
-        shape: Any,
+        shape: ShapeLike,
         minval: float = 0.0,
         maxval: float = 1.0,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         *,
         per_example: bool = False,
     ) -> Tensor:
@@ -244,10 +245,10 @@ class SeedGenerator:
 
     def normal(
         self,
-        shape: Any,
+        shape: ShapeLike,
         mean: float = 0.0,
         stddev: float = 1.0,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         *,
         per_example: bool = False,
     ) -> Tensor:
@@ -347,10 +348,10 @@ def _scaled(drawn: Tensor, scale: float, offset: float) -> Tensor:
 
 @explained
 def random_uniform(
-    shape: Any,
-    minval: Any = 0,
-    maxval: Any = None,
-    dtype: Any = float32,
+    shape: ShapeLike,
+    minval: SupportsFloat = 0,
+    maxval: SupportsFloat | None = None,
+    dtype: DTypeLike = float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -409,10 +410,10 @@ def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
 
 @explained
 def random_normal(
-    shape: Any,
+    shape: ShapeLike,
     mean: float = 0.0,
     stddev: float = 1.0,
-    dtype: Any = float32,
+    dtype: DTypeLike = float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:

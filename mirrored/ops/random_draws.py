@@ -3,9 +3,10 @@
 Each call takes the next draw of a stream as the seed of TensorFlow's generator.
 """
 
-from typing import Any
+from typing import SupportsIndex
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.philox import KEY_COUNTER
 from mirrored.ops.random import RANDOM_UNIFORM_INT, next_draw
@@ -34,10 +35,10 @@ def next_of_stream(seed: int | None) -> Draw:
 
 @explained
 def random_truncated_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = float32,
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -64,10 +65,10 @@ def random_truncated_normal(
 
 @explained
 def random_gamma(
-    shape: Any,
-    alpha: Any,
-    beta: Any = None,
-    dtype: Any = float32,
+    shape: ShapeLike,
+    alpha: TensorLike,
+    beta: TensorLike | None = None,
+    dtype: DTypeLike = float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -103,9 +104,9 @@ def random_gamma(
 
 @explained
 def random_poisson(
-    shape: Any,
-    lam: Any,
-    dtype: Any = float32,
+    shape: ShapeLike,
+    lam: TensorLike,
+    dtype: DTypeLike = float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -135,9 +136,9 @@ def random_poisson(
 
 @explained
 def random_categorical(
-    logits: Any,
-    num_samples: Any,
-    dtype: Any = None,
+    logits: TensorLike,
+    num_samples: SupportsIndex,
+    dtype: DTypeLike | None = None,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -166,7 +167,7 @@ def random_categorical(
 
 
 @explained
-def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """Return a tensor with its rows in random order.
 
     Args:

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
 from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tensor
@@ -47,7 +48,11 @@ _SHAPE = Op(name="Shape", infer=lambda x: x, shape_only=True)
 
 @explained
 def range(
-    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range"
+    start: TensorLike,
+    limit: TensorLike | None = None,
+    delta: TensorLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str | None = "range",
 ) -> Tensor:
     """Return the numbers from `start` on, `delta` apart, before `limit`.
 
@@ -112,7 +117,9 @@ def _widest(tensors: Sequence[Tensor]) -> DType:
 
 
 @explained
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+def linspace(
+    start: TensorLike, stop: TensorLike, num: TensorLike, name: str | None = None, axis: int = 0
+) -> Tensor:
     """Return numbers at equal distances, from `start` to `stop`, both of them among the numbers.
 
     Args:
@@ -150,10 +157,10 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
 
 @explained
 def eye(
-    num_rows: Any,
-    num_columns: Any = None,
-    batch_shape: Any = None,
-    dtype: Any = float32,
+    num_rows: SupportsIndex,
+    num_columns: SupportsIndex | None = None,
+    batch_shape: ShapeLike | None = None,
+    dtype: DTypeLike = float32,
     name: str | None = None,
 ) -> Tensor:
     """Return a matrix with ones on its diagonal and zeros elsewhere, or several of them.
@@ -185,12 +192,12 @@ def eye(
 
 @explained
 def one_hot(
-    indices: Any,
-    depth: Any,
-    on_value: Any = None,
-    off_value: Any = None,
+    indices: TensorLike,
+    depth: SupportsIndex,
+    on_value: TensorLike | None = None,
+    off_value: TensorLike | None = None,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """Return a new axis of which one element is on, for each index; none where there is no such.
@@ -291,7 +298,10 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
 
 @explained
 def sequence_mask(
-    lengths: Any, maxlen: Any = None, dtype: Any = bool, name: str | None = None
+    lengths: TensorLike,
+    maxlen: SupportsIndex | None = None,
+    dtype: DTypeLike = bool,
+    name: str | None = None,
 ) -> Tensor:
     """Return for each length as many times true, and then false up to the largest.
 
@@ -323,7 +333,9 @@ def sequence_mask(
 
 
 @explained
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+def ensure_shape(
+    x: TensorLike, shape: Sequence[int | None] | None, name: str | None = None
+) -> Tensor:
     """Return a tensor that is of a shape.
 
     Args:
@@ -342,7 +354,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     if isinstance(x, UnknownShape):
         x.set_shape(shape)
     tensor = adopt(x, None)
-    sizes = tensor.shape if is_any_shape(shape) else tuple(shape)
+    sizes: Any = tensor.shape if shape is None or is_any_shape(shape) else tuple(shape)
     if not has_shape(tensor.shape, sizes):
         raise InvalidArgumentError(
             f"Shape of tensor {name or 'x'} {shape_text(tensor.shape)} is not compatible with "
@@ -352,7 +364,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
+def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """Return the sizes of a tensor's axes, as a tensor of integers.
 
     Args:
@@ -370,7 +382,7 @@ def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
 
 
 @explained
-def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
+def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """Return the number of a tensor's elements, as a tensor.
 
     Args:
@@ -401,7 +413,7 @@ def _index_dtype(out_type: Any) -> DType:
     return dtype
 
 
-def rank(input: Any, name: str | None = None) -> Tensor:
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the number of a tensor's axes, as an int32 tensor.
 
     Example:

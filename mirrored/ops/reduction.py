@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ONES_LIKE
@@ -229,7 +230,7 @@ def reduce(op: Op, x: Any, axis: int | Sequence[int] | None, keepdims: bool) -> 
 
 @explained
 def reduce_sum(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,
@@ -255,7 +256,7 @@ def reduce_sum(
 
 @explained
 def reduce_mean(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,
@@ -280,7 +281,7 @@ def reduce_mean(
 
 @explained
 def reduce_max(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,
@@ -299,7 +300,7 @@ def reduce_max(
 
 @explained
 def reduce_min(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,
@@ -318,7 +319,7 @@ def reduce_min(
 
 @explained
 def reduce_prod(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,
@@ -337,7 +338,10 @@ def reduce_prod(
 
 @explained
 def argmax(
-    input: Any, axis: int | None = None, output_type: Any = int64, name: str | None = None
+    input: TensorLike,
+    axis: int | None = None,
+    output_type: DTypeLike = int64,
+    name: str | None = None,
 ) -> Tensor:
     """Return the index of the largest value along an axis, the first where there are several.
 
@@ -361,7 +365,10 @@ def argmax(
 
 @explained
 def argmin(
-    input: Any, axis: int | None = None, output_type: Any = int64, name: str | None = None
+    input: TensorLike,
+    axis: int | None = None,
+    output_type: DTypeLike = int64,
+    name: str | None = None,
 ) -> Tensor:
     """Return the index of the smallest value along an axis, the first where there are several.
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors, convert_to_tensor, is_tensor
 from mirrored.ops.elementwise import binary, unary, when
@@ -91,7 +92,7 @@ NEXT_AFTER = binary("NextAfter", "nextafter", lambda call, g: (g, OPS["ZerosLike
 # ---------------------------------------------------------------------------- public functions
 
 
-def floor(x: Any, name: str | None = None) -> Tensor:
+def floor(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the largest whole number that is not above each element.
 
     Example:
@@ -102,7 +103,7 @@ def floor(x: Any, name: str | None = None) -> Tensor:
     return FLOOR(x)
 
 
-def ceil(x: Any, name: str | None = None) -> Tensor:
+def ceil(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the smallest whole number that is not below each element.
 
     Example:
@@ -113,7 +114,7 @@ def ceil(x: Any, name: str | None = None) -> Tensor:
     return CEIL(x)
 
 
-def round(x: Any, name: str | None = None) -> Tensor:
+def round(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the whole number nearest to each element; of two the even one. Integers stay.
 
     Example:
@@ -125,7 +126,7 @@ def round(x: Any, name: str | None = None) -> Tensor:
     return tensor if tensor.dtype in INTEGERS else ROUND(tensor)
 
 
-def rint(x: Any, name: str | None = None) -> Tensor:
+def rint(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the whole number nearest to each element; of two the even one.
 
     Example:
@@ -136,7 +137,7 @@ def rint(x: Any, name: str | None = None) -> Tensor:
     return RINT(x)
 
 
-def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x / y rounded down, element by element, as `//` does.
 
     Raises:
@@ -150,7 +151,7 @@ def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     return FLOORDIV(x, y)
 
 
-def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
+def floormod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return what `floordiv` leaves, which has the sign of y, as `%` does.
 
     Raises:
@@ -165,7 +166,7 @@ def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
+def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
     """Return the next number after each of `x1` in the direction of `x2`, as IEEE 754 has it.
 
     Args:

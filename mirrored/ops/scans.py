@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.elementwise import DIV_NO_NAN
@@ -94,7 +95,7 @@ def _scanned(op: Op, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tenso
 
 @explained
 def cumsum(
-    x: Any,
+    x: TensorLike,
     axis: int = 0,
     exclusive: bool = False,
     reverse: bool = False,
@@ -125,7 +126,7 @@ def cumsum(
 
 @explained
 def cumprod(
-    x: Any,
+    x: TensorLike,
     axis: int = 0,
     exclusive: bool = False,
     reverse: bool = False,
@@ -147,7 +148,7 @@ def cumprod(
 
 @explained
 def cumulative_logsumexp(
-    x: Any,
+    x: TensorLike,
     axis: int = 0,
     exclusive: bool = False,
     reverse: bool = False,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, GREATER
 from mirrored.ops.conversion import adopt, convert_to_tensor, is_tensor
@@ -326,9 +327,9 @@ def _places_and_rows(
 
 @explained
 def scatter_nd(
-    indices: Any,
-    updates: Any,
-    shape: Any,
+    indices: TensorLike,
+    updates: TensorLike,
+    shape: ShapeLike,
     bad_indices_policy: str = "",
     name: str | None = None,
 ) -> Tensor:
@@ -382,7 +383,7 @@ def _scattered(
 
 @explained
 def tensor_scatter_nd_update(
-    tensor: Any, indices: Any, updates: Any, name: str | None = None
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
 ) -> Tensor:
     """Return a tensor with updates in the place of the elements that their indices name.
 
@@ -407,9 +408,9 @@ def tensor_scatter_nd_update(
 
 @explained
 def tensor_scatter_nd_add(
-    tensor: Any,
-    indices: Any,
-    updates: Any,
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
     bad_indices_policy: str = "",
     name: str | None = None,
 ) -> Tensor:
@@ -428,9 +429,9 @@ def tensor_scatter_nd_add(
 
 @explained
 def tensor_scatter_nd_sub(
-    tensor: Any,
-    indices: Any,
-    updates: Any,
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
     bad_indices_policy: str = "",
     name: str | None = None,
 ) -> Tensor:
@@ -448,9 +449,9 @@ def tensor_scatter_nd_sub(
 
 @explained
 def tensor_scatter_nd_max(
-    tensor: Any,
-    indices: Any,
-    updates: Any,
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
     bad_indices_policy: str = "",
     name: str | None = None,
 ) -> Tensor:
@@ -468,9 +469,9 @@ def tensor_scatter_nd_max(
 
 @explained
 def tensor_scatter_nd_min(
-    tensor: Any,
-    indices: Any,
-    updates: Any,
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
     bad_indices_policy: str = "",
     name: str | None = None,
 ) -> Tensor:

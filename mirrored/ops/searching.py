@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.creation import count_up_into
@@ -136,10 +137,10 @@ UPPER_BOUND = _define_bound("UpperBound", right=True)
 
 @explained
 def searchsorted(
-    sorted_sequence: Any,
-    values: Any,
+    sorted_sequence: TensorLike,
+    values: TensorLike,
     side: str = "left",
-    out_type: Any = int32,
+    out_type: DTypeLike = int32,
     name: str | None = None,
 ) -> Tensor:
     """Return before which element of a row that is in order each value belongs.
@@ -213,7 +214,7 @@ class UniqueWithCounts(NamedTuple):
 
 
 @explained
-def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> Unique:
+def unique(x: TensorLike, out_idx: DTypeLike = int32, name: str | None = None) -> Unique:
     """Return the distinct elements of a vector, and which of them each element is.
 
     Both zeros are one value, and each NaN is another one. No gradient flows through it.
@@ -237,7 +238,9 @@ def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> Unique:
 
 
 @explained
-def unique_with_counts(x: Any, out_idx: Any = int32, name: str | None = None) -> UniqueWithCounts:
+def unique_with_counts(
+    x: TensorLike, out_idx: DTypeLike = int32, name: str | None = None
+) -> UniqueWithCounts:
     """Return the distinct elements of a vector, which each element is, and how often each comes.
 
     Args and errors: as for `unique`.
@@ -267,7 +270,7 @@ def _distinct(op_name: str, x: Any, out_idx: Any) -> tuple[Tensor, Tensor, Tenso
     )
 
 
-def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the permutation that undoes another one: where in it 0, 1, 2, ... are.
 
     Args:

@@ -1,10 +1,11 @@
 """Sums, means, products and extremes of rows that have one number, in any order or sorted by it."""
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.creation import FILL
@@ -62,7 +63,7 @@ def _least(dtype: DType) -> float:
 
 @explained
 def unsorted_segment_sum(
-    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+    data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
     """Return sums of rows, each of the rows that have its number.
 
@@ -89,7 +90,7 @@ def unsorted_segment_sum(
 
 @explained
 def unsorted_segment_prod(
-    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+    data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
     """Return products of rows as `unsorted_segment_sum` does sums; one without rows is 1.
 
@@ -104,7 +105,7 @@ def unsorted_segment_prod(
 
 @explained
 def unsorted_segment_max(
-    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+    data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
     """Return maxima of rows as `unsorted_segment_sum` does sums.
 
@@ -122,7 +123,7 @@ def unsorted_segment_max(
 
 @explained
 def unsorted_segment_min(
-    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+    data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
     """Return minima of rows as `unsorted_segment_max` does maxima.
 
@@ -146,7 +147,7 @@ def _sums_and_sizes(data: Any, segment_ids: Any, num_segments: Any) -> tuple[Ten
 
 @explained
 def unsorted_segment_mean(
-    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+    data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
     """Return means of rows as `unsorted_segment_sum` does sums; those of integers are floats.
 
@@ -161,7 +162,7 @@ def unsorted_segment_mean(
 
 @explained
 def unsorted_segment_sqrt_n(
-    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+    data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
     """Return sums as `unsorted_segment_sum` does, over the root of the number of their rows.
 
@@ -205,7 +206,7 @@ def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int
 
 
 @explained
-def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return sums of rows of one number, which are next to each other.
 
     How many sums there are, the last number says; so in a recorded function it has to be known when
@@ -231,7 +232,7 @@ def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return products of rows as `segment_sum` does sums; one without rows is 1.
 
     Example:
@@ -244,7 +245,7 @@ def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor
 
 
 @explained
-def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return means of rows as `segment_sum` does sums; of integers without the fraction.
 
     Example:
@@ -264,7 +265,7 @@ def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor
 
 
 @explained
-def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return maxima of rows as `segment_sum` does sums; one without rows is 0.
 
     A NaN is forgotten at the next row, as in TensorFlow. Rows that are the maximum share its
@@ -282,7 +283,7 @@ def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return minima of rows as `segment_max` does maxima.
 
     Example:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors, constant
 from mirrored.ops.creation import ZEROS_LIKE
@@ -55,7 +56,12 @@ SELECT = register(
 
 
 @explained
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where(
+    condition: TensorLike,
+    x: TensorLike | None = None,
+    y: TensorLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Return elements of x where a condition holds and of y elsewhere; or where it holds.
 
     Args:

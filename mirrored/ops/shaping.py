@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.hooks import UnknownShape
@@ -73,7 +74,7 @@ RESHAPE, EXPAND_DIMS, SQUEEZE = (
 )
 
 
-def identity(input: Any, name: str | None = None) -> Tensor:
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """Return `input` itself, on the device that is current.
 
     Example:
@@ -84,7 +85,7 @@ def identity(input: Any, name: str | None = None) -> Tensor:
     return IDENTITY(input)
 
 
-def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     """Return `input` as a constant: no gradient flows through it.
 
     Example:
@@ -96,7 +97,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """Return the elements of `tensor` in another shape.
 
     Args:
@@ -142,7 +143,7 @@ def _resolved(own: Shape, shape: Any) -> Shape:
 
 
 @explained
-def expand_dims(input: Any, axis: int, name: str | None = None) -> Tensor:
+def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor:
     """Return `input` with a new axis of size 1 at `axis`.
 
     Example:
@@ -156,7 +157,9 @@ def expand_dims(input: Any, axis: int, name: str | None = None) -> Tensor:
 
 
 @explained
-def squeeze(input: Any, axis: int | Sequence[int] | None = None, name: str | None = None) -> Tensor:
+def squeeze(
+    input: TensorLike, axis: int | Sequence[int] | None = None, name: str | None = None
+) -> Tensor:
     """Return `input` without its axes of size 1, or without those that `axis` names, if any.
 
     Raises:
@@ -204,7 +207,7 @@ CAST = register(
 
 
 @explained
-def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """Return `x` in another dtype; the same tensor where it has that one.
 
     Floats become integers by dropping the fraction, and booleans by being other than zero.
@@ -240,7 +243,7 @@ BROADCAST_TO = register(
 
 
 @explained
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def broadcast_to(input: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """Return `input` repeated along axes of size 1 and along new leading axes.
 
     Example:
@@ -285,7 +288,7 @@ TRANSPOSE = register(
 
 @explained
 def transpose(
-    a: Any, perm: Sequence[int] | None = None, *, name: str | None = "transpose"
+    a: TensorLike, perm: Sequence[int] | None = None, *, name: str | None = "transpose"
 ) -> Tensor:
     """Return `a` with its axes permuted.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import remember
 from mirrored.ops.clipping import clip_by_value
@@ -98,7 +99,7 @@ def _one_axis(op_name: str, axis: int | None, rank: int) -> int:
 
 
 @explained
-def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Tensor:
+def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
     """Return exp(logits) divided by its sum along `axis`, the last one unless it is given.
 
     Raises:
@@ -116,7 +117,7 @@ def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Te
 
 
 @explained
-def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Tensor:
+def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
     """Return the logarithm of softmax along `axis`, finite where softmax would round to 0.
 
     Args:
@@ -138,7 +139,7 @@ def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -
 
 @explained
 def reduce_logsumexp(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,

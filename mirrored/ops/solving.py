@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.diagonals import band_part, diag_part, set_diag
@@ -148,7 +149,7 @@ CHOLESKY = define("Cholesky", lambda x: x, _factor, _grad_cholesky)
 
 
 @explained
-def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Return the inverses of matrices.
 
     Args:
@@ -168,7 +169,7 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     return INVERSE(input, adjoint=bool(adjoint))
 
 
-def det(input: Any, name: str | None = None) -> Tensor:
+def det(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the determinants of matrices.
 
     Args:
@@ -187,7 +188,7 @@ def det(input: Any, name: str | None = None) -> Tensor:
     return DETERMINANT(input)
 
 
-def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def slogdet(input: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Return the signs of determinants, and the logarithms of their absolute values.
 
     Args:
@@ -208,7 +209,7 @@ def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return both[..., 0], both[..., 1]
 
 
-def logdet(matrix: Any, name: str | None = None) -> Tensor:
+def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Return the logarithms of the determinants of symmetric positive definite matrices.
 
     Args:
@@ -230,7 +231,9 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def solve(
+    matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None
+) -> Tensor:
     """Return the solutions of systems of linear equations.
 
     Args:
@@ -256,7 +259,11 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
 
 @explained
 def triangular_solve(
-    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+    matrix: TensorLike,
+    rhs: TensorLike,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the solutions of systems whose matrices are triangular.
 
@@ -290,7 +297,7 @@ def _of_one_batch(matrix: Tensor, rhs: Tensor) -> tuple[Tensor, Tensor]:
     return first, second
 
 
-def cholesky(input: Any, name: str | None = None) -> Tensor:
+def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the lower triangular factors of matrices.
 
     A factor times its transpose is the matrix, of which the lower triangle alone is looked at.
@@ -315,7 +322,7 @@ def cholesky(input: Any, name: str | None = None) -> Tensor:
     return CHOLESKY(input)
 
 
-def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
+def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
     """Return the solutions of systems whose matrices have these factors of Cholesky's.
 
     Args:
@@ -337,7 +344,11 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
 
 @explained
 def lstsq(
-    matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
+    matrix: TensorLike,
+    rhs: TensorLike,
+    l2_regularizer: TensorLike = 0.0,
+    fast: bool = True,
+    name: str | None = None,
 ) -> Tensor:
     """Return the solutions of systems in the sense of least squares.
 

@@ -5,9 +5,10 @@ One op finds the places in order, and what is there is gathered, whose gradient 
 
 import math
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import clip_by_value
 from mirrored.ops.comparison import EQUAL, LOGICAL_AND, is_finite, reduce_all
@@ -177,7 +178,11 @@ def _integer(k: Any) -> int:
 
 @explained
 def top_k(
-    input: Any, k: Any = 1, sorted: bool = True, index_type: Any = int32, name: str | None = None
+    input: TensorLike,
+    k: SupportsIndex = 1,
+    sorted: bool = True,
+    index_type: DTypeLike = int32,
+    name: str | None = None,
 ) -> TopKV2:
     """Return the largest elements along the last axis, and where they are.
 
@@ -212,7 +217,7 @@ def top_k(
 
 @explained
 def sort(
-    values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None
+    values: TensorLike, axis: int = -1, direction: str = "ASCENDING", name: str | None = None
 ) -> Tensor:
     """Return a tensor with the elements along an axis in order.
 
@@ -242,7 +247,7 @@ def sort(
 
 @explained
 def argsort(
-    values: Any,
+    values: TensorLike,
     axis: int = -1,
     direction: str = "ASCENDING",
     stable: bool = False,
@@ -290,7 +295,9 @@ def _sorted_along(values: Any, axis: Any, direction: Any) -> tuple[Tensor, Tenso
 
 
 @explained
-def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
+def in_top_k(
+    targets: TensorLike, predictions: TensorLike, k: SupportsIndex, name: str | None = None
+) -> Tensor:
     """Return whether each row has its target among its largest elements.
 
     Whoever is as large as the last of them is among them. A row with an element that is not finite
@@ -335,7 +342,7 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
 
 
 @explained
-def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Return whether no element is smaller than the one before it; NaN never fits.
 
     Args:
@@ -355,7 +362,7 @@ def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Return whether each element is larger than the one before it; NaN never is.
 
     Args and errors: as for `is_non_decreasing`.

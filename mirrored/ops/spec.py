@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
+from mirrored._types import DTypeLike, PartialShapeLike
 from mirrored.errors import InvalidArgumentError
 
 DType = np.dtype[Any]
@@ -90,7 +91,9 @@ class TensorSpec(_Spec):
 
     __slots__ = ()
 
-    def __new__(cls, shape: Any, dtype: Any = float32, name: str | None = None) -> Self:
+    def __new__(
+        cls, shape: PartialShapeLike | None, dtype: DTypeLike = float32, name: str | None = None
+    ) -> Self:
         """Return it; what is of a tensor, and so in order already, goes right through."""
         if type(shape) is not tuple:  # Those of most tensors are.
             shape = _open_shape(shape)
@@ -226,7 +229,7 @@ def _open_shape(shape: Any) -> tuple[Any, ...] | None:
     return dimensions
 
 
-def as_dtype(type_value: Any) -> DType:
+def as_dtype(type_value: DTypeLike) -> DType:
     """Return the dtype that `type_value` names.
 
     Args:
@@ -248,7 +251,7 @@ def as_dtype(type_value: Any) -> DType:
             dtype = np.dtype(type_value)
         except (TypeError, ValueError):
             dtype = None
-    if type_value is None or dtype is None or dtype not in ALL_DTYPES:
+    if dtype is None or dtype not in ALL_DTYPES or type_value is None:
         name = type_value if isinstance(type_value, str) else getattr(dtype, "name", None)
         if name == "bfloat16":
             return bfloat16()
@@ -445,7 +448,7 @@ def floatx() -> str:
     return str(_floatx[0].name)
 
 
-def set_floatx(value: Any) -> None:
+def set_floatx(value: DTypeLike) -> None:
     """Set the dtype that layers, losses and optimizers made from now on use by default.
 
     Args:
@@ -465,7 +468,7 @@ def set_floatx(value: Any) -> None:
         dtype = np.dtype(value)
     except TypeError:
         dtype = None
-    if value is None or dtype not in {float32, float64}:
+    if dtype not in {float32, float64} or value is None:
         accepted = [float32.name, float64.name]
         raise ValueError(f"Unknown `floatx` value: {value}. Expected one of {accepted}")
     _floatx[0] = dtype

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt
 from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.piecewise import Function, piecewise
@@ -137,7 +138,7 @@ ERFINV = _define("Erfinv", _erfinv, _grad_erfinv)
 # ---------------------------------------------------------------------------- public functions
 
 
-def ndtri(x: Any, name: str | None = None) -> Tensor:
+def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number below which a normal number is with each probability.
 
     It is computed on the host. NaN outside of [0, 1].
@@ -150,7 +151,7 @@ def ndtri(x: Any, name: str | None = None) -> Tensor:
     return NDTRI(x)
 
 
-def erfinv(x: Any, name: str | None = None) -> Tensor:
+def erfinv(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number whose error function each element is.
 
     It is computed on the host. NaN outside of [-1, 1].
@@ -163,7 +164,7 @@ def erfinv(x: Any, name: str | None = None) -> Tensor:
     return ERFINV(x)
 
 
-def erfcinv(x: Any, name: str | None = None) -> Tensor:
+def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number whose complementary error function each element is.
 
     It is computed on the host. NaN outside of [0, 2].
@@ -310,7 +311,7 @@ ERFC = piecewise("Erfc", _erfc, lambda call, g: -_slope(call, g), scratch=4)
 # ---------------------------------------------------------------------------- public functions
 
 
-def erf(x: Any, name: str | None = None) -> Tensor:
+def erf(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the error function of each element: 2 / sqrt(pi) times the integral of exp(-t^2).
 
     The integral is that from 0 to the element.
@@ -323,7 +324,7 @@ def erf(x: Any, name: str | None = None) -> Tensor:
     return ERF(x)
 
 
-def erfc(x: Any, name: str | None = None) -> Tensor:
+def erfc(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 - erf(x), element by element, with all digits where that is small.
 
     Example:
@@ -469,7 +470,7 @@ DIGAMMA: Op = register(_op("Digamma", _first, _next))
 _POLYGAMMA: Op = _op("Polygamma", _later, _next)  # In no table: gradients alone call it.
 
 
-def lgamma(x: Any, name: str | None = None) -> Tensor:
+def lgamma(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the logarithm of the absolute value of the gamma function, of each element.
 
     It is computed on the host.
@@ -489,7 +490,7 @@ def lgamma(x: Any, name: str | None = None) -> Tensor:
     return LGAMMA(x)
 
 
-def digamma(x: Any, name: str | None = None) -> Tensor:
+def digamma(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the derivative of `lgamma`, of each element; NaN where that has none.
 
     Arguments, errors and place as of `lgamma`.
@@ -502,7 +503,7 @@ def digamma(x: Any, name: str | None = None) -> Tensor:
     return DIGAMMA(x)
 
 
-def lbeta(x: Any, name: str | None = None) -> Tensor:
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the logarithm of the beta function of the numbers along the last axis.
 
     Args:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.ops.comparison import GREATER
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.creation import ZEROS_LIKE
@@ -75,7 +76,7 @@ EIGEN = define(
 )
 
 
-def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and the eigenvectors of symmetric matrices.
 
     Args:
@@ -100,7 +101,7 @@ def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return both[..., 0], both[..., 1:]
 
 
-def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
+def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
     """Return the eigenvalues of symmetric matrices.
 
     Arguments and errors are those of `eigh`.
@@ -198,7 +199,10 @@ SVD = define("Svd", _of_svd, _svd, _grad_svd, square=False)
 
 @explained
 def svd(
-    tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
+    tensor: TensorLike,
+    full_matrices: bool = False,
+    compute_uv: bool = True,
+    name: str | None = None,
 ) -> Any:
     """Return the singular values of matrices, with their vectors.
 
@@ -287,7 +291,9 @@ QR = define("Qr", _of_qr, _qr, _grad_qr, square=False)
 
 
 @explained
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
+def qr(
+    input: TensorLike, full_matrices: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """Return factors of matrices, an orthogonal and an upper triangular one.
 
     Args:
@@ -319,7 +325,12 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tupl
 
 
 @explained
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def pinv(
+    a: TensorLike,
+    rcond: TensorLike | None = None,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """Return the pseudo-inverses of matrices, by their singular values.
 
     Args:
@@ -352,7 +363,10 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 
 @explained
 def matrix_rank(
-    a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None
+    a: TensorLike,
+    tol: TensorLike | None = None,
+    validate_args: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the ranks of matrices: how many singular values are not too small.
 

@@ -7,12 +7,13 @@ are TensorFlow's for the same seed.
 import enum
 import math
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import philox
 from mirrored.ops.conversion import adopt, convert_to_tensor
@@ -298,13 +299,13 @@ def _exact(parameters: Tensor) -> Tensor:
 
 @explained
 def stateless_uniform(
-    shape: Any,
-    seed: Any,
-    minval: Any = 0,
-    maxval: Any = None,
-    dtype: Any = float32,
+    shape: ShapeLike,
+    seed: TensorLike,
+    minval: TensorLike | None = 0,
+    maxval: TensorLike | None = None,
+    dtype: DTypeLike = float32,
     name: str | None = None,
-    alg: Any = AUTO,
+    alg: str | int = AUTO,
 ) -> Tensor:
     """Return numbers drawn evenly from [minval, maxval), which follow from the seed.
 
@@ -352,13 +353,13 @@ def stateless_uniform(
 
 @explained
 def stateless_normal(
-    shape: Any,
-    seed: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = float32,
+    shape: ShapeLike,
+    seed: TensorLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = float32,
     name: str | None = None,
-    alg: Any = AUTO,
+    alg: str | int = AUTO,
 ) -> Tensor:
     """Return normal numbers that follow from the seed.
 
@@ -387,13 +388,13 @@ def stateless_normal(
 
 @explained
 def stateless_truncated_normal(
-    shape: Any,
-    seed: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = float32,
+    shape: ShapeLike,
+    seed: TensorLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = float32,
     name: str | None = None,
-    alg: Any = AUTO,
+    alg: str | int = AUTO,
 ) -> Tensor:
     """Return normal numbers of up to two deviations from the mean, which follow from the seed.
 
@@ -410,11 +411,11 @@ def stateless_truncated_normal(
 
 @explained
 def stateless_gamma(
-    shape: Any,
-    seed: Any,
-    alpha: Any,
-    beta: Any = None,
-    dtype: Any = float32,
+    shape: ShapeLike,
+    seed: TensorLike,
+    alpha: TensorLike,
+    beta: TensorLike | None = None,
+    dtype: DTypeLike = float32,
     name: str | None = None,
 ) -> Tensor:
     """Return gamma numbers that follow from the seed, and are TensorFlow's.
@@ -442,7 +443,11 @@ def stateless_gamma(
 
 @explained
 def stateless_poisson(
-    shape: Any, seed: Any, lam: Any, dtype: Any = int32, name: str | None = None
+    shape: ShapeLike,
+    seed: TensorLike,
+    lam: TensorLike,
+    dtype: DTypeLike = int32,
+    name: str | None = None,
 ) -> Tensor:
     """Return Poisson numbers that follow from the seed, and are TensorFlow's.
 
@@ -466,7 +471,11 @@ def stateless_poisson(
 
 @explained
 def stateless_categorical(
-    logits: Any, num_samples: Any, seed: Any, dtype: Any = int64, name: str | None = None
+    logits: TensorLike,
+    num_samples: SupportsIndex,
+    seed: TensorLike,
+    dtype: DTypeLike = int64,
+    name: str | None = None,
 ) -> Tensor:
     """Return classes drawn by their logits, which follow from the seed.
 
@@ -495,7 +504,9 @@ def stateless_categorical(
 
 
 @explained
-def stateless_shuffle(value: Any, seed: Any, alg: Any = AUTO, name: str | None = None) -> Tensor:
+def stateless_shuffle(
+    value: TensorLike, seed: TensorLike, alg: str | int = AUTO, name: str | None = None
+) -> Tensor:
     """Return a tensor with its rows in an order that follows from the seed; it is TensorFlow's.
 
     Args:
@@ -516,7 +527,7 @@ def stateless_shuffle(value: Any, seed: Any, alg: Any = AUTO, name: str | None =
 
 
 @explained
-def stateless_split(seed: Any, num: int = 2, alg: Any = AUTO) -> Tensor:
+def stateless_split(seed: TensorLike, num: int = 2, alg: str | int = AUTO) -> Tensor:
     """Return new seeds, which follow from a seed; they are TensorFlow's.
 
     Args:
@@ -540,7 +551,7 @@ def stateless_split(seed: Any, num: int = 2, alg: Any = AUTO) -> Tensor:
 
 
 @explained
-def stateless_fold_in(seed: Any, data: Any, alg: Any = AUTO) -> Tensor:
+def stateless_fold_in(seed: TensorLike, data: TensorLike, alg: str | int = AUTO) -> Tensor:
     """Return a new seed, which follows from a seed and an integer; it is TensorFlow's.
 
     Args:

@@ -4,11 +4,12 @@ In a recorded function they are made when it is recorded, since they cannot chan
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops.conversion import adopt, convert_to_tensor, is_tensor
 from mirrored.ops.spec import FLOATS, INTEGERS, DType, as_dtype, bool_, float32
 from mirrored.ops.tensor import Tensor
@@ -38,7 +39,9 @@ def _check_rank(x: Any, is_right: bool, wanted: str, message: Any) -> None:
 
 
 @explained
-def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_rank(
+    x: TensorLike, rank: SupportsIndex, message: str | None = None, name: str | None = None
+) -> None:
     """Raise unless a tensor has so many axes.
 
     Args:
@@ -63,7 +66,7 @@ def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None 
 
 @explained
 def assert_rank_at_least(
-    x: Any, rank: Any, message: str | None = None, name: str | None = None
+    x: TensorLike, rank: SupportsIndex, message: str | None = None, name: str | None = None
 ) -> None:
     """Raise unless a tensor has so many axes or more; otherwise as `assert_rank`.
 
@@ -83,7 +86,7 @@ def assert_rank_at_least(
 
 @explained
 def assert_rank_in(
-    x: Any, ranks: Iterable[Any], message: str | None = None, name: str | None = None
+    x: TensorLike, ranks: Iterable[Any], message: str | None = None, name: str | None = None
 ) -> None:
     """Raise unless a tensor has one of some numbers of axes; otherwise as `assert_rank`.
 
@@ -185,7 +188,7 @@ def _is_open(symbol: Any) -> bool:
 
 @explained
 def assert_type(
-    tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None
+    tensor: Any, tf_type: DTypeLike, message: str | None = None, name: str | None = None
 ) -> None:
     """Raise unless a tensor has a dtype.
 
@@ -210,7 +213,7 @@ def assert_type(
 
 
 @explained
-def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """Raise unless a tensor is of integers.
 
     Args:
@@ -234,7 +237,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
 
 
 @explained
-def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """Raise unless a tensor is a scalar.
 
     Args:
@@ -276,7 +279,9 @@ def assert_proper_iterable(values: Any) -> None:
 
 
 @explained
-def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = None) -> DType:
+def assert_same_float_dtype(
+    tensors: Sequence[Any] | None = None, dtype: DTypeLike | None = None
+) -> DType:
     """Return the dtype of floats that tensors have in common, or raise.
 
     Args:

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.ops.comparison import NOT_EQUAL
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.creation import ZEROS_LIKE
@@ -18,7 +18,7 @@ from mirrored.ops.tensor import Tensor
 
 @explained
 def reduce_variance(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,
@@ -47,7 +47,7 @@ def reduce_variance(
 
 @explained
 def reduce_std(
-    input_tensor: Any,
+    input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     name: str | None = None,
@@ -66,9 +66,9 @@ def reduce_std(
 
 @explained
 def moments(
-    x: Any,
+    x: TensorLike,
     axes: int | Sequence[int],
-    shift: Any = None,
+    shift: TensorLike | None = None,
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -98,10 +98,10 @@ def moments(
 
 @explained
 def count_nonzero(
-    input: Any,
+    input: TensorLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool | None = None,
-    dtype: Any = int64,
+    dtype: DTypeLike = int64,
     name: str | None = None,
 ) -> Tensor:
     """Return how many elements are not 0, over axes.
@@ -128,7 +128,11 @@ def count_nonzero(
 
 @explained
 def weighted_moments(
-    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+    x: TensorLike,
+    axes: AxisLike,
+    frequency_weights: TensorLike,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance over axes, of elements that count as often as weights say.
 
@@ -163,7 +167,7 @@ def weighted_moments(
 
 
 @explained
-def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """Return the part of the elements that are 0, as float32; that of nothing is NaN.
 
     Args:
@@ -182,9 +186,9 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
 
 @explained
 def sufficient_statistics(
-    x: Any,
+    x: TensorLike,
     axes: Sequence[int],
-    shift: Any = None,
+    shift: TensorLike | None = None,
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
@@ -226,11 +230,11 @@ def sufficient_statistics(
 
 @explained
 def batch_normalization(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    offset: Any,
-    scale: Any,
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike | None,
+    scale: TensorLike | None,
     variance_epsilon: float,
     name: str | None = None,
 ) -> Tensor:
@@ -265,7 +269,11 @@ def batch_normalization(
 
 @explained
 def normalize_moments(
-    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+    counts: TensorLike,
+    mean_ss: TensorLike,
+    variance_ss: TensorLike,
+    shift: TensorLike | None,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of numbers that were counted and summed.
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mirrored._absent import refused_members
 from mirrored._late import FilledByFiles
 from mirrored._tracebacks import shorten, shortened
+from mirrored._types import PartialShapeLike
 from mirrored.backends import Pool, Storage
 from mirrored.devices import Device, device, empty_with, place
 from mirrored.devices.work_timing import copy_work, observers, tell
@@ -354,7 +355,7 @@ class Tensor(Operators):
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # The host.
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: PartialShapeLike | None) -> None:
         """Check that the tensor has a shape; it has it already.
 
         Args:

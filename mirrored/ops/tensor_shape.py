@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Self, SupportsIndex, cast, overload
 
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
+from mirrored._types import PartialShapeLike
 
 
 @explained
@@ -43,7 +44,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
 
     __slots__ = ()
 
-    def __new__(cls, dims: Any) -> Self:
+    def __new__(cls, dims: PartialShapeLike | None) -> Self:
         """Return the shape, once its sizes are checked."""
         if dims is None or isinstance(dims, _UnknownShape):
             return cast(Self, tuple.__new__(_UnknownShape))
@@ -121,7 +122,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         if None in self:
             raise ValueError(f"Shape {self} is not fully defined")
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: PartialShapeLike | None) -> bool:
         """Return whether a tensor may have both shapes.
 
         Args:
@@ -133,7 +134,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         pairs = zip(self, other, strict=False)
         return len(self) == len(other) and all(None in pair or pair[0] == pair[1] for pair in pairs)
 
-    def assert_is_compatible_with(self, other: Any) -> None:
+    def assert_is_compatible_with(self, other: PartialShapeLike | None) -> None:
         """Raise unless a tensor may have both shapes.
 
         Args:
@@ -145,7 +146,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {other} are incompatible")
 
-    def merge_with(self, other: Any) -> "TensorShape":
+    def merge_with(self, other: PartialShapeLike | None) -> "TensorShape":
         """Return the shape with the sizes that either knows.
 
         Args:
@@ -166,7 +167,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         pairs: Iterable[tuple[int | None, ...]] = zip(self, other, strict=True)
         return _shape_of(its if own is None else own for own, its in pairs)
 
-    def concatenate(self, other: Any) -> "TensorShape":
+    def concatenate(self, other: PartialShapeLike | None) -> "TensorShape":
         """Return the sizes of both shapes, one after the other.
 
         Args:
@@ -235,7 +236,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         if self.rank not in (None, rank):
             raise ValueError(f"Shape {self} must have rank {rank}")
 
-    def assert_same_rank(self, other: Any) -> None:
+    def assert_same_rank(self, other: PartialShapeLike | None) -> None:
         """Raise unless another shape has as many axes.
 
         Args:
@@ -260,7 +261,7 @@ class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no N
         pairs = zip(self, other, strict=False)
         return len(self) == len(other) and all(its in (None, own) for own, its in pairs)
 
-    def most_specific_compatible_shape(self, other: Any) -> "TensorShape":
+    def most_specific_compatible_shape(self, other: PartialShapeLike | None) -> "TensorShape":
         """Return the shape with the sizes that both have, and None where they differ.
 
         Args:

@@ -3,8 +3,7 @@
 Each is a ufunc; the gradients are TensorFlow's formulas, also where there is no slope.
 """
 
-from typing import Any
-
+from mirrored._types import TensorLike
 from mirrored.ops.elementwise import binary, unary, when
 from mirrored.ops.op import Op, OpCall
 from mirrored.ops.powers import RECIPROCAL, SQRT, SQUARE
@@ -40,7 +39,7 @@ ATANH = unary("Atanh", "arctanh", lambda call, g: g * RECIPROCAL(1.0 - SQUARE(ca
 # ---------------------------------------------------------------------------- public functions
 
 
-def sin(x: Any, name: str | None = None) -> Tensor:
+def sin(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the sine of each element, an angle in radians.
 
     Example:
@@ -51,7 +50,7 @@ def sin(x: Any, name: str | None = None) -> Tensor:
     return SIN(x)
 
 
-def cos(x: Any, name: str | None = None) -> Tensor:
+def cos(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the cosine of each element, an angle in radians.
 
     Example:
@@ -62,7 +61,7 @@ def cos(x: Any, name: str | None = None) -> Tensor:
     return COS(x)
 
 
-def tan(x: Any, name: str | None = None) -> Tensor:
+def tan(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the tangent of each element, an angle in radians.
 
     Example:
@@ -73,7 +72,7 @@ def tan(x: Any, name: str | None = None) -> Tensor:
     return TAN(x)
 
 
-def asin(x: Any, name: str | None = None) -> Tensor:
+def asin(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle in [-pi/2, pi/2] whose sine each element is; NaN outside [-1, 1].
 
     Example:
@@ -84,7 +83,7 @@ def asin(x: Any, name: str | None = None) -> Tensor:
     return ASIN(x)
 
 
-def acos(x: Any, name: str | None = None) -> Tensor:
+def acos(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle in [0, pi] whose cosine each element is; NaN outside [-1, 1].
 
     Example:
@@ -95,7 +94,7 @@ def acos(x: Any, name: str | None = None) -> Tensor:
     return ACOS(x)
 
 
-def atan(x: Any, name: str | None = None) -> Tensor:
+def atan(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle in [-pi/2, pi/2] whose tangent each element is.
 
     Example:
@@ -106,7 +105,7 @@ def atan(x: Any, name: str | None = None) -> Tensor:
     return ATAN(x)
 
 
-def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
+def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle in [-pi, pi] of each point (x, y), by the signs of both.
 
     Example:
@@ -117,7 +116,7 @@ def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
     return ATAN2(y, x)
 
 
-def sinh(x: Any, name: str | None = None) -> Tensor:
+def sinh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the hyperbolic sine of each element.
 
     Example:
@@ -128,7 +127,7 @@ def sinh(x: Any, name: str | None = None) -> Tensor:
     return SINH(x)
 
 
-def cosh(x: Any, name: str | None = None) -> Tensor:
+def cosh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the hyperbolic cosine of each element.
 
     Example:
@@ -139,7 +138,7 @@ def cosh(x: Any, name: str | None = None) -> Tensor:
     return COSH(x)
 
 
-def asinh(x: Any, name: str | None = None) -> Tensor:
+def asinh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number whose hyperbolic sine each element is.
 
     Example:
@@ -150,7 +149,7 @@ def asinh(x: Any, name: str | None = None) -> Tensor:
     return ASINH(x)
 
 
-def acosh(x: Any, name: str | None = None) -> Tensor:
+def acosh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number from 0 on whose hyperbolic cosine each element is; NaN below 1.
 
     Example:
@@ -161,7 +160,7 @@ def acosh(x: Any, name: str | None = None) -> Tensor:
     return ACOSH(x)
 
 
-def atanh(x: Any, name: str | None = None) -> Tensor:
+def atanh(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number whose hyperbolic tangent each element is; NaN outside [-1, 1].
 
     Example:

@@ -328,7 +328,7 @@ def reshaped(x: Tensor, shape: Any) -> Tensor:
         x: The input.
         shape: The shape.
     """
-    from mirrored.ops.masks import masked
+    from mirrored.ops.tensor_views import masked
 
     return masked(ops.reshape(x, shape), x._keras_mask)
 

@@ -24,7 +24,7 @@ from mirrored.ops.op import OPS
 from mirrored.ops.spec import DType, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.ops.tensor_shape import TensorShape
-from mirrored.ops.variable_value import uncast
+from mirrored.ops.tensor_views import uncast
 from mirrored.program import register_variable
 from mirrored.program.variable_access import Moves, Writes, variable_writes
 from mirrored.variables.variable import (

@@ -22,7 +22,7 @@ from mirrored._tracebacks import shorten
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.spec import check_shape
 from mirrored.ops.tensor import Tensor, value_text
-from mirrored.ops.variable_value import VariableValue, variable_value
+from mirrored.ops.tensor_views import VariableValue, variable_value
 from mirrored.program import variable_access
 from mirrored.program.variable_access import variable_writes
 from mirrored.variables.scatters import Change, Scatters

@@ -112,6 +112,17 @@ class Training:
         return assert_type(self.strategy.reduce("sum", parts, axis=None), mr.Tensor)
 
 
+def norms(
+    x: mr.types.TensorLike, axis: mr.types.AxisLike = -1, dtype: mr.types.DTypeLike = "float32"
+) -> mr.Tensor:
+    """Return norms of whatever becomes a tensor."""
+    return mr.norm(mr.cast(x, dtype), axis=axis)
+
+
+def sizes(shape: mr.types.ShapeLike) -> mr.types.Nest[mr.types.TensorLike]:
+    return {"zeros": [mr.zeros(shape)], "ones": (mr.ones(shape, dtype=np.float64), 1.0)}
+
+
 @mr.function(input_signature=[mr.TensorSpec([None], mr.float32)])
 def doubled(x: mr.Tensor) -> mr.Tensor:
     return x * 2.0
@@ -142,6 +153,9 @@ def main(folder: Path) -> float:
     )
     for image, label in mr.data.Dataset.from_tensor_slices((x, y)).shuffle(16).take(1):
         assert_type((image, label), tuple[mr.Tensor, mr.Tensor])
+    assert_type(norms([[3, 4.0], x[0, :2], (mr.Variable(1.0), mr.constant(2.0))]), mr.Tensor)
+    assert_type(norms(mr.Variable([[3.0]]), axis=[0, 1], dtype=mr.float64), mr.Tensor)
+    assert len(mr.nest.flatten(sizes((2, np.int64(3))))) == len(mr.nest.flatten(sizes(2))) == 3
     training = Training(mr.MirroredStrategy())
     dataset = mr.data.Dataset.from_tensor_slices((x, y)).batch(BATCH_SIZE)
     loss = 0.0

@@ -1,12 +1,13 @@
 """`keras.ops` that create tensors: of a shape, of ranges, windows and array_creation."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.keras_functions.promotion import kind_of, result_type, summands, to_numbers
 from mirrored.numpy_functions import array_creation, array_reductions
 from mirrored.ops import Tensor
@@ -14,7 +15,7 @@ from mirrored.ops.hooks import take_constant_room
 from mirrored.ops.spec import INDICES, INTEGERS, DType, default_float
 
 
-def array(x: Any, dtype: Any = None) -> Tensor:
+def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a value as a tensor.
 
     Args:
@@ -29,7 +30,7 @@ def array(x: Any, dtype: Any = None) -> Tensor:
     return ops.convert_to_tensor(x) if dtype is None else ops.cast(x, dtype)
 
 
-def empty(shape: Any, dtype: Any = None) -> Tensor:
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros.
 
     Args:
@@ -44,7 +45,7 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
     return ops.zeros(shape, dtype or default_float())
 
 
-def empty_like(x: Any, dtype: Any = None) -> Tensor:
+def empty_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros in the shape of a tensor.
 
     Args:
@@ -59,7 +60,7 @@ def empty_like(x: Any, dtype: Any = None) -> Tensor:
     return ops.zeros_like(x, dtype)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+def full_like(x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return one number in the shape of a tensor.
 
     Args:
@@ -76,7 +77,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     return ops.broadcast_to(ops.cast(fill_value, like.dtype), ops.shape(like))
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return a matrix with ones on a diagonal.
 
     Args:
@@ -101,7 +102,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     return array_creation.eye(N, M, k, ops.as_dtype(dtype or default_float()))
 
 
-def identity(n: int, dtype: Any = None) -> Tensor:
+def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
     """Return a square matrix with ones on its main diagonal.
 
     Args:
@@ -117,7 +118,7 @@ def identity(n: int, dtype: Any = None) -> Tensor:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return a matrix of ones on a diagonal and below it, and zeros above.
 
     Args:
@@ -135,7 +136,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     return array_creation.tri(N, M, k, ops.as_dtype(dtype or default_float()))
 
 
-def tril(x: Any, k: int = 0) -> Tensor:
+def tril(x: TensorLike, k: int = 0) -> Tensor:
     """Return matrices with zeros above a diagonal.
 
     Args:
@@ -154,7 +155,7 @@ def tril(x: Any, k: int = 0) -> Tensor:
     return array_creation.tril(ops.convert_to_tensor(x), k)
 
 
-def triu(x: Any, k: int = 0) -> Tensor:
+def triu(x: TensorLike, k: int = 0) -> Tensor:
     """Return matrices with zeros below a diagonal.
 
     Args:
@@ -173,7 +174,7 @@ def triu(x: Any, k: int = 0) -> Tensor:
     return array_creation.triu(ops.convert_to_tensor(x), k)
 
 
-def diag(x: Any, k: int = 0) -> Tensor:
+def diag(x: TensorLike, k: int = 0) -> Tensor:
     """Return a matrix with a vector on a diagonal, or a matrix' diagonal.
 
     Args:
@@ -192,7 +193,7 @@ def diag(x: Any, k: int = 0) -> Tensor:
     return array_creation.diag(ops.convert_to_tensor(x), k)
 
 
-def diagflat(x: Any, k: int = 0) -> Tensor:
+def diagflat(x: TensorLike, k: int = 0) -> Tensor:
     """Return a matrix with all elements on a diagonal.
 
     Args:
@@ -208,7 +209,7 @@ def diagflat(x: Any, k: int = 0) -> Tensor:
     return array_creation.diagflat(ops.convert_to_tensor(x), k)
 
 
-def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return a diagonal of matrices, as the last axis.
 
     Args:
@@ -225,7 +226,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return array_creation.diagonal(ops.convert_to_tensor(x), offset, axis1, axis2)
 
 
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return the sum of a diagonal of array_creation.
 
     Args:
@@ -243,7 +244,7 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return array_reductions.trace(tensor, offset, axis1, axis2, tensor.dtype)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of each element, as a row.
 
     Args:
@@ -263,7 +264,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     return array_creation.vander(to_numbers(x), N, increasing)
 
 
-def zeros(shape: Any, dtype: Any = None) -> Tensor:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros.
 
     Args:
@@ -278,7 +279,7 @@ def zeros(shape: Any, dtype: Any = None) -> Tensor:
     return ops.zeros(shape, dtype or default_float())
 
 
-def ones(shape: Any, dtype: Any = None) -> Tensor:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return ones.
 
     Args:
@@ -293,7 +294,7 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
     return ops.ones(shape, dtype or default_float())
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+def full(shape: ShapeLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a tensor of one number.
 
     Args:
@@ -309,7 +310,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     return ops.broadcast_to(ops.cast(fill_value, dtype or default_float()), shape)
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
+def arange(
+    start: TensorLike,
+    stop: TensorLike | None = None,
+    step: TensorLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return numbers that are a step apart: from a start to below a stop.
 
     Args:
@@ -333,7 +339,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     return ops.cast(numbers, wanted)
 
 
-def zeros_like(x: Any, dtype: Any = None) -> Tensor:
+def zeros_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros in the shape of a tensor.
 
     Args:
@@ -348,7 +354,7 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     return ops.zeros_like(x, dtype)
 
 
-def ones_like(x: Any, dtype: Any = None) -> Tensor:
+def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return ones in the shape of a tensor.
 
     Args:
@@ -372,12 +378,12 @@ def _bounds(start: Any, stop: Any, dtype: Any) -> tuple[DType, Tensor, Tensor]:
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: TensorLike,
+    stop: TensorLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Any:
     """Return numbers at equal distances.
@@ -406,12 +412,12 @@ def linspace(
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: TensorLike,
+    stop: TensorLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10,
-    dtype: Any = None,
+    base: float = 10,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Tensor:
     """Return powers of a base whose exponents are at equal distances.
@@ -438,7 +444,12 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+    start: TensorLike,
+    stop: TensorLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
 ) -> Tensor:
     """Return numbers each of which is the same multiple of the one before.
 
@@ -489,7 +500,7 @@ def _window(function: Callable[[int], Any], x: Any) -> Tensor:
     return ops.constant(function(int(x)), default_float())
 
 
-def bartlett(x: Any) -> Tensor:
+def bartlett(x: TensorLike) -> Tensor:
     """Return the Bartlett window of N points.
 
     Args:
@@ -503,7 +514,7 @@ def bartlett(x: Any) -> Tensor:
     return _window(np.bartlett, x)
 
 
-def blackman(x: Any) -> Tensor:
+def blackman(x: TensorLike) -> Tensor:
     """Return the Blackman window of N points.
 
     Args:
@@ -517,7 +528,7 @@ def blackman(x: Any) -> Tensor:
     return _window(np.blackman, x)
 
 
-def hamming(x: Any) -> Tensor:
+def hamming(x: TensorLike) -> Tensor:
     """Return the Hamming window of N points.
 
     Args:
@@ -531,7 +542,7 @@ def hamming(x: Any) -> Tensor:
     return _window(np.hamming, x)
 
 
-def hanning(x: Any) -> Tensor:
+def hanning(x: TensorLike) -> Tensor:
     """Return the Hann window of N points.
 
     Args:
@@ -545,7 +556,7 @@ def hanning(x: Any) -> Tensor:
     return _window(np.hanning, x)
 
 
-def kaiser(x: Any, beta: Any) -> Tensor:
+def kaiser(x: TensorLike, beta: SupportsFloat) -> Tensor:
     """Return the Kaiser window of N points.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import TensorLike
 from mirrored.keras_functions.promotion import (
     PROMOTED,
     RULES,
@@ -156,7 +157,7 @@ fmin = binary(_known(ops.minimum), "the smaller one, or that which is not NaN", 
 fmod = binary(widened(_fmod, _SHORT), "what division leaves, of the sign of x1", "-7, 3 -> -1")
 
 
-def round(x: Any, decimals: int = 0) -> Tensor:
+def round(x: TensorLike, decimals: int = 0) -> Tensor:
     """Return the elements, rounded to even ones where two are as near.
 
     Args:
@@ -178,7 +179,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     return ops.cast(ops.divide(ops.round(ops.multiply(numbers, factor)), factor), tensor.dtype)
 
 
-def clip(x: Any, x_min: Any, x_max: Any) -> Tensor:
+def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
     """Return the elements, none below one bound or above the other.
 
     Args:
@@ -194,7 +195,7 @@ def clip(x: Any, x_min: Any, x_max: Any) -> Tensor:
     return ops.clip_by_value(to_numbers(x), x_min, x_max)
 
 
-def ldexp(x1: Any, x2: Any) -> Tensor:
+def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return x1 times 2 to the power of x2.
 
     Args:
@@ -220,7 +221,7 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
 
 
 def isclose(
-    x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x1: TensorLike, x2: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     """Return whether |x1 - x2| <= atol + rtol |x2|, element by element.
 
@@ -242,7 +243,7 @@ def isclose(
 
 
 def allclose(
-    x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x1: TensorLike, x2: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     """Return whether all elements are close, as `isclose` has it.
 
@@ -256,7 +257,12 @@ def allclose(
     return ops.reduce_all(isclose(x1, x2, rtol, atol, equal_nan))
 
 
-def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
+def nan_to_num(
+    x: TensorLike,
+    nan: TensorLike = 0.0,
+    posinf: TensorLike | None = None,
+    neginf: TensorLike | None = None,
+) -> Tensor:
     """Return the elements, with numbers instead of NaN and infinities.
 
     Args:

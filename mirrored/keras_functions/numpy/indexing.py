@@ -1,13 +1,14 @@
 """`keras.ops` that read elements by index or by condition."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._symbolic import Symbolic
+from mirrored._types import TensorLike
 from mirrored.keras_functions.promotion import (
     promoted,
     promoted_tensors,
@@ -19,7 +20,7 @@ from mirrored.numpy_functions import array_indexing
 from mirrored.ops import Tensor
 
 
-def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
+def take(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
     """Return the slices along an axis that indices name.
 
     Args:
@@ -42,7 +43,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     return ops.gather(tensor, ops.where(places < 0, places + length, places), axis=axis)
 
 
-def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Tensor:
+def take_along_axis(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
     """Return for each place the element that an index names along an axis.
 
     Args:
@@ -69,7 +70,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     return array_indexing.take_along_axis(tensor, places, axis)
 
 
-def get_item(x: Any, key: Any) -> Tensor:
+def get_item(x: TensorLike, key: Any) -> Tensor:
     """Return `x[key]`.
 
     Args:
@@ -81,12 +82,13 @@ def get_item(x: Any, key: Any) -> Tensor:
         >>> mr.keras.ops.get_item([[1, 2], [3, 4]], (1, 0)).numpy().item()
         3
     """
-    tensor: Any = x if isinstance(x, Symbolic) else ops.convert_to_tensor(x)
+    value: Any = x
+    tensor: Any = value if isinstance(value, Symbolic) else ops.convert_to_tensor(value)
     part: Tensor = tensor[key]
     return part
 
 
-def nonzero(x: Any) -> tuple[Tensor, ...]:
+def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """Return where the elements are that are not 0: their indices along each axis, int32.
 
     Args:
@@ -102,7 +104,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
     )
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: TensorLike = 0) -> Tensor:
     """Return elements of the first value whose condition is true.
 
     Args:
@@ -124,7 +126,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return array_indexing.select([to_truth(condition) for condition in condlist], choices, other)
 
 
-def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(
+    x1: TensorLike, x2: TensorLike, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
     """Return which elements are among those of another value.
 
     Args:
@@ -144,7 +148,7 @@ def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) ->
     return ops.logical_not(contained) if invert else contained
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: TensorLike, shape: Sequence[SupportsInt]) -> tuple[Tensor, ...]:
     """Return the indices along each axis of elements that are counted in a row.
 
     Args:
@@ -171,7 +175,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     return tuple(coordinates[::-1])
 
 
-def where(condition: Any, x1: Any = None, x2: Any = None) -> Any:
+def where(condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None) -> Any:
     """Return `x1` where a condition holds and `x2` elsewhere; without both the indices, by axis.
 
     Args:

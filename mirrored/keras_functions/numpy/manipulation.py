@@ -1,10 +1,11 @@
 """`keras.ops` that reshape, move, join, split, repeat and flip tensors without computing."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, ShapeLike, TensorLike
 from mirrored.keras_functions.promotion import promoted_tensors
 from mirrored.numpy_functions import array_manipulation
 from mirrored.ops import Tensor
@@ -21,7 +22,7 @@ def _axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def reshape(x: Any, newshape: Any) -> Tensor:
+def reshape(x: TensorLike, newshape: ShapeLike) -> Tensor:
     """Return the elements in another shape.
 
     Args:
@@ -36,7 +37,7 @@ def reshape(x: Any, newshape: Any) -> Tensor:
     return ops.reshape(x, newshape)
 
 
-def transpose(x: Any, axes: Any = None) -> Tensor:
+def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
     """Return the tensor with its axes in another order.
 
     Args:
@@ -51,7 +52,7 @@ def transpose(x: Any, axes: Any = None) -> Tensor:
     return ops.transpose(x, axes or None)
 
 
-def expand_dims(x: Any, axis: Any) -> Tensor:
+def expand_dims(x: TensorLike, axis: AxisLike) -> Tensor:
     """Return the tensor with axes of size 1 more.
 
     Args:
@@ -74,7 +75,7 @@ def expand_dims(x: Any, axis: Any) -> Tensor:
     return tensor
 
 
-def squeeze(x: Any, axis: Any = None) -> Tensor:
+def squeeze(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return the tensor without axes of size 1.
 
     Args:
@@ -127,7 +128,7 @@ def stack(x: Sequence[Any], axis: int = 0) -> Tensor:
     return ops.stack(promoted_tensors(*x), axis)
 
 
-def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     """Return the tensor with two axes in each other's place.
 
     Args:
@@ -148,7 +149,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     return array_manipulation.swapaxes(tensor, first, second)
 
 
-def ravel(x: Any) -> Tensor:
+def ravel(x: TensorLike) -> Tensor:
     """Return the elements in a row.
 
     Args:
@@ -162,7 +163,7 @@ def ravel(x: Any) -> Tensor:
     return ops.reshape(x, [-1])
 
 
-def size(x: Any) -> Tensor:
+def size(x: TensorLike) -> Tensor:
     """Return the number of elements, int32.
 
     Args:
@@ -176,7 +177,7 @@ def size(x: Any) -> Tensor:
     return ops.size(x)
 
 
-def ndim(x: Any) -> int:
+def ndim(x: TensorLike) -> int:
     """Return the number of axes, an integer.
 
     Args:
@@ -193,7 +194,7 @@ def ndim(x: Any) -> int:
 _OF_A_PART = 1 << 10  # Bytes that a placeholder of a graph takes, about.
 
 
-def hsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
+def hsplit(x: TensorLike, indices_or_sections: int | Sequence[SupportsIndex]) -> list[Tensor]:
     """Return parts along the second axis, as `split` does.
 
     Args:
@@ -211,7 +212,7 @@ def hsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
     return array_manipulation.hsplit(ops.convert_to_tensor(x), indices_or_sections)
 
 
-def vsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
+def vsplit(x: TensorLike, indices_or_sections: int | Sequence[SupportsIndex]) -> list[Tensor]:
     """Return parts along the first axis, as `split` does.
 
     Args:
@@ -229,7 +230,7 @@ def vsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
     return array_manipulation.vsplit(ops.convert_to_tensor(x), indices_or_sections)
 
 
-def dsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
+def dsplit(x: TensorLike, indices_or_sections: int | Sequence[SupportsIndex]) -> list[Tensor]:
     """Return parts along the third axis, as `split` does.
 
     Args:
@@ -289,7 +290,9 @@ def dstack(xs: Sequence[Any]) -> Tensor:
     return array_manipulation.dstack(promoted_tensors(*xs))
 
 
-def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+def split(
+    x: TensorLike, indices_or_sections: int | Sequence[SupportsIndex], axis: int = 0
+) -> list[Tensor]:
     """Return parts of a value along an axis.
 
     Args:
@@ -309,7 +312,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     return array_manipulation.split(ops.convert_to_tensor(x), indices_or_sections, axis)
 
 
-def array_split(x: Any, indices_or_sections: int, axis: int = 0) -> list[Tensor]:
+def array_split(x: TensorLike, indices_or_sections: int, axis: int = 0) -> list[Tensor]:
     """Return parts of a value along an axis, the first ones longer by 1 where they are not equal.
 
     Args:
@@ -343,7 +346,7 @@ def array_split(x: Any, indices_or_sections: int, axis: int = 0) -> list[Tensor]
     return list(ops.split(tensor, sizes, axis))
 
 
-def tile(x: Any, repeats: Any) -> Tensor:
+def tile(x: TensorLike, repeats: ShapeLike) -> Tensor:
     """Return the elements several times along each axis.
 
     Args:
@@ -358,7 +361,7 @@ def tile(x: Any, repeats: Any) -> Tensor:
     return array_manipulation.tile(ops.convert_to_tensor(x), repeats)
 
 
-def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
+def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tensor:
     """Return each slice along an axis several times in a row.
 
     Args:
@@ -374,7 +377,12 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
     return ops.repeat(ops.convert_to_tensor(x), repeats, axis)
 
 
-def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> Tensor:
+def pad(
+    x: TensorLike,
+    pad_width: TensorLike,
+    mode: str = "constant",
+    constant_values: TensorLike | None = None,
+) -> Tensor:
     """Return the elements with a margin.
 
     Args:
@@ -412,7 +420,7 @@ def _pairs(pad_width: Any) -> list[tuple[int, ...]]:
     return [tuple(pair) for pair in pad_width]
 
 
-def flip(x: Any, axis: Any = None) -> Tensor:
+def flip(x: TensorLike, axis: int | list[int] | tuple[int, ...] | None = None) -> Tensor:
     """Return the elements from the last one to the first one.
 
     Args:
@@ -430,7 +438,7 @@ def flip(x: Any, axis: Any = None) -> Tensor:
     return array_manipulation.flip(tensor, axis)
 
 
-def flipud(x: Any) -> Tensor:
+def flipud(x: TensorLike) -> Tensor:
     """Return the slices along the first axis from the last one to the first one.
 
     Args:
@@ -444,7 +452,7 @@ def flipud(x: Any) -> Tensor:
     return flip(x, 0)
 
 
-def fliplr(x: Any) -> Tensor:
+def fliplr(x: TensorLike) -> Tensor:
     """Return the slices along the second axis from the last one to the first one.
 
     Args:
@@ -458,7 +466,7 @@ def fliplr(x: Any) -> Tensor:
     return flip(x, 1)
 
 
-def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
+def roll(x: TensorLike, shift: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return the elements shifted along axes; the last ones are moved to the front.
 
     Args:
@@ -474,7 +482,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
     return array_manipulation.roll(ops.convert_to_tensor(x), shift, axis)
 
 
-def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+def rot90(array: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Return the elements turned by right angles, from the first of two axes to the second one.
 
     Args:
@@ -501,7 +509,7 @@ def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     return array_manipulation.rot90(tensor, k, axes)
 
 
-def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
+def moveaxis(x: TensorLike, source: AxisLike, destination: AxisLike) -> Tensor:
     """Return the elements with some axes in other places, and the others in their order.
 
     Args:
@@ -520,7 +528,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     return array_manipulation.moveaxis(ops.convert_to_tensor(x), source, destination)
 
 
-def broadcast_to(x: Any, shape: Any) -> Tensor:
+def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
     """Return the elements broadcast to a shape.
 
     Args:
@@ -536,7 +544,7 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
     return ops.broadcast_to(x, shape)
 
 
-def append(x1: Any, x2: Any, axis: int | None = None) -> Tensor:
+def append(x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
     """Return two values joined along an axis, in the dtype that both promote to.
 
     Args:

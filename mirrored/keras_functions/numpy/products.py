@@ -4,6 +4,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import TensorLike
 from mirrored.keras_functions.promotion import (
     promoted_floats,
     promoted_tensors,
@@ -22,7 +23,7 @@ def _matrix_product(first: Tensor, second: Tensor) -> Tensor:
     return ops.squeeze(product, added) if added else product
 
 
-def dot(x1: Any, x2: Any) -> Tensor:
+def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the sum of products over the last axis of `x1` and the last but one of `x2`.
 
     Args:
@@ -37,7 +38,7 @@ def dot(x1: Any, x2: Any) -> Tensor:
     return widened(array_products.dot)(*promoted_tensors(x1, x2))
 
 
-def inner(x1: Any, x2: Any) -> Tensor:
+def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the sum of products over the last axes of both; a number is a factor.
 
     Args:
@@ -52,7 +53,7 @@ def inner(x1: Any, x2: Any) -> Tensor:
     return widened(array_products.inner)(*promoted_tensors(x1, x2))
 
 
-def vdot(x1: Any, x2: Any) -> Tensor:
+def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the sum of the products of all elements.
 
     Args:
@@ -67,7 +68,7 @@ def vdot(x1: Any, x2: Any) -> Tensor:
     return widened(array_products.vdot)(*promoted_tensors(x1, x2))
 
 
-def matmul(x1: Any, x2: Any) -> Tensor:
+def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the matrix product, also with vectors, in the dtype that both promote to.
 
     Args:
@@ -82,7 +83,7 @@ def matmul(x1: Any, x2: Any) -> Tensor:
     return widened(_matrix_product)(*promoted_tensors(x1, x2))
 
 
-def outer(x1: Any, x2: Any) -> Tensor:
+def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the products of each element of one value with each of the other one.
 
     Args:
@@ -98,7 +99,7 @@ def outer(x1: Any, x2: Any) -> Tensor:
     return widened(array_products.outer)(*promoted_tensors(x1, x2))
 
 
-def kron(x1: Any, x2: Any) -> Tensor:
+def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the second value once for each element of the first one, multiplied by it.
 
     Args:
@@ -114,7 +115,12 @@ def kron(x1: Any, x2: Any) -> Tensor:
 
 
 def cross(
-    x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    x1: TensorLike,
+    x2: TensorLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
 ) -> Tensor:
     """Return the cross product of vectors of two or three numbers.
 
@@ -138,7 +144,7 @@ def cross(
     return widened(lambda a, b: array_products.cross(a, b, *axes))(*promoted_tensors(x1, x2))
 
 
-def tensordot(x1: Any, x2: Any, axes: Any = 2) -> Tensor:
+def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
     """Return the sum of products over axes of both.
 
     Args:
@@ -180,7 +186,7 @@ def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
 _MODES = ("valid", "same", "full")
 
 
-def correlate(x1: Any, x2: Any, mode: str = "valid") -> Tensor:
+def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
     """Return the sums of products of a vector with another one, at each place of that.
 
     Args:

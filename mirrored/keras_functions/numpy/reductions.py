@@ -7,6 +7,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.keras_functions.promotion import (
     promoted_floats,
@@ -65,7 +66,7 @@ def _of_known(
     return ops.where(unknown, ops.constant(nothing, result.dtype), result)
 
 
-def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the sum over axes; that of booleans and short integers is of 32 bits.
 
     Args:
@@ -81,7 +82,12 @@ def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_sum(summands(x), axis, keepdims)
 
 
-def prod(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+def prod(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return the product over axes; that of booleans and short integers is of 32 bits.
 
     Args:
@@ -98,7 +104,7 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
     return ops.reduce_prod(summands(x) if dtype is None else ops.cast(x, dtype), axis, keepdims)
 
 
-def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def mean(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the mean over axes; that of integers is of floatx.
 
     Args:
@@ -114,7 +120,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_mean(to_floats(x), axis, keepdims)
 
 
-def var(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def var(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the variance over axes; that of integers is of floatx.
 
     Args:
@@ -130,7 +136,7 @@ def var(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_variance(to_floats(x), axis, keepdims)
 
 
-def std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def std(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes; that of integers is of floatx.
 
     Args:
@@ -146,7 +152,12 @@ def std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_std(to_floats(x), axis, keepdims)
 
 
-def max(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+def max(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    keepdims: bool = False,
+    initial: TensorLike | None = None,
+) -> Tensor:
     """Return the largest element over axes.
 
     Args:
@@ -163,7 +174,12 @@ def max(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -
     return _extreme("max", ops.reduce_max, ops.maximum, x, axis, keepdims, initial)
 
 
-def min(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
+def min(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    keepdims: bool = False,
+    initial: TensorLike | None = None,
+) -> Tensor:
     """Return the smallest element over axes.
 
     Args:
@@ -180,7 +196,7 @@ def min(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -
     return _extreme("min", ops.reduce_min, ops.minimum, x, axis, keepdims, initial)
 
 
-def amax(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def amax(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the largest element over axes.
 
     Args:
@@ -196,7 +212,7 @@ def amax(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return max(x, axis, keepdims)
 
 
-def amin(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def amin(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element over axes.
 
     Args:
@@ -212,7 +228,7 @@ def amin(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return min(x, axis, keepdims)
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements are true, or not 0, over axes.
 
     Args:
@@ -228,7 +244,7 @@ def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_all(to_truth(x), axis, keepdims)
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return whether an element is true, or not 0, over axes.
 
     Args:
@@ -244,7 +260,7 @@ def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.reduce_any(to_truth(x), axis, keepdims)
 
 
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the place of the largest element, int32.
 
     Args:
@@ -260,7 +276,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     return _place(ops.argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the place of the smallest element, int32.
 
     Args:
@@ -276,7 +292,7 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     return _place(ops.argmin, x, axis, keepdims)
 
 
-def count_nonzero(x: Any, axis: Any = None) -> Tensor:
+def count_nonzero(x: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return how many elements are not 0, int32.
 
     Args:
@@ -291,7 +307,7 @@ def count_nonzero(x: Any, axis: Any = None) -> Tensor:
     return ops.count_nonzero(x, axis, dtype=ops.int32)
 
 
-def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of all elements up to each one.
 
     Args:
@@ -307,7 +323,7 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return _scanned(ops.cumsum, x, axis, dtype)
 
 
-def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each one.
 
     Args: as for `cumsum`.
@@ -320,7 +336,7 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return _scanned(ops.cumprod, x, axis, dtype)
 
 
-def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of all elements up to each one, in which NaN counts as 0.
 
     Args: as for `cumsum`.
@@ -333,7 +349,7 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return cumsum(_instead_of_nan(x, 0), axis, dtype)
 
 
-def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each one, in which NaN counts as 1.
 
     Args: as for `cumsum`.
@@ -346,7 +362,7 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return cumprod(_instead_of_nan(x, 1), axis, dtype)
 
 
-def nansum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nansum(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the sum over axes, in which NaN counts as 0.
 
     Args:
@@ -362,7 +378,7 @@ def nansum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return sum(_instead_of_nan(x, 0), axis, keepdims)
 
 
-def nanprod(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanprod(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the product over axes, in which NaN counts as 1.
 
     Args: as for `nansum`.
@@ -381,7 +397,7 @@ def _mean_of_known(values: Tensor, unknown: Tensor, axis: Any, keepdims: bool) -
     return ops.reduce_sum(values, axis, keepdims) / ops.reduce_sum(known, axis, keepdims)
 
 
-def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmean(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the mean over axes of the elements that are not NaN.
 
     Args: as for `nansum`.
@@ -395,7 +411,7 @@ def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _mean_of_known(_instead_of_nan(tensor, 0), ops.is_nan(tensor), axis, keepdims)
 
 
-def nanvar(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanvar(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the variance over axes of the elements that are not NaN.
 
     Args: as for `nansum`.
@@ -413,7 +429,7 @@ def nanvar(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _mean_of_known(ops.square(known_parts), unknown, axis, keepdims)
 
 
-def nanstd(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanstd(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes of the elements that are not NaN.
 
     Args: as for `nansum`.
@@ -426,7 +442,7 @@ def nanstd(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return ops.sqrt(nanvar(x, axis, keepdims))
 
 
-def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmax(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the largest element over axes of those that are not NaN.
 
     Args: as for `nansum`.
@@ -439,7 +455,7 @@ def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _of_known(max, -np.inf, np.nan, x, axis, keepdims)
 
 
-def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmin(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the least element over axes of those that are not NaN.
 
     Args: as for `nansum`.
@@ -452,7 +468,7 @@ def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _of_known(min, np.inf, np.nan, x, axis, keepdims)
 
 
-def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the place of the largest element that is not NaN, int32; -1 where all are.
 
     Args:
@@ -468,7 +484,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     return _of_known(argmax, -np.inf, -1, x, axis, keepdims)
 
 
-def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the place of the least element that is not NaN, int32; -1 where all are.
 
     Args: as for `nanargmax`.
@@ -481,7 +497,7 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     return _of_known(argmin, np.inf, -1, x, axis, keepdims)
 
 
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def ptp(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return how far the largest element is from the least one, over axes.
 
     Args: as for `nansum`.
@@ -495,7 +511,7 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return max(tensor, axis, keepdims) - min(tensor, axis, keepdims)
 
 
-def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
+def average(x: TensorLike, axis: int | None = None, weights: TensorLike | None = None) -> Tensor:
     """Return the mean over an axis, of elements that weigh differently.
 
     Args:
@@ -520,7 +536,7 @@ def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
     return result
 
 
-def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
+def diff(a: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return how far each element is from the next one along an axis.
 
     Args:
@@ -536,7 +552,9 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     return array_reductions.diff(ops.convert_to_tensor(a), n, axis)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+def trapezoid(
+    y: TensorLike, x: TensorLike | None = None, dx: TensorLike = 1.0, axis: int = -1
+) -> Tensor:
     """Return the integral along an axis by trapezoids.
 
     Args:
@@ -558,7 +576,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     return ops.reduce_sum(heights * step, axis)
 
 
-def corrcoef(x: Any) -> Tensor:
+def corrcoef(x: TensorLike) -> Tensor:
     """Return how each row goes with each other one: their covariances over their deviations.
 
     Args:

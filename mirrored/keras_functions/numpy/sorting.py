@@ -1,12 +1,14 @@
 """`keras.ops` that sort and count elements, or depend on their order, such as quantiles."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import AxisLike, TensorLike
 from mirrored.keras_functions.promotion import (
     kept_axes,
     promoted_tensors,
@@ -20,7 +22,7 @@ from mirrored.ops.known_values import known_values
 from mirrored.ops.spec import INDICES
 
 
-def sort(x: Any, axis: int | None = -1) -> Tensor:
+def sort(x: TensorLike, axis: int | None = -1) -> Tensor:
     """Return the elements in order along an axis.
 
     Args:
@@ -38,7 +40,7 @@ def sort(x: Any, axis: int | None = -1) -> Tensor:
     return ops.cast(values, tensor.dtype)
 
 
-def argsort(x: Any, axis: int | None = -1) -> Tensor:
+def argsort(x: TensorLike, axis: int | None = -1) -> Tensor:
     """Return the indices of the elements in order along an axis, int32.
 
     Args:
@@ -54,7 +56,7 @@ def argsort(x: Any, axis: int | None = -1) -> Tensor:
     return ops.argsort(ops.reshape(tensor, [-1]), 0) if axis is None else ops.argsort(tensor, axis)
 
 
-def argpartition(x: Any, kth: int, axis: int = -1) -> Tensor:
+def argpartition(x: TensorLike, kth: int, axis: int = -1) -> Tensor:
     """Return indices by which the element of a number is where it would be in order, int32.
 
     Those before it are no larger, those behind it no smaller; here all of them are in order.
@@ -76,7 +78,7 @@ def argpartition(x: Any, kth: int, axis: int = -1) -> Tensor:
     return argsort(tensor, axis)
 
 
-def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tensor:
+def searchsorted(sorted_sequence: TensorLike, values: TensorLike, side: str = "left") -> Tensor:
     """Return where values stand in numbers that are in order, int32.
 
     Args:
@@ -103,7 +105,7 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tenso
     return ops.reshape(indices, ops.shape(wanted))
 
 
-def digitize(x: Any, bins: Any) -> Tensor:
+def digitize(x: TensorLike, bins: TensorLike) -> Tensor:
     """Return the number of the bin that each element is in, int32.
 
     Args:
@@ -161,7 +163,11 @@ def _between(ordered: Tensor, at: Tensor, method: str) -> Tensor:
 
 
 def quantile(
-    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    x: TensorLike,
+    q: TensorLike,
+    axis: AxisLike | None = None,
+    method: str = "linear",
+    keepdims: bool = False,
 ) -> Tensor:
     """Return quantiles: a fraction `q` of the elements is below them.
 
@@ -201,7 +207,11 @@ def _in_place(result: Tensor, x: Tensor, axes: list[int], parts: int, keepdims: 
 
 
 def percentile(
-    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    x: TensorLike,
+    q: TensorLike,
+    axis: AxisLike | None = None,
+    method: str = "linear",
+    keepdims: bool = False,
 ) -> Tensor:
     """Return the percentile: `q` percent of the elements are below it.
 
@@ -224,7 +234,7 @@ def _hundredths(q: Any) -> Tensor:
     return ops.divide(ops.cast(q, ops.float64), 100.0)
 
 
-def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def median(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the number in the middle, or the mean of the two there.
 
     Args:
@@ -241,7 +251,11 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def nanquantile(
-    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    x: TensorLike,
+    q: TensorLike,
+    axis: AxisLike | None = None,
+    method: str = "linear",
+    keepdims: bool = False,
 ) -> Tensor:
     """Return quantiles of the elements that are not NaN.
 
@@ -270,7 +284,11 @@ def nanquantile(
 
 
 def nanpercentile(
-    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    x: TensorLike,
+    q: TensorLike,
+    axis: AxisLike | None = None,
+    method: str = "linear",
+    keepdims: bool = False,
 ) -> Tensor:
     """Return the percentile of the elements that are not NaN.
 
@@ -284,7 +302,7 @@ def nanpercentile(
     return nanquantile(x, _hundredths(q), axis, method, keepdims)
 
 
-def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmedian(x: TensorLike, axis: AxisLike | None = None, keepdims: bool = False) -> Tensor:
     """Return the number in the middle of those that are not NaN.
 
     Args: as for `median`.
@@ -297,7 +315,9 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return nanquantile(x, 0.5, axis, keepdims=keepdims)
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = False) -> Tensor:
+def bincount(
+    x: TensorLike, weights: TensorLike | None = None, minlength: int = 0, sparse: bool = False
+) -> Tensor:
     """Return how often each of 0, 1, 2, ... comes in a vector, or in each row of a matrix.
 
     Args:
@@ -326,7 +346,9 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
     return ops.cast(ops.bincount(to_indices(tensor), weights, minlength, axis=-1), kind)
 
 
-def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Tensor, Tensor]:
+def histogram(
+    x: TensorLike, bins: int = 10, range: Sequence[float] | None = None
+) -> tuple[Tensor, Tensor]:
     """Return how many elements are in each of some bins of one width, and where these begin.
 
     Args:
@@ -373,14 +395,14 @@ def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Tensor, Tensor
 
 
 def unique(
-    x: Any,
+    x: TensorLike,
     sorted: bool = True,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: TensorLike | None = None,
 ) -> Any:
     """Return the elements that there are, each once.
 

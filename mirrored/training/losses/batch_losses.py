@@ -15,7 +15,7 @@ from mirrored.distribute import get_replica_context
 from mirrored.distribute.global_batch import global_batch
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
-from mirrored.ops.masks import masked
+from mirrored.ops.tensor_views import masked
 from mirrored.training.losses import targets
 from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction, share_of_batch, sum_of_values
 from mirrored.training.losses.targets import OutputShape, check_labels

@@ -284,7 +284,7 @@ def sparse_entropies(
     values = shaped(values, y_pred.shape[:-1])
     if counts is None:
         return values
-    from mirrored.ops.masks import masked  # Few programs need it.
+    from mirrored.ops.tensor_views import masked  # Few programs need it.
 
     return masked(ops.where(counts, values, ops.zeros_like(values)), counts)
 

@@ -73,7 +73,7 @@ def cast_values(values: Tensor, dtype: Any) -> Tensor:
     """Return what a loss's `call` returned in a dtype, with its mask."""
     if values.dtype == dtype or values._keras_mask is None:
         return cast(values, dtype)
-    from mirrored.ops.masks import masked  # Few programs need it.
+    from mirrored.ops.tensor_views import masked  # Few programs need it.
 
     return masked(ops.cast(values, dtype), values._keras_mask)
 
@@ -104,7 +104,7 @@ def column(y_pred: Tensor) -> Tensor:
     made_by, logits = y_pred._logits or ("", None)
     result = ops.expand_dims(y_pred, -1)
     if y_pred._keras_mask is not None:
-        from mirrored.ops.masks import masked  # Few programs need it.
+        from mirrored.ops.tensor_views import masked  # Few programs need it.
 
         result = masked(result, y_pred._keras_mask)
     return result if logits is None else remember(result, made_by, ops.expand_dims(logits, -1))

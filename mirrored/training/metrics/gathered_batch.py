@@ -17,7 +17,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.activations import remember
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
-from mirrored.ops.masks import masked
+from mirrored.ops.tensor_views import masked
 
 # A target, a prediction, and the weights, or None.
 Arguments = tuple[Any, Any, Any]

@@ -1,0 +1,8 @@
+"""The type that TensorFlow keeps under ``tf.types.experimental``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import public_module as _public_module
+
+_public_module("tf.types.experimental", __name__, {"mirrored._types": "TensorLike"})
