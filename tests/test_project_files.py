@@ -77,6 +77,9 @@ def test_the_first_version_of_the_changelog_is_this_one() -> None:
     number = mr.__version__.partition(".dev")[0]
     assert versions[0] == number
     assert len(versions) == changelog.count("\n## ")
+    areas = re.findall(r"^- (\*\*.+?\*\*)?", changelog.split("\n## ")[1], re.MULTILINE)
+    assert all(areas)
+    assert len(set(areas)) == len(areas) <= 20  # Git has the details.
     (cited,) = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited in versions[:2]  # Between releases it is the one before.
 

@@ -115,7 +115,7 @@ def _simulated_gpus(count: int, memory_limit: int | None) -> list[Hardware]:
     if len(shown) < count:
         logger.warning(
             "%d of %d simulated GPUs are visible: CUDA_VISIBLE_DEVICES=%r hides the others, as it "
-            "would hide cards. Unset it to have all of them.",
+            "would hide real GPUs. Unset it to use all of them.",
             len(shown),
             count,
             os.environ.get("CUDA_VISIBLE_DEVICES"),

@@ -357,7 +357,7 @@ def _is_there(path: str, file_hash: str | None, algorithm: str) -> bool:
             hasher.update(part)
     if hasher.hexdigest() == file_hash:
         return True
-    logger.warning("The file %s has another hash than %s: it is fetched again.", path, file_hash)
+    logger.warning("The hash of the file %s is not %s: downloading it again.", path, file_hash)
     return False
 
 

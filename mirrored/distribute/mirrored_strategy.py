@@ -118,10 +118,10 @@ class MirroredStrategy(Strategy):
         launched = launch()
         if launched is not None and launched.processes != 1:
             logger.warning(
-                "MirroredStrategy trains in this process alone, and so does each of %s that %s "
+                "MirroredStrategy trains a model of its own in each of the %sprocesses that %s "
                 "started. Use mr.distribute.MultiWorkerMirroredStrategy(), which trains one model "
                 "in all of them.",
-                "those" if launched.processes is None else f"the {launched.processes}",
+                "" if launched.processes is None else f"{launched.processes} ",
                 launched.launcher,
             )
 

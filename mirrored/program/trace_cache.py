@@ -266,8 +266,8 @@ class TraceCache:
         self.count += known is None
         if self.count == _WARN_AT:
             logger.warning(
-                "%s has been recorded for %d different kinds of calls, which takes time and "
-                "memory for each. Received: calls whose shapes, dtypes or Python arguments keep "
+                "%s has been recorded for %d different kinds of calls. Each recording takes time "
+                "and memory. Received: calls whose shapes, dtypes or Python arguments keep "
                 "changing. Pad batches to one size, and pass numbers that change as tensors.",
                 self._label,
                 self.count,

@@ -228,8 +228,8 @@ def _tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
     if work < THREADS_FROM:
         _logged.add(strategy)
         logger.debug(
-            "A step's matrix products take %s operations on each of %d replicas. Below %s replicas "
-            "run one after another here, so that one device would be faster.",
+            "The matrix products of a step take %s operations on each of %d replicas. Below %s "
+            "operations the replicas run one after another, and one device would be faster.",
             f"{work:,.0f}",
             replicas,
             f"{THREADS_FROM:,.0f}",

@@ -67,7 +67,9 @@ def _connect(deadline: float) -> Workers:
     except ImportError:
         if launched is None or launched.processes != 1:
             raise
-        logger.debug("One worker, and no mpi4py: to reach others, %s.", INSTALL)
+        logger.debug(
+            "One worker: mpi4py is not installed. To connect several workers, %s.", INSTALL
+        )
         return OneWorker()
     if mpi.COMM_WORLD.Get_size() == 1:
         logger.debug("One worker: %s", _who_started_one(launched))

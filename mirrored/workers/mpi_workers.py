@@ -255,7 +255,7 @@ class MPIWorkers(Workers):
         failure = self._notices.failure
         if failure is not None:
             fields = (self.rank, failure.worker, failure.host, failure.reason)
-            logger.error("After worker %d had ended worker %d on host %s failed: %s", *fields)
+            logger.error("After worker %d had finished, worker %d on host %s failed: %s", *fields)
         return failure is not None
 
     def _all_end(self, seconds: float, *, while_they_work: bool = False) -> bool:
@@ -281,15 +281,15 @@ class MPIWorkers(Workers):
                 fields = (self.rank, now - began, ", ".join(map(str, self._not_ended())))
                 if not any(before.get(rank, spent) < spent for rank, spent in ticks.items()):
                     logger.error(
-                        "Worker %d has ended, and ends the job: worker(s) %s did not end, and did "
-                        "not compute as far as can be seen, for %.0f seconds. Look what they wait "
-                        "for; where that may take longer, give a longer `timeout_seconds` in "
+                        "Worker %d has finished and ends the job: worker(s) %s did not finish, and "
+                        "used no processor time that it can see, for %.0f seconds. Check what they "
+                        "wait for. If that may take longer, set a longer `timeout_seconds` in "
                         "`CommunicationOptions`.",
                         *(fields[0], fields[2], seconds),
                     )
                     return False
                 logger.warning(
-                    "Worker %d has ended, and waits since %.0f seconds until worker(s) %s have.",
+                    "Worker %d has finished and has waited %.0f seconds for worker(s) %s.",
                     *fields,
                 )
             time.sleep(_OFTEN)

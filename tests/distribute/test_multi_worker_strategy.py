@@ -150,8 +150,8 @@ def test_others_that_a_launcher_started_are_told_of(
     variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     mr.MirroredStrategy(["CPU:0"])
-    assert "trains in this process alone" not in caplog.text
+    assert "trains a model of its own" not in caplog.text
     monkeypatch.setenv(variable, "0")
     monkeypatch.setenv(variable.replace("RANK", "SIZE"), "3")
     mr.MirroredStrategy(["CPU:0"])
-    assert "trains in this process alone, and so does each of the 3" in caplog.text
+    assert "trains a model of its own in each of the 3 processes" in caplog.text

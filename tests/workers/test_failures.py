@@ -221,8 +221,8 @@ if workers.rank == 1:
     done = run_ranks(text, tmp_path, 2, module=None)
     assert done.status == 1
     assert "frozen" in done.out[1]
-    assert "Worker 0 has ended, and waits since 1 seconds until worker(s) 1 have." in done.err[0]
-    assert "ends the job: worker(s) 1 did not end" in done.err[0]
+    assert "Worker 0 has finished and has waited 1 seconds for worker(s) 1." in done.err[0]
+    assert "ends the job: worker(s) 1 did not finish" in done.err[0]
     assert done.seconds < 20
     check_none_is_left(done)
 

@@ -69,7 +69,9 @@ def close_all() -> None:
                 longest = max(watch.stop_seconds + 2 * watch.abort_seconds for watch in watches)
                 call.thread.join(AT_EXIT + longest)
                 if not call.is_over:
-                    logger.warning("Devices were not disconnected at exit, since that hangs.")
+                    logger.warning(
+                        "Devices were not disconnected at exit because disconnecting hangs."
+                    )
     finally:
         for watch in watches:
             watch.hurry(math.inf)

@@ -237,7 +237,7 @@ def require(
         if key in _passed:
             return
         logger.debug(
-            "Testing NCCL between %s, in a process of its own: this may take up to %g s.",
+            "Testing NCCL between %s in a separate process: this may take up to %g s.",
             ", ".join(names),
             start + timeout,
         )
@@ -255,7 +255,7 @@ def require(
         if findings:
             raise _failure(names, findings, outcome)
         _passed.add(key)
-    logger.debug("NCCL sums right between %s (%.1f s).", ", ".join(names), outcome.seconds)
+    logger.debug("NCCL sums correctly between %s (%.1f s).", ", ".join(names), outcome.seconds)
 
 
 def forget() -> None:

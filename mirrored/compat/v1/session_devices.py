@@ -61,7 +61,7 @@ def set_up(config: ConfigProto) -> None:
         _warned.once = True
         logger.warning(
             "Options of this session have no effect: %s. Devices were set up before, by the first "
-            "session of the process or by an operation outside of graphs. Give them to the first "
+            "session of the process or by an operation outside of graphs. Pass them to the first "
             "session, before anything is computed.",
             ", ".join(late),
         )

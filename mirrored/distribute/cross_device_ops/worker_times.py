@@ -61,7 +61,7 @@ class WorkerTimes:
             others = median([*times[:rank], *times[rank + 1 :]])
             logger.warning(
                 "Worker %d on host %s is slow, and all others wait for it: its part of the last "
-                "%d sums took %.2f seconds, and that of the others %.2f. Look what else runs "
+                "%d sums took %.2f seconds, and that of the others %.2f. Check what else runs "
                 "there, or give it fewer replicas.",
                 *(rank, self._workers.hosts[rank], _SUMS, times[rank], others),
             )

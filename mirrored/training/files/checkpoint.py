@@ -353,7 +353,7 @@ def latest_in(directory: PathName, prefix: str | None = None) -> str | None:
     """
     checkpoints, errors = _checkpoints_in(directory, prefix)
     for error in errors:
-        logger.warning("A file in a folder of checkpoints is left out. %s", error)
+        logger.warning("Skipped a file in a folder of checkpoints. %s", error)
     return checkpoints[-1].path if checkpoints else None
 
 
@@ -513,7 +513,9 @@ class CheckpointManager:
             if own:
                 self._delete_old()
         except OSError as error:
-            logger.warning("The checkpoint %r is written, but old files stay: %s", path, error)
+            logger.warning(
+                "The checkpoint %r was written, but old files could not be removed: %s", path, error
+            )
         return path
 
     def _delete_old(self) -> None:

@@ -188,7 +188,9 @@ def _checked_name(filepath: Any, zipped: bool | None, options: dict[str, Any]) -
                 "and pass a file path with a `.keras` extension. Received: save_format="
                 f"{options['save_format']}"
             )
-        logger.warning("`save_format` changes nothing: the file's name says the format.")
+        logger.warning(
+            "`save_format` has no effect: the ending of the file name chooses the format."
+        )
     if path.startswith("hf://"):
         raise ValueError(f"Models are saved to files alone. Received: filepath={path}")
     if zipped is False:

@@ -285,10 +285,10 @@ def _reported(update: Any) -> Any:
         if is_new and (self._is_custom or _mixes(self, args, kwargs)):
             _warned.add(cls)
             logger.warning(
-                "The metric %r (a %s) is updated in replicas: each has a part of the batch, and "
-                "what they count is added up, as in TensorFlow. It is what one device counts where "
-                "`update_state` adds sums over examples. A metric that is given to `compile` is "
-                "updated once per batch instead.",
+                "The metric %r (a %s) is updated once per replica, with a part of the batch, and "
+                "the results are added, as in TensorFlow. This equals one device only if "
+                "`update_state` adds sums over examples. Pass the metric to `compile` to update it "
+                "once per batch.",
                 self.name,
                 cls.__name__,
             )

@@ -121,8 +121,8 @@ class IoU(Counting):
         weights = ops.convert_to_tensor(sample_weight)
         if weights.dtype in FLOATS and self.dtype in INTEGERS and hasattr(sample_weight, "dtype"):
             warnings.warn(
-                f"The metric {self.name!r} cuts weights to integers, as its dtype is "
-                f"{self.dtype}. Give it a `dtype` of floats for weights of floats.",
+                f"The metric {self.name!r} truncates weights to integers because its dtype is "
+                f"{self.dtype}. Pass a float `dtype` for float weights.",
                 stacklevel=3,
             )
         weights = cast(cast(weights, self.dtype), ops.float64)

@@ -102,10 +102,10 @@ def test_a_pass_is_told_and_remembered(child: Any, caplog: pytest.LogCaptureFixt
         selftest.require(RANKS, NAMES, LONG)
     before, after = caplog.messages
     assert before == (
-        "Testing NCCL between /device:GPU:0, /device:GPU:1, in a process of its own: this may take "
+        "Testing NCCL between /device:GPU:0, /device:GPU:1 in a separate process: this may take "
         "up to 180 s."
     )
-    assert after.startswith("NCCL sums right between /device:GPU:0, /device:GPU:1 (")
+    assert after.startswith("NCCL sums correctly between /device:GPU:0, /device:GPU:1 (")
     child("os.abort()")
     selftest.require(RANKS, NAMES, LONG)
     assert threading.enumerate() == threads

@@ -47,7 +47,7 @@ def test_one_device_would_be_faster_is_said_once(
     (said,) = [each for each in caplog.records if "would be faster" in each.message]
     assert said.levelno == logging.DEBUG
     # Forward, and back to the kernel: two operations each for an example and a weight.
-    assert said.message.startswith("A step's matrix products take 16 operations on each of 3 repl")
+    assert said.message.startswith("The matrix products of a step take 16 operations on each of 3")
 
 
 @pytest.mark.behaviour("small-steps")

@@ -409,7 +409,7 @@ def test_spoilt_files_are_left_out(
     assert caplog.messages == []
     assert latest_in(tmp_path, "ckpt") == path
     (message,) = caplog.messages
-    assert "is left out. The checkpoint" in message
+    assert "Skipped a file in a folder of checkpoints. The checkpoint" in message
     assert "ckpt-2' is truncated" in message
 
 

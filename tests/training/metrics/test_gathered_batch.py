@@ -206,7 +206,7 @@ def test_an_update_in_a_replica_is_reported_once(
     for _ in range(2):
         strategy.run(step)
     (record,) = [each for each in caplog.records if each.levelno == logging.WARNING]
-    assert "'kept' (a Mine) is updated in replicas" in record.getMessage()
+    assert "'kept' (a Mine) is updated once per replica" in record.getMessage()
     assert float(metric.result()) == 6.0  # What replicas count is added up, as in TensorFlow.
 
 
