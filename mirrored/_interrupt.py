@@ -180,15 +180,9 @@ class InterruptGuard:
         """Whether an interrupt waits for the end of the step."""
         return self._pending is not None
 
-    @contextmanager
-    def step(self) -> Iterator[None]:
+    def step(self) -> "_Step":
         """Hold interrupts back until the end of this block."""
-        self._in_step = True
-        try:
-            yield
-        finally:
-            self._in_step = False
-            self.deliver()
+        return _Step(self)
 
     def deliver(self) -> None:
         """Handle an interrupt that is held back, if there is one."""
@@ -207,3 +201,19 @@ class InterruptGuard:
         else:
             self.act_from = -math.inf
         self._pending = (number, frame)
+
+
+class _Step:
+    """A block to whose end a guard holds interrupts back; it may be as short as one step."""
+
+    __slots__ = ("_guard",)
+
+    def __init__(self, guard: InterruptGuard) -> None:
+        self._guard = guard
+
+    def __enter__(self) -> None:
+        self._guard._in_step = True
+
+    def __exit__(self, *_: object) -> None:
+        self._guard._in_step = False
+        self._guard.deliver()

@@ -443,7 +443,8 @@ def has_strategy() -> bool:
         >>> mr.distribute.has_strategy()
         False
     """
-    return strategy_in_force() is not _default.strategy
+    frame = _frame.get()
+    return frame is not None and frame.strategy is not _default.strategy
 
 
 def get_replica_context() -> ReplicaContext | None:

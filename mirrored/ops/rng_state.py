@@ -10,15 +10,13 @@ import os
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._contexts import Within
 from mirrored.ops.spec import Shape
-
-_Value = TypeVar("_Value")
 
 WORD = 1 << 64
 Key = tuple[int, int]
@@ -68,27 +66,30 @@ def philox(key: Key, draw: int, first: int, per_block: int) -> "np.random.Genera
 _spare: "list[np.random.Generator]" = []
 
 
-def _drawn(key: Key, draw: int, take: "Callable[[np.random.Generator], _Value]") -> _Value:
-    """Return what a function takes at once from the beginning of a draw."""
+def _at(key: Key, draw: int) -> "np.random.Generator":
+    """Return a generator at the beginning of a draw, which is spare again once it has drawn."""
     try:
         generator = _spare.pop()
     except IndexError:  # There is none yet, or threads have them.
-        generator = philox(key, draw, 0, 4)
-    else:
-        _bits(key, draw, 0, generator.bit_generator)
-    value = take(generator)
-    _spare.append(generator)
-    return value
+        return philox(key, draw, 0, 4)
+    _bits(key, draw, 0, generator.bit_generator)
+    return generator
 
 
 def first_word(key: Key, draw: int) -> int:
     """Return the first 64 bits of a draw."""
-    return _drawn(key, draw, lambda generator: int(generator.bit_generator.random_raw()))
+    generator = _at(key, draw)
+    word = int(generator.bit_generator.random_raw())
+    _spare.append(generator)
+    return word
 
 
 def permutation(key: Key, draw: int, n: int) -> NDArray[np.int64]:
     """Return the numbers below `n` in the random order of a draw."""
-    return _drawn(key, draw, lambda generator: generator.permutation(n))
+    generator = _at(key, draw)
+    order = generator.permutation(n)
+    _spare.append(generator)
+    return order
 
 
 class ShardPosition(NamedTuple):

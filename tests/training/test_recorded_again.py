@@ -19,7 +19,7 @@ memory = mr.config.experimental
 X = np.linspace(-1, 1, 240, dtype=np.float32).reshape(-1, 1)
 Y = 2 * X + 1
 PLAIN: dict[str, Any] = {"batch_size": 48, "verbose": 0, "shuffle": False}
-MOST_CALLS = 1000
+MOST_CALLS = 330
 
 
 class Hook(mr.callbacks.Callback):

@@ -83,9 +83,12 @@ class CallbackList(Callback):
             kind: "train", "test" or "predict".
             steps: How many steps there are in all.
         """
-        needed = [callback.steps_between(kind, steps) for callback in self.callbacks]
-        cut = [interval for interval in needed if interval < steps]
-        return math.gcd(*cut) if cut else steps
+        shared = 0
+        for callback in self.callbacks:
+            interval = callback.steps_between(kind, steps)
+            if interval < steps:
+                shared = math.gcd(shared, interval)
+        return shared or steps
 
     def _first_epoch(self, initial: int) -> int:
         for callback in self.callbacks:

@@ -101,6 +101,8 @@ def _out_of_range(label: Any, classes: int) -> str:
 def _fits(shape: tuple[int, ...], expected: OutputShape) -> bool:
     """Whether shapes agree but for the first axis, the examples, and sizes that are not known."""
     return len(shape) == len(expected) and all(
-        wanted is None or size == wanted
-        for size, wanted in zip(shape[1:], expected[1:], strict=True)
+        [
+            wanted is None or size == wanted
+            for size, wanted in zip(shape[1:], expected[1:], strict=True)
+        ]
     )
