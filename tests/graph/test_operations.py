@@ -229,7 +229,7 @@ def given(arguments: tuple[Any, ...], by_name: dict[str, Any]) -> list[Any]:
     return [found(each) for each in arguments]
 
 
-def functions() -> Iterator[Any]:
+def functions() -> Iterator[tuple[str, Any]]:
     seen = set()
     for home in HOMES:
         for name in dir(home):
@@ -238,7 +238,7 @@ def functions() -> Iterator[Any]:
             inside = home.__name__.partition(".")[2]
             if ours and {name, f"{inside}.{name}"}.isdisjoint(NOT_DRAWN.split()) and name[0] != "_":
                 if each not in seen and not name.startswith("set_"):
-                    yield pytest.param(each, id=f"{home.__name__}.{name}")
+                    yield f"{home.__name__}.{name}", each
                 seen.add(each)
 
 
@@ -248,12 +248,20 @@ def tensors(result: Any) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", list(functions()))
-def test_every_function_draws_what_it_computes(function: Any) -> None:
+def test_every_function_draws_what_it_computes() -> None:
+    for name, function in functions():
+        try:
+            check_function(function)
+        except Exception as error:
+            error.add_note(f"The function is {name}.")
+            raise
+
+
+def check_function(function: Any) -> None:
     one, other = ({name: mr.constant(v) for name, v in values(n).items()} for n in (4, 7))
     tried = 0
     for arguments in ARGUMENTS:
-        if tried == 4:
+        if tried == 3:
             break
         try:
             with warnings.catch_warnings():

@@ -204,7 +204,7 @@ def declared(name: str, tensors: list[ops.Tensor], attrs: Mapping[str, Any]) -> 
 
 
 def smaller(value: Any) -> Any:
-    """Return a large case with a third of each length, which is far more than may be hidden."""
+    """Return a large case with 3/10 of each length, which is far more than may be hidden."""
     if isinstance(value, tuple):
         parts = map(smaller, value)
         return value._make(parts) if isinstance(value, Case) else tuple(parts)
@@ -212,7 +212,7 @@ def smaller(value: Any) -> Any:
         return {
             key: smaller(each) if key in ("shape", "k") else each for key, each in value.items()
         }
-    return value * 7 // 20 if isinstance(value, int) and value >= 100 else value
+    return value * 3 // 10 if isinstance(value, int) and value >= 100 else value
 
 
 def large_inputs(row: Any, case: Case, dtype: str) -> list[Array]:
@@ -223,8 +223,10 @@ def large_inputs(row: Any, case: Case, dtype: str) -> list[Array]:
 
 @pytest.mark.parametrize("rest", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_memory_is_what_is_declared(op_row: Any, rest: bool) -> None:
-    """Of the first case in every run of the tests."""
+    """Of the first case in every run of the tests, and of that alone where shapes do not matter."""
     name, each = op_row
+    if rest and ops.OPS[name].elementwise and len(each.small[0].shapes) == 1:
+        return
     available_threads()  # The first product loads what sets them, which is no memory of an op.
     for case in map(smaller, each.large[1:] if rest else each.large[:1]):
         dtype = "float64" if "float64" in each.dtypes else each.dtypes[0]

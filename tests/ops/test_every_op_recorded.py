@@ -90,8 +90,7 @@ def dying(x: ops.Tensor) -> ops.Tensor:
     return again(again(x))
 
 
-@REST
-def test_forward_of_values_that_die(op_case: Any, rest: bool, record: Any, bits: Any) -> None:
+def test_forward_of_values_that_die(op_case: Any, record: Any, bits: Any) -> None:
     """Results may take over the memory of inputs here, and later values that of results."""
     function = function_of(op_case)
     if not op_case[2].shapes:
@@ -102,19 +101,18 @@ def test_forward_of_values_that_die(op_case: Any, rest: bool, record: Any, bits:
         (twice,) = function(*map(dying, map(dying, inputs)))
         return [dying(once), twice, ops.identity(dying(twice))]
 
-    for dtype in dtypes_of(op_case, rest):
+    for dtype in dtypes_of(op_case, rest=False):
         check(chain, [drawn(op_case, dtype, i) for i in range(2)], record, bits)
 
 
-@REST
-def test_forward_of_nothing(op_row: Any, rest: bool, record: Any, bits: Any) -> None:
-    """In every run of each case one dtype, and of each dtype one case."""
+def test_forward_of_nothing(op_row: Any, record: Any, bits: Any) -> None:
+    """Of each case one dtype, and of each dtype one case."""
     name, row = op_row
     numbers = itertools.product(range(len(row.empty)), range(len(row.dtypes)))
     for i, j in numbers:
         usual = i % len(row.dtypes) == j % len(row.empty)
         op_case, dtype = (name, row, row.empty[i]), row.dtypes[j]
-        if usual != rest and not ops.OPS[name].random:
+        if usual and not ops.OPS[name].random:
             check(function_of(op_case), [drawn(op_case, dtype, 0)] * 2, record, bits)
 
 
@@ -158,8 +156,10 @@ def second_gradients(op_case: Any) -> Function:
     ],
 )
 def test_gradient(order: Any, dtype: str, op_case: Any, record: Any, bits: Any) -> None:
-    _, row, (_, attrs) = op_case
-    is_float = np.dtype(attrs.get("dtype", dtype)).kind == "f"
+    _, row, case = op_case
+    if order is second_gradients and case not in (row.small[0], row.small[-1]):
+        return
+    is_float = np.dtype(case.attrs.get("dtype", dtype)).kind == "f"
     if row.differentiable and is_float and dtype in row.dtypes:
         check(order(op_case), [drawn(op_case, dtype, i) for i in range(2)], record, bits)
 

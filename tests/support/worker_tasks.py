@@ -110,7 +110,7 @@ def run_tasks_of_three(folder: Path) -> dict[str, list[Any]]:
     """Return what each task of `LAYOUT_OF_THREE` returned, as `run_tasks` does."""
     tasks = {
         "trained": (cases()[: len(SIZES)], ()),
-        "meanwhile": (cases()[::12], WAYS),
+        "meanwhile": (cases()[::24], WAYS),
         "fitted_on_own": OTHERS,
     }
     return _run(tasks, LAYOUT_OF_THREE, folder, "a,b")

@@ -29,7 +29,8 @@ def dtype_of(name: str) -> np.dtype:
 def numbers(rank: int, size: int) -> np.ndarray:
     """Return numbers of many sizes, whose sums have other bits in another order."""
     rng = np.random.default_rng([rank, size])
-    return rng.random(size, np.float32) * np.resize(10.0 ** np.arange(-3, 4), size) - 0.5
+    powers = np.tile(10.0 ** np.arange(-3, 4), size // 7 + 1)[:size]
+    return rng.random(size, np.float32) * powers - 0.5
 
 
 def values(rank: int, name: str, size: int) -> np.ndarray:

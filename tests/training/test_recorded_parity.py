@@ -669,7 +669,10 @@ def make(row: Row, strategy: mr.distribute.Strategy, *, eager: bool) -> mr.Model
     mr.random.set_seed(5)
     with strategy.scope():
         model = mr.Sequential([*row.layers(), mr.layers.Dense(3, row.last)])
-        metrics = {"metrics": row.metrics(), "weighted_metrics": row.metrics()}
+        plain, weighted = row.metrics(), row.metrics()
+        if len(plain) > 9:  # They take seconds to record: half of them have weights.
+            plain, weighted = plain[::2], weighted[1::2]
+        metrics = {"metrics": plain, "weighted_metrics": weighted}
         model.compile(row.optimizer(), row.loss(), **metrics, run_eagerly=eager)
     return model
 

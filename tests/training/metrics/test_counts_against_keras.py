@@ -45,11 +45,17 @@ def made(name: str) -> Any:
 
 
 # All of them, in one function, take seconds to record.
-SOME_OR_FEW = pytest.mark.parametrize("stride", [pytest.param(4, marks=pytest.mark.slow), 17])
+MANY, FEW = 4, 17
 
 
-@SOME_OR_FEW
-@pytest.mark.parametrize("how", [lambda each: each, mr.function], ids=["eager", "recorded"])
+@pytest.mark.parametrize(
+    ("how", "stride"),
+    [
+        pytest.param(lambda each: each, FEW, id="eager"),
+        pytest.param(mr.function, FEW, id="recorded"),
+        pytest.param(mr.function, MANY, id="many recorded", marks=pytest.mark.slow),
+    ],
+)
 def test_replicas_add_up(how: Any, stride: int, simulate: Callable[..., Any]) -> None:
     """In batches of 4 and 2 on three replicas, of which the last has none then; weighted."""
     simulate(3)
@@ -79,8 +85,14 @@ def test_replicas_add_up(how: Any, stride: int, simulate: Callable[..., Any]) ->
         np.testing.assert_allclose(metric.result(), KERAS[name][2], **NEAR, err_msg=name)
 
 
-@SOME_OR_FEW
-@pytest.mark.parametrize("eagerly", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("eagerly", "stride"),
+    [
+        (False, FEW),
+        pytest.param(True, FEW, marks=pytest.mark.slow),
+        pytest.param(False, MANY, marks=pytest.mark.slow),
+    ],
+)
 def test_evaluation_on_replicas(eagerly: bool, stride: int, simulate: Callable[..., Any]) -> None:
     """Metrics that are one number, weighted and not, beside those that `evaluate` adds up."""
     simulate(3)

@@ -140,8 +140,6 @@ def logs_of(replicas: int, given: Callable[[], list[Any]], *, eager: bool) -> di
     [
         (some_metrics, False),
         pytest.param(sums_alone, True, marks=pytest.mark.slow),
-        pytest.param(some_metrics, True, marks=pytest.mark.slow),
-        pytest.param(sums_alone, False, marks=pytest.mark.slow),
     ],
 )
 def test_replicas_report_what_one_device_does(
