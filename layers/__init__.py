@@ -18,7 +18,7 @@ _public_module(
         "mirrored.layers.category_encoding": "CategoryEncoding Discretization",
         "mirrored.layers.core": "ActivityRegularization Identity Lambda Masking Pipeline Rescaling",
         "mirrored.layers.dense": "Dense",
-        "mirrored.layers.dropout": """
+        "mirrored.layers.regularization": """
             AlphaDropout Dropout GaussianDropout GaussianNoise SpatialDropout1D
         """,
         "mirrored.layers.einsum_dense": "EinsumDense",
@@ -26,7 +26,7 @@ _public_module(
         "mirrored.layers.global_pooling": """
             GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D GlobalMaxPooling1D
         """,
-        "mirrored.layers.input": "Input InputLayer",
+        "mirrored.layers.input_layer": "Input InputLayer",
         "mirrored.layers.joining": "Concatenate Dot concatenate dot",
         "mirrored.layers.layer": "Layer",
         "mirrored.layers.layer_normalization": """

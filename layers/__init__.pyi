@@ -4,7 +4,7 @@ from mirrored.layers.activation import Activation as Activation
 from mirrored.layers.core import ActivityRegularization as ActivityRegularization
 from mirrored.layers.merging import Add as Add
 from mirrored.layers.attention import AdditiveAttention as AdditiveAttention
-from mirrored.layers.dropout import AlphaDropout as AlphaDropout
+from mirrored.layers.regularization import AlphaDropout as AlphaDropout
 from mirrored.layers.attention import Attention as Attention
 from mirrored.layers.merging import Average as Average
 from mirrored.layers.batch_normalization import BatchNormalization as BatchNormalization
@@ -13,13 +13,13 @@ from mirrored.layers.joining import Concatenate as Concatenate
 from mirrored.layers.dense import Dense as Dense
 from mirrored.layers.category_encoding import Discretization as Discretization
 from mirrored.layers.joining import Dot as Dot
-from mirrored.layers.dropout import Dropout as Dropout
+from mirrored.layers.regularization import Dropout as Dropout
 from mirrored.layers.activation import ELU as ELU
 from mirrored.layers.einsum_dense import EinsumDense as EinsumDense
 from mirrored.layers.embedding import Embedding as Embedding
 from mirrored.layers.reshaping import Flatten as Flatten
-from mirrored.layers.dropout import GaussianDropout as GaussianDropout
-from mirrored.layers.dropout import GaussianNoise as GaussianNoise
+from mirrored.layers.regularization import GaussianDropout as GaussianDropout
+from mirrored.layers.regularization import GaussianNoise as GaussianNoise
 from mirrored.layers.global_pooling import GlobalAveragePooling1D as GlobalAveragePooling1D
 from mirrored.layers.global_pooling import GlobalAvgPool1D as GlobalAvgPool1D
 from mirrored.layers.global_pooling import GlobalMaxPool1D as GlobalMaxPool1D
@@ -27,8 +27,8 @@ from mirrored.layers.global_pooling import GlobalMaxPooling1D as GlobalMaxPoolin
 from mirrored.layers.layer_normalization import GroupNormalization as GroupNormalization
 from mirrored.layers.multi_head_attention import GroupQueryAttention as GroupQueryAttention
 from mirrored.layers.core import Identity as Identity
-from mirrored.layers.input import Input as Input
-from mirrored.layers.input import InputLayer as InputLayer
+from mirrored.layers.input_layer import Input as Input
+from mirrored.layers.input_layer import InputLayer as InputLayer
 from mirrored.layers.core import Lambda as Lambda
 from mirrored.layers.layer import Layer as Layer
 from mirrored.layers.layer_normalization import LayerNormalization as LayerNormalization
@@ -49,7 +49,7 @@ from mirrored.layers.core import Rescaling as Rescaling
 from mirrored.layers.reshaping import Reshape as Reshape
 from mirrored.layers.embedding import ReversibleEmbedding as ReversibleEmbedding
 from mirrored.layers.activation import Softmax as Softmax
-from mirrored.layers.dropout import SpatialDropout1D as SpatialDropout1D
+from mirrored.layers.regularization import SpatialDropout1D as SpatialDropout1D
 from mirrored.layers.wrapper import SpectralNormalization as SpectralNormalization
 from mirrored.layers.merging import Subtract as Subtract
 from mirrored.graph import SymbolicTensor as SymbolicTensor

@@ -6,7 +6,7 @@ from typing import Any
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._late import LISTS
-from mirrored.layers.nonlinearities import linear as _linear
+from mirrored.layers.activation_functions import linear as _linear
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.serialization.registry import Registry
@@ -70,7 +70,7 @@ _public_module(
     "tf.keras.activations",
     __name__,
     {
-        "mirrored.layers.nonlinearities": """
+        "mirrored.layers.activation_functions": """
             celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish
             hard_tanh leaky_relu linear log_sigmoid log_softmax mish relu relu6 selu
             sigmoid silu soft_shrink softmax softplus softsign sparse_plus

@@ -4,7 +4,7 @@ from typing import Any
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._late import LISTS
-from mirrored.layers.nonlinearities import linear as _linear
+from mirrored.layers.activation_functions import linear as _linear
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.serialization.registry import Registry
@@ -56,35 +56,35 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None=None) -> A
     """
     return _REGISTRY.deserialize(config, custom_objects)
 _REGISTRY: Registry[Activation] = Registry('activation function', __name__, {name: name for name in LISTS[__name__]})
-from mirrored.layers.nonlinearities import celu as celu
-from mirrored.layers.nonlinearities import elu as elu
-from mirrored.layers.nonlinearities import exponential as exponential
-from mirrored.layers.nonlinearities import gelu as gelu
-from mirrored.layers.nonlinearities import glu as glu
-from mirrored.layers.nonlinearities import hard_shrink as hard_shrink
-from mirrored.layers.nonlinearities import hard_sigmoid as hard_sigmoid
-from mirrored.layers.nonlinearities import hard_silu as hard_silu
-from mirrored.layers.nonlinearities import hard_swish as hard_swish
-from mirrored.layers.nonlinearities import hard_tanh as hard_tanh
-from mirrored.layers.nonlinearities import leaky_relu as leaky_relu
-from mirrored.layers.nonlinearities import linear as linear
-from mirrored.layers.nonlinearities import log_sigmoid as log_sigmoid
-from mirrored.layers.nonlinearities import log_softmax as log_softmax
-from mirrored.layers.nonlinearities import mish as mish
-from mirrored.layers.nonlinearities import relu as relu
-from mirrored.layers.nonlinearities import relu6 as relu6
-from mirrored.layers.nonlinearities import selu as selu
-from mirrored.layers.nonlinearities import sigmoid as sigmoid
-from mirrored.layers.nonlinearities import silu as silu
-from mirrored.layers.nonlinearities import soft_shrink as soft_shrink
-from mirrored.layers.nonlinearities import softmax as softmax
-from mirrored.layers.nonlinearities import softplus as softplus
-from mirrored.layers.nonlinearities import softsign as softsign
-from mirrored.layers.nonlinearities import sparse_plus as sparse_plus
-from mirrored.layers.nonlinearities import sparse_sigmoid as sparse_sigmoid
-from mirrored.layers.nonlinearities import sparsemax as sparsemax
-from mirrored.layers.nonlinearities import squareplus as squareplus
-from mirrored.layers.nonlinearities import swish as swish
-from mirrored.layers.nonlinearities import tanh as tanh
-from mirrored.layers.nonlinearities import tanh_shrink as tanh_shrink
-from mirrored.layers.nonlinearities import threshold as threshold
+from mirrored.layers.activation_functions import celu as celu
+from mirrored.layers.activation_functions import elu as elu
+from mirrored.layers.activation_functions import exponential as exponential
+from mirrored.layers.activation_functions import gelu as gelu
+from mirrored.layers.activation_functions import glu as glu
+from mirrored.layers.activation_functions import hard_shrink as hard_shrink
+from mirrored.layers.activation_functions import hard_sigmoid as hard_sigmoid
+from mirrored.layers.activation_functions import hard_silu as hard_silu
+from mirrored.layers.activation_functions import hard_swish as hard_swish
+from mirrored.layers.activation_functions import hard_tanh as hard_tanh
+from mirrored.layers.activation_functions import leaky_relu as leaky_relu
+from mirrored.layers.activation_functions import linear as linear
+from mirrored.layers.activation_functions import log_sigmoid as log_sigmoid
+from mirrored.layers.activation_functions import log_softmax as log_softmax
+from mirrored.layers.activation_functions import mish as mish
+from mirrored.layers.activation_functions import relu as relu
+from mirrored.layers.activation_functions import relu6 as relu6
+from mirrored.layers.activation_functions import selu as selu
+from mirrored.layers.activation_functions import sigmoid as sigmoid
+from mirrored.layers.activation_functions import silu as silu
+from mirrored.layers.activation_functions import soft_shrink as soft_shrink
+from mirrored.layers.activation_functions import softmax as softmax
+from mirrored.layers.activation_functions import softplus as softplus
+from mirrored.layers.activation_functions import softsign as softsign
+from mirrored.layers.activation_functions import sparse_plus as sparse_plus
+from mirrored.layers.activation_functions import sparse_sigmoid as sparse_sigmoid
+from mirrored.layers.activation_functions import sparsemax as sparsemax
+from mirrored.layers.activation_functions import squareplus as squareplus
+from mirrored.layers.activation_functions import swish as swish
+from mirrored.layers.activation_functions import tanh as tanh
+from mirrored.layers.activation_functions import tanh_shrink as tanh_shrink
+from mirrored.layers.activation_functions import threshold as threshold

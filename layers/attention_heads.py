@@ -11,14 +11,14 @@ from mirrored import ops
 from mirrored.layers import regularizers
 from mirrored.layers.activation import Softmax
 from mirrored.layers.call_arguments import CallArguments
-from mirrored.layers.dropout import Dropout, from_0_to_1
 from mirrored.layers.einsum_dense import EinsumDense
 from mirrored.layers.layer import Layer, PlainOptions, shared_config
+from mirrored.layers.regularization import Dropout, from_0_to_1
 from mirrored.layers.shapes import Shape
 from mirrored.layers.starting_values import another
 from mirrored.layers.weights import WeightSettings, settings_of
 from mirrored.ops import Tensor
-from mirrored.ops.attention import attended
+from mirrored.ops.dot_product_attention import attended
 from mirrored.ops.tensor_views import masked
 from mirrored.serialization.constructor_arguments import arguments_of, serialized
 

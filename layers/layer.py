@@ -25,7 +25,7 @@ from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers import added_losses, construction, regularizers
 from mirrored.layers.building import building, undone_on_failure
 from mirrored.layers.call_arguments import CallArguments, CallForm, bound, shapes_of
-from mirrored.layers.conversion import as_argument, as_input, as_tensor, is_structure
+from mirrored.layers.input_conversion import as_argument, as_input, as_tensor, is_structure
 from mirrored.layers.layer_state import LayerState
 from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Penalty

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from mirrored import _nest
 from mirrored.graph import SymbolicTensor
 from mirrored.layers.call_arguments import CallArguments, CallForm
-from mirrored.layers.conversion import as_tensor
+from mirrored.layers.input_conversion import as_tensor
 from mirrored.ops import Tensor
 from mirrored.ops.tensor import Operators
 from mirrored.ops.tensor_views import masked

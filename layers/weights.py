@@ -10,7 +10,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._naming import name_scope
 from mirrored.layers import constraints, initializers, regularizers
-from mirrored.layers.conversion import as_input
+from mirrored.layers.input_conversion import as_input
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import ALL_DTYPES, holds_numbers
 from mirrored.program.variable_access import room_in_force

@@ -14,7 +14,7 @@ _public_module(
             is_traceback_filtering_enabled
         """,
         "mirrored.devices": "get_log_device_placement set_log_device_placement",
-        "mirrored.profiling.placement": "plot_placement",
+        "mirrored.profiling.variable_placement": "plot_placement",
         "mirrored.ops": """
             Assert assert_all_finite assert_equal assert_greater assert_greater_equal
             assert_integer assert_less assert_less_equal assert_near assert_negative

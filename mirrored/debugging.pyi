@@ -30,5 +30,5 @@ from mirrored.devices import get_log_device_placement as get_log_device_placemen
 from mirrored.ops import is_numeric_tensor as is_numeric_tensor
 from mirrored._tracebacks import is_traceback_filtering_enabled as is_traceback_filtering_enabled
 from mirrored.training.mixing_operations import mixing_operations as mixing_operations
-from mirrored.profiling.placement import plot_placement as plot_placement
+from mirrored.profiling.variable_placement import plot_placement as plot_placement
 from mirrored.devices import set_log_device_placement as set_log_device_placement

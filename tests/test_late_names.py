@@ -169,11 +169,13 @@ EARLIER = {
         orthogonal.Orthogonal pipeline.Pipeline plain.Lambda
         reversible_embedding.ReversibleEmbedding sparse_nonlinearities.sparsemax
         time_distributed.TimeDistributed variance_scaling.GlorotUniform
+        dropout.Dropout input.Input nonlinearities.glu
     """,
     "mirrored.numpy_functions": """
         averages.average binary.add creation.arange manipulation.sort matrices.diag products.dot
         promotion.asarray random_numbers.rand reductions.amax selection.where shapes.ravel
         unary.angle
+        rules.asarray
     """,
     "mirrored.ops": """
         distinct.Unique draw.Algorithm error_functions.erf gamma_functions.lgamma
@@ -181,6 +183,7 @@ EARLIER = {
         scattering_nd.scatter_nd sequences.reverse_sequence
         sparse_cross_entropy.sparse_softmax_cross_entropy_with_logits
         masks.masked variable_value.VariableValue
+        embedding.embedding_lookup joining.stack
     """,
     "mirrored.optim": """
         adadelta.Adadelta adafactor.Adafactor adamax.Adamax adamw.AdamW ftrl.Ftrl lamb.Lamb
@@ -208,7 +211,9 @@ EARLIER = {
     """,
     "mirrored.training.comparison": "replica_comparison.ReplicaComparison",
     "mirrored.training.files": "model_json.model_from_json",
-    "mirrored.training.losses": "margins.Hinge overlap.Dice pairs.Circle probabilistic.Poisson",
+    "mirrored.training.losses": """
+        elementwise.MeanSquaredError margins.Hinge overlap.Dice pairs.Circle probabilistic.Poisson
+    """,
     "mirrored.training.metrics": """
         entropies.BinaryCrossentropy f_scores.F1Score hits.binary_accuracy
         operating_points.PrecisionAtRecall top_k.TopKCategoricalAccuracy

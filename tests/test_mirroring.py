@@ -1,5 +1,6 @@
 """Every module has its test by name, or a line in the table below says where it is tested."""
 
+from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -34,7 +35,7 @@ TESTED_IN = {
     "ops/test_every_op.py": "ops/*",
     "optim/test_rules.py": "optim/*",
     "profiling/test_memory.py": "profiling/memory_figure profiling/variable_memory",
-    "profiling/test_placement.py": "profiling/placement_figure",
+    "profiling/test_variable_placement.py": "profiling/placement_figure",
     "profiling/test_replica_cost.py": "profiling/replica_cost_figure",
     "profiling/test_timeline.py": "profiling/timeline_figure",
     "program/test_memory_planner.py": "program/liveness",
@@ -107,3 +108,26 @@ def test_the_table_names_what_is_there() -> None:
     assert stale == set(), "these have moved, or have a test of their name: correct TESTED_IN"
     gone = [place for place in TESTED_IN if not (ROOT / "tests" / place).exists()]
     assert gone == [], "these tests have moved: correct TESTED_IN"
+
+
+# Modules of TensorFlow 1's, of which some are more than lists of names.
+TENSORFLOW_1 = {"initializers.py", "layers.py", "losses.py", "metrics.py"}
+
+
+def _is_named_by_others(path: Path) -> bool:
+    """Return whether a module has its file name from TensorFlow or Keras."""
+    is_list = path.with_suffix(".pyi").exists()
+    is_short_way = path.parent == ROOT / "mirrored" and path.name[0] != "_"
+    is_of_tensorflow_1 = "compat" in path.parts and path.name in TENSORFLOW_1
+    return is_list or is_short_way or is_of_tensorflow_1 or "keras_functions" in path.parts
+
+
+def test_a_private_module_has_its_file_name_to_itself() -> None:
+    private = [
+        path
+        for path in structure.sources(("mirrored", "layers", "optim"))
+        if path.name != "__init__.py" and not _is_named_by_others(path)
+    ]
+    names = Counter(path.name for path in private)
+    shared = [str(path.relative_to(ROOT)) for path in private if names[path.name] > 1]
+    assert shared == [], "name each of these modules by its contents"

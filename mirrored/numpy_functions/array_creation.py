@@ -11,8 +11,8 @@ from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
+from mirrored.numpy_functions.array_conversion import FLOAT, array, asarray, result_type
 from mirrored.numpy_functions.array_manipulation import moveaxis
-from mirrored.numpy_functions.rules import FLOAT, array, asarray, result_type
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import take_constant_room

@@ -11,8 +11,8 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
+from mirrored.numpy_functions.array_conversion import array, axis_of, booleans, promoted
 from mirrored.numpy_functions.array_manipulation import atleast_1d, moveaxis, ravel
-from mirrored.numpy_functions.rules import array, axis_of, booleans, promoted
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS, bool_, int64
 

@@ -11,7 +11,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, ShapeLike, TensorLike
-from mirrored.numpy_functions.rules import array, axis_of, promoted
+from mirrored.numpy_functions.array_conversion import array, axis_of, promoted
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import int64

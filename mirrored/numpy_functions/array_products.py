@@ -8,8 +8,8 @@ from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
+from mirrored.numpy_functions.array_conversion import array, axis_of, promoted
 from mirrored.numpy_functions.array_manipulation import moveaxis
-from mirrored.numpy_functions.rules import array, axis_of, promoted
 from mirrored.numpy_functions.ufuncs import multiply
 from mirrored.ops import Tensor
 

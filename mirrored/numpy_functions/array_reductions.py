@@ -13,9 +13,16 @@ from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
+from mirrored.numpy_functions.array_conversion import (
+    FLOAT,
+    array,
+    booleans,
+    floats,
+    result_type,
+    summands,
+)
 from mirrored.numpy_functions.array_creation import diagonal
 from mirrored.numpy_functions.array_manipulation import atleast_1d, ravel
-from mirrored.numpy_functions.rules import FLOAT, array, booleans, floats, result_type, summands
 from mirrored.numpy_functions.ufuncs import isnan
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import take_constant_room

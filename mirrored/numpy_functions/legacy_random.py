@@ -7,7 +7,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
-from mirrored.numpy_functions.rules import FLOAT, array, result_type
+from mirrored.numpy_functions.array_conversion import FLOAT, array, result_type
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INDICES
 

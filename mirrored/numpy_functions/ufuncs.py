@@ -12,8 +12,8 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
+from mirrored.numpy_functions.array_conversion import FLOAT, RULES, array, floats, promoted
 from mirrored.numpy_functions.rows import Rows
-from mirrored.numpy_functions.rules import FLOAT, RULES, array, floats, promoted
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import FLOATS, bool_, float32, int8, int32

@@ -45,15 +45,14 @@ _late_module(
             abs add divide divide_no_nan maximum minimum multiply multiply_no_nan negative
             reciprocal_no_nan scalar_mul sign subtract xdivy xlog1py xlogy
         """,
-        "mirrored.ops.embedding": "embedding_lookup",
-        "mirrored.ops.gathering": "gather gather_nd",
+        "mirrored.ops.gathering": "embedding_lookup gather gather_nd",
         "mirrored.ops.histograms": """
             bincount confusion_matrix histogram_fixed_width histogram_fixed_width_bins
         """,
         "mirrored.ops.host_function": "numpy_function py_function timestamp",
         "mirrored.ops.host_tensor": "transfer",
         "mirrored.ops.indexed_slices": "IndexedSlices",
-        "mirrored.ops.joining": "pad reverse reverse_sequence roll split stack tile unstack",
+        "mirrored.ops.manipulation": "pad reverse reverse_sequence roll split stack tile unstack",
         "mirrored.ops.linalg": "matmul",
         "mirrored.ops.narrow_floats": "autocast autocast_dtype",
         "mirrored.ops.nonlinearities": """

@@ -94,7 +94,7 @@ from mirrored.ops.spectra import eigh as eigh
 from mirrored.ops.spectra import eigvalsh as eigvalsh
 from mirrored.ops.contraction import einsum as einsum
 from mirrored.ops.nonlinearities import elu as elu
-from mirrored.ops.embedding import embedding_lookup as embedding_lookup
+from mirrored.ops.gathering import embedding_lookup as embedding_lookup
 from mirrored.ops.ranges import ensure_shape as ensure_shape
 from mirrored.ops.comparison import equal as equal
 from mirrored.ops.special_functions import erf as erf
@@ -177,7 +177,7 @@ from mirrored.ops.host_function import numpy_function as numpy_function
 from mirrored.ops.ranges import one_hot as one_hot
 from mirrored.ops.creation import ones as ones
 from mirrored.ops.creation import ones_like as ones_like
-from mirrored.ops.joining import pad as pad
+from mirrored.ops.manipulation import pad as pad
 from mirrored.ops.spectra import pinv as pinv
 from mirrored.ops.powers import polyval as polyval
 from mirrored.ops.powers import pow as pow
@@ -206,10 +206,10 @@ from mirrored.ops.activations import relu as relu
 from mirrored.ops.nonlinearities import relu6 as relu6
 from mirrored.ops.partitioning import repeat as repeat
 from mirrored.ops.shaping import reshape as reshape
-from mirrored.ops.joining import reverse as reverse
-from mirrored.ops.joining import reverse_sequence as reverse_sequence
+from mirrored.ops.manipulation import reverse as reverse
+from mirrored.ops.manipulation import reverse_sequence as reverse_sequence
 from mirrored.ops.rounding import rint as rint
-from mirrored.ops.joining import roll as roll
+from mirrored.ops.manipulation import roll as roll
 from mirrored.ops.rounding import round as round
 from mirrored.ops.powers import rsqrt as rsqrt
 from mirrored.ops.elementwise import scalar_mul as scalar_mul
@@ -242,12 +242,12 @@ from mirrored.ops.nonlinearities import softsign as softsign
 from mirrored.ops.solving import solve as solve
 from mirrored.ops.sorting import sort as sort
 from mirrored.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
-from mirrored.ops.joining import split as split
+from mirrored.ops.manipulation import split as split
 from mirrored.ops.powers import sqrt as sqrt
 from mirrored.ops.powers import square as square
 from mirrored.ops.powers import squared_difference as squared_difference
 from mirrored.ops.shaping import squeeze as squeeze
-from mirrored.ops.joining import stack as stack
+from mirrored.ops.manipulation import stack as stack
 from mirrored.ops.dropout import stateless_dropout as stateless_dropout
 from mirrored.ops.shaping import stop_gradient as stop_gradient
 from mirrored.ops.slices import strided_slice as strided_slice
@@ -265,7 +265,7 @@ from mirrored.ops.scattering import tensor_scatter_nd_min as tensor_scatter_nd_m
 from mirrored.ops.scattering import tensor_scatter_nd_sub as tensor_scatter_nd_sub
 from mirrored.ops.scattering import tensor_scatter_nd_update as tensor_scatter_nd_update
 from mirrored.ops.products import tensordot as tensordot
-from mirrored.ops.joining import tile as tile
+from mirrored.ops.manipulation import tile as tile
 from mirrored.ops.host_function import timestamp as timestamp
 from mirrored.ops.sorting import top_k as top_k
 from mirrored.ops.diagonals import trace as trace
@@ -284,7 +284,7 @@ from mirrored.ops.segments import unsorted_segment_min as unsorted_segment_min
 from mirrored.ops.segments import unsorted_segment_prod as unsorted_segment_prod
 from mirrored.ops.segments import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
 from mirrored.ops.segments import unsorted_segment_sum as unsorted_segment_sum
-from mirrored.ops.joining import unstack as unstack
+from mirrored.ops.manipulation import unstack as unstack
 from mirrored.ops.cross_entropy import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
 from mirrored.ops.statistics import weighted_moments as weighted_moments
 from mirrored.ops.select import where as where

@@ -17,7 +17,7 @@ from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, divide
 from mirrored.ops.flat_indices import flat_indices
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.index_range import check_index_dtype
-from mirrored.ops.joining import stack
+from mirrored.ops.manipulation import stack
 from mirrored.ops.rounding import floor
 from mirrored.ops.scattering import UNSORTED_SEGMENT_SUM
 from mirrored.ops.select import SELECT

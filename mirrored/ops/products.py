@@ -10,8 +10,8 @@ from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.elementwise import MUL, SUB
-from mirrored.ops.joining import roll
 from mirrored.ops.linalg import matmul
+from mirrored.ops.manipulation import roll
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE, expand_dims, squeeze
 from mirrored.ops.spec import as_integers, shape_text
 from mirrored.ops.tensor import Tensor

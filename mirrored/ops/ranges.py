@@ -12,7 +12,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
 from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tensor
 from mirrored.ops.hooks import UnknownShape, active_listeners, take_constant_room
-from mirrored.ops.joining import axis_of
+from mirrored.ops.manipulation import axis_of
 from mirrored.ops.op import Op
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, IDENTITY, RESHAPE, cast, expand_dims

@@ -18,7 +18,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops import philox
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import add, divide, maximum, multiply, subtract
-from mirrored.ops.joining import stack
+from mirrored.ops.manipulation import stack
 from mirrored.ops.narrow_floats import evenly, steps_below_one
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.philox import Part

@@ -11,7 +11,7 @@ import numpy as np
 from mirrored import _nest, graph, ops
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer, Layer
-from mirrored.layers.conversion import as_input, is_structure
+from mirrored.layers.input_conversion import as_input, is_structure
 from mirrored.layers.shapes import Shapes, check_matches, fitted_rank, is_shape, map_shapes
 from mirrored.ops import Tensor
 

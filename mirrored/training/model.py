@@ -1430,7 +1430,7 @@ class Model(Layer):
         Raises:
             ValueError: The range fits no layers, or the lines have no room for the columns.
         """
-        from mirrored.training.summary import show, summarize  # Needed here only.
+        from mirrored.training.model_summary import show, summarize  # Needed here only.
 
         table = summarize(self, expand_nested, show_trainable, layer_range)
         show(table, table.text(line_length, positions), print_fn)

@@ -21,7 +21,7 @@ from mirrored.devices import hold_devices
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.creation import zeros_like
 from mirrored.ops.hooks import active_recorder
-from mirrored.ops.joining import stack
+from mirrored.ops.manipulation import stack
 from mirrored.ops.op import OPS
 from mirrored.ops.philox import SKIP
 from mirrored.ops.rng_state import ShardPosition, current_position, new_seed

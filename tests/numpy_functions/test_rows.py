@@ -9,8 +9,8 @@ import pytest
 import mirrored as mr
 from mirrored.keras_functions.numpy import elementwise
 from mirrored.numpy_functions import ufuncs
+from mirrored.numpy_functions.array_conversion import RULES
 from mirrored.numpy_functions.rows import Rows
-from mirrored.numpy_functions.rules import RULES
 
 ROWS = Rows(__name__, RULES)
 twice = ROWS.unary(lambda x: x + x, "the elements times 2", "2 -> 4.0")

@@ -31,7 +31,7 @@ _public_module(
             all amax amin any argmax argmin average count_nonzero cumprod cumsum diff
             max mean min nanmean nanprod nansum prod ptp std sum trace var
         """,
-        "mirrored.numpy_functions.rules": """
+        "mirrored.numpy_functions.array_conversion": """
             array asanyarray asarray ascontiguousarray copy finfo promote_types
             result_type
         """,

@@ -22,11 +22,11 @@ from mirrored.numpy_functions.array_reductions import argmax as argmax
 from mirrored.numpy_functions.array_reductions import argmin as argmin
 from mirrored.numpy_functions.array_indexing import argsort as argsort
 from mirrored.numpy_functions.ufuncs import around as around
-from mirrored.numpy_functions.rules import array as array
+from mirrored.numpy_functions.array_conversion import array as array
 from mirrored.numpy_functions.ufuncs import array_equal as array_equal
-from mirrored.numpy_functions.rules import asanyarray as asanyarray
-from mirrored.numpy_functions.rules import asarray as asarray
-from mirrored.numpy_functions.rules import ascontiguousarray as ascontiguousarray
+from mirrored.numpy_functions.array_conversion import asanyarray as asanyarray
+from mirrored.numpy_functions.array_conversion import asarray as asarray
+from mirrored.numpy_functions.array_conversion import ascontiguousarray as ascontiguousarray
 from mirrored.numpy_functions.array_manipulation import atleast_1d as atleast_1d
 from mirrored.numpy_functions.array_manipulation import atleast_2d as atleast_2d
 from mirrored.numpy_functions.array_manipulation import atleast_3d as atleast_3d
@@ -41,7 +41,7 @@ from mirrored.numpy_functions.array_indexing import compress as compress
 from mirrored.numpy_functions.array_manipulation import concatenate as concatenate
 from mirrored.numpy_functions.ufuncs import conj as conj
 from mirrored.numpy_functions.ufuncs import conjugate as conjugate
-from mirrored.numpy_functions.rules import copy as copy
+from mirrored.numpy_functions.array_conversion import copy as copy
 from mirrored.numpy_functions.ufuncs import cos as cos
 from mirrored.numpy_functions.ufuncs import cosh as cosh
 from mirrored.numpy_functions.array_reductions import count_nonzero as count_nonzero
@@ -70,7 +70,7 @@ from mirrored.numpy_functions.array_manipulation import expand_dims as expand_di
 from mirrored.numpy_functions.ufuncs import expm1 as expm1
 from mirrored.numpy_functions.array_creation import eye as eye
 from mirrored.numpy_functions.ufuncs import fabs as fabs
-from mirrored.numpy_functions.rules import finfo as finfo
+from mirrored.numpy_functions.array_conversion import finfo as finfo
 from mirrored.numpy_functions.ufuncs import fix as fix
 from mirrored.numpy_functions.array_manipulation import flatten as flatten
 from mirrored.numpy_functions.array_manipulation import flip as flip
@@ -159,7 +159,7 @@ from mirrored.numpy_functions.ufuncs import polyval as polyval
 from mirrored.numpy_functions.ufuncs import positive as positive
 from mirrored.numpy_functions.ufuncs import power as power
 from mirrored.numpy_functions.array_reductions import prod as prod
-from mirrored.numpy_functions.rules import promote_types as promote_types
+from mirrored.numpy_functions.array_conversion import promote_types as promote_types
 from mirrored.numpy_functions.array_reductions import ptp as ptp
 from mirrored.numpy_functions.ufuncs import rad2deg as rad2deg
 from mirrored.experimental.numpy import random as random
@@ -169,7 +169,7 @@ from mirrored.numpy_functions.ufuncs import reciprocal as reciprocal
 from mirrored.numpy_functions.ufuncs import remainder as remainder
 from mirrored.numpy_functions.array_manipulation import repeat as repeat
 from mirrored.numpy_functions.array_manipulation import reshape as reshape
-from mirrored.numpy_functions.rules import result_type as result_type
+from mirrored.numpy_functions.array_conversion import result_type as result_type
 from mirrored.numpy_functions.array_manipulation import roll as roll
 from mirrored.numpy_functions.array_manipulation import rot90 as rot90
 from mirrored.numpy_functions.ufuncs import round as round

@@ -68,7 +68,7 @@ _public_module(
             nanpercentile nanquantile percentile quantile searchsorted sort unique
         """,
         "mirrored.layers.activations": "sigmoid",
-        "mirrored.layers.nonlinearities": """
+        "mirrored.layers.activation_functions": """
             celu elu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh
             leaky_relu log_sigmoid relu6 selu silu soft_shrink softsign sparse_plus
             sparse_sigmoid sparsemax squareplus swish tanh_shrink threshold

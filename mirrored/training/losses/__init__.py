@@ -10,7 +10,7 @@ _late_module(
             BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy
             binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy
         """,
-        "mirrored.training.losses.elementwise": """
+        "mirrored.training.losses.elementwise_losses": """
             MSE=mean_squared_error MeanSquaredError mean_squared_error
             mse=mean_squared_error
         """,

@@ -20,13 +20,13 @@ from mirrored.training.losses.regression import mean_absolute_error as _mean_abs
 MAE = _mean_absolute_error
 from mirrored.training.losses.regression import mean_absolute_percentage_error as _mean_absolute_percentage_error
 MAPE = _mean_absolute_percentage_error
-from mirrored.training.losses.elementwise import mean_squared_error as _mean_squared_error
+from mirrored.training.losses.elementwise_losses import mean_squared_error as _mean_squared_error
 MSE = _mean_squared_error
 from mirrored.training.losses.regression import mean_squared_logarithmic_error as _mean_squared_logarithmic_error
 MSLE = _mean_squared_logarithmic_error
 from mirrored.training.losses.regression import MeanAbsoluteError as MeanAbsoluteError
 from mirrored.training.losses.regression import MeanAbsolutePercentageError as MeanAbsolutePercentageError
-from mirrored.training.losses.elementwise import MeanSquaredError as MeanSquaredError
+from mirrored.training.losses.elementwise_losses import MeanSquaredError as MeanSquaredError
 from mirrored.training.losses.regression import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
 from mirrored.training.losses.regression import Poisson as Poisson
 from mirrored.training.losses.loss import Reduction as Reduction
@@ -61,9 +61,9 @@ from mirrored.training.losses.regression import mean_absolute_percentage_error a
 mape = _mean_absolute_percentage_error
 from mirrored.training.losses.regression import mean_absolute_error as mean_absolute_error
 from mirrored.training.losses.regression import mean_absolute_percentage_error as mean_absolute_percentage_error
-from mirrored.training.losses.elementwise import mean_squared_error as mean_squared_error
+from mirrored.training.losses.elementwise_losses import mean_squared_error as mean_squared_error
 from mirrored.training.losses.regression import mean_squared_logarithmic_error as mean_squared_logarithmic_error
-from mirrored.training.losses.elementwise import mean_squared_error as _mean_squared_error
+from mirrored.training.losses.elementwise_losses import mean_squared_error as _mean_squared_error
 mse = _mean_squared_error
 from mirrored.training.losses.regression import mean_squared_logarithmic_error as _mean_squared_logarithmic_error
 msle = _mean_squared_logarithmic_error

@@ -232,7 +232,7 @@ class Loss(_overrides.Subclassable, Configured):
         """Return the mask of predictions and of what `call` returned; None: all counts."""
         if values._keras_mask is None and y_pred._keras_mask is None:
             return None
-        from mirrored.training.losses.masks import both  # Few programs need it.
+        from mirrored.training.losses.masked_means import both  # Few programs need it.
 
         return both(values._keras_mask, y_pred._keras_mask)
 
@@ -249,7 +249,7 @@ class Loss(_overrides.Subclassable, Configured):
         shard's part of the mean over the batch.
         """
         if mask is not None:
-            from mirrored.training.losses.masks import masked_mean
+            from mirrored.training.losses.masked_means import masked_mean
 
             by_weights = self.reduction == BY_WEIGHTS
             return masked_mean(values, mask, sample_weight, by_weights=by_weights)
@@ -406,7 +406,7 @@ def _weighed(values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
     """Return the values that `call` returned, times what is left of their weights."""
     if mask is None:
         return weighted(values, sample_weight)
-    from mirrored.training.losses.masks import mask_weights, weighed
+    from mirrored.training.losses.masked_means import mask_weights, weighed
 
     return weighed(values, mask_weights(sample_weight, mask, values.dtype))
 

@@ -12,7 +12,7 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_real
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
-from mirrored.training.losses.elementwise import Elementwise, function_of
+from mirrored.training.losses.elementwise_losses import Elementwise, function_of
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.values import EPSILON, check_same_shape, converted
 

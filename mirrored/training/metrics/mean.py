@@ -9,7 +9,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses import MeanSquaredError as _SquaredError
-from mirrored.training.losses.elementwise import Elementwise
+from mirrored.training.losses.elementwise_losses import Elementwise
 from mirrored.training.losses.values import aligned, cast, check_same_shape
 from mirrored.training.metrics.quotient import (
     Comparison,

@@ -191,7 +191,7 @@ def counted_weights(sample_weight: Any, x: Any, dtype: Any) -> Any:
     mask = getattr(x, "_keras_mask", None)
     if mask is None:
         return sample_weight
-    from mirrored.training.losses.masks import mask_weights  # Few programs need it.
+    from mirrored.training.losses.masked_means import mask_weights  # Few programs need it.
 
     return mask_weights(sample_weight, mask, dtype)
 

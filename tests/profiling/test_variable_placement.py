@@ -4,7 +4,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 import mirrored as mr
-from mirrored.profiling.placement import bytes_by_part
+from mirrored.profiling.variable_placement import bytes_by_part
 
 
 def test_layers_that_are_placed_by_hand() -> None:

@@ -9,7 +9,7 @@ from case_table import cases
 from mirrored import ops
 from mirrored.distribute import PerReplica
 from mirrored.layers import Activation, Dense, Input
-from mirrored.layers.conversion import as_input
+from mirrored.layers.input_conversion import as_input
 from mirrored.variables import Variable
 
 

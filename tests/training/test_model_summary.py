@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.training import summary
+from mirrored.training import model_summary
 
 
 def lines_of(model: mr.Model, **options: Any) -> list[str]:
@@ -195,7 +195,7 @@ def test_in_a_notebook(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     monkeypatch.setitem(vars(display), "display", shown.append)
     monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    monkeypatch.setattr(summary, "in_notebook", lambda: True)
+    monkeypatch.setattr(model_summary, "in_notebook", lambda: True)
     mr.Sequential(
         [mr.layers.Input((4,)), mr.layers.Dense(2, name="a_dense")], name="<net>"
     ).summary()
