@@ -71,7 +71,7 @@ def config_of(layer: Any, shared: dict[str, Any], unique: tuple[type, ...]) -> d
     owner = public_base(cls)
     if owner is cls or not vars(owner).get("_automatic"):
         definer = next(base for base in owner.__mro__ if "__init__" in vars(base))
-        has_own = definer is not layer._declaring  # Arguments, beside those of all layers.
+        has_own = definer is not layer.__declaring__  # Arguments, beside those of all layers.
         return {**shared, **(arguments_of(layer, without=_SHARED) if has_own else {})}
     definer = next(base for base in cls.__mro__ if "get_config" in vars(base))
     if not issubclass(owner, definer):  # It says itself what it adds.

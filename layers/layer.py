@@ -158,8 +158,7 @@ class Layer(Part, _overrides.Subclassable):
         ['scale/factor:0']
     """
 
-    _never_called = _overrides.LAYER
-    _for_itself = _overrides.LAYER_ITSELF
+    __overrides__ = _overrides.LAYER
     # Whether subclasses that say nothing are made of the arguments that they were called with.
     _automatic: ClassVar[bool] = True
     __state_class__: ClassVar[type[LayerState]] = LayerState

@@ -92,9 +92,7 @@ class Optimizer(_overrides.Subclassable):
     shared_names: ClassVar[Mapping[str, float]] = {}
     skips_non_finite: ClassVar[bool] = False  # Whether it leaves out steps that are not finite.
     _configured: ClassVar[tuple[str, ...]] = ("learning_rate",)  # May be configurations themselves.
-    _never_called = _overrides.OPTIMIZER
-    _for_itself = _overrides.OPTIMIZER_ITSELF
-    _called_beside = _overrides.BESIDE_UPDATE_STEP
+    __overrides__ = _overrides.OPTIMIZER
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """See to it that a class says `elementwise` of its own rule, not of one it inherited.

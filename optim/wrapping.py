@@ -242,7 +242,7 @@ class LossScaleOptimizer(Wrapping):
     skips_non_finite: ClassVar[bool] = True
     _configured = ("inner_optimizer",)
     _arguments = ("name", "inner_optimizer", "initial_scale", "dynamic_growth_steps")
-    _never_called = _overrides.OPTIMIZER  # By its subclasses: it has a `scale_loss` of its own.
+    __overrides__ = _overrides.OPTIMIZER  # By its subclasses: it has a `scale_loss` of its own.
 
     def __init__(
         self,

@@ -85,8 +85,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         [[0, 2], [4, 6], [8]]
     """
 
-    _never_called = _overrides.DATASET
-    _elsewhere = "TensorFlow"
+    __overrides__ = _overrides.DATASET
     _transform: Transform
 
     def __init__(self, transform: Transform) -> None:

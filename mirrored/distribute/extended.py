@@ -26,8 +26,7 @@ class StrategyExtended(_overrides.Subclassable):
         ('/job:localhost/replica:0/task:0/device:CPU:0',)
     """
 
-    _never_called = _overrides.STRATEGY_EXTENDED
-    _elsewhere = "TensorFlow"
+    __overrides__ = _overrides.STRATEGY_EXTENDED
 
     def __init__(self, strategy: ReplicaStrategy) -> None:
         self._strategy = strategy

@@ -90,8 +90,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         on_nccl_failure: "raise" or "fallback".
     """
 
-    _never_called = _overrides.STRATEGY
-    _elsewhere = "TensorFlow"
+    __overrides__ = _overrides.STRATEGY
 
     def __init__(
         self,

@@ -113,8 +113,7 @@ class Model(Layer):
         3
     """
 
-    _never_called = _overrides.MODEL
-    _for_itself = _overrides.MODEL_ITSELF
+    __overrides__ = _overrides.MODEL
     # What a functional model of this very class is called, numbered; None: as its class.
     _functional_name: ClassVar[str | None] = "functional"
     _automatic = True

@@ -182,7 +182,7 @@ class RunPlan:
         cls, names = type(self.model), _METHODS[kind]
         if not vars(self.model).keys().isdisjoint(names):
             return True
-        return any([getattr(cls, name) is not getattr(cls._declaring, name) for name in names])
+        return any([getattr(cls, name) is not getattr(cls.__declaring__, name) for name in names])
 
     def _has_custom_parts(self) -> bool:
         compilation = self.model.required_compilation()

@@ -29,8 +29,7 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         ValueError: `num_packs` is negative or not a whole number.
     """
 
-    _never_called = _overrides.ALL_REDUCES
-    _called_beside = _overrides.BESIDE_ALL_REDUCES
+    __overrides__ = _overrides.ALL_REDUCES
     algorithm: ClassVar[str]  # What the log calls it.
     title: ClassVar[str]  # What errors call it.
 

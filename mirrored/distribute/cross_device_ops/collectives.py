@@ -44,8 +44,7 @@ class CrossDeviceOps(_overrides.Subclassable):
         3.0
     """
 
-    _never_called = _overrides.CROSS_DEVICE_OPS
-    _elsewhere = "TensorFlow"
+    __overrides__ = _overrides.CROSS_DEVICE_OPS
 
     def __repr__(self) -> str:
         return made_with(self)

@@ -40,7 +40,7 @@ class HierarchicalCopyAllReduce(AllReduceCrossDeviceOps):
         4
     """
 
-    _never_called = _overrides.ALL_REDUCES  # What the class itself defines is no override.
+    __overrides__ = _overrides.ALL_REDUCES  # What the class itself defines is no override.
     algorithm = "hierarchical_copy"
     title = "HierarchicalCopy"
 

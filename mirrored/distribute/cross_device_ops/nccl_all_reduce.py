@@ -67,7 +67,7 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         [4.0, 4.0]
     """
 
-    _never_called = _overrides.ALL_REDUCES  # What the class itself defines is no override.
+    __overrides__ = _overrides.ALL_REDUCES  # What the class itself defines is no override.
     algorithm = "nccl"
     title = "NCCL all-reduce"
 

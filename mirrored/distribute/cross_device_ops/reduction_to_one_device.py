@@ -46,8 +46,7 @@ class ReductionToOneDevice(CrossDeviceOps):
         2
     """
 
-    _never_called = _overrides.ALL_REDUCES
-    _called_beside = _overrides.BESIDE_ALL_REDUCES
+    __overrides__ = _overrides.ALL_REDUCES
 
     def __init__(
         self,

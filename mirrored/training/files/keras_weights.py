@@ -146,7 +146,7 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
 @functools.cache
 def _common(kind: Any) -> frozenset[str]:
     """Return the attributes that every layer has, or every model: Keras looks into none of them."""
-    names = {*dir(kind._declaring(name="any"))}  # `Layer` or `Model` itself.
+    names = {*dir(kind.__declaring__(name="any"))}  # `Layer` or `Model` itself.
     own = [base for base in kind.__mro__ if base.__module__.startswith("mirrored.training.")]
     return frozenset(names.union(*map(vars, own)) - {"layers", "optimizer"})
 

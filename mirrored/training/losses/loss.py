@@ -4,7 +4,7 @@ Losses are kept by example for as long as possible: so that the mean can be that
 batch, however many replicas share it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,8 +100,7 @@ class Loss(_overrides.Subclassable, Configured):
         1.0
     """
 
-    _never_called: ClassVar[Mapping[str, str]] = {}
-    _for_itself = _overrides.LOSS_ITSELF
+    __overrides__ = _overrides.LOSS
     targets_are_labels: ClassVar[bool] = False
 
     def __init__(

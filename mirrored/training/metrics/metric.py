@@ -75,7 +75,6 @@ class Metric(Part, _overrides.Subclassable, Configured):
         2.0
     """
 
-    _for_itself = _overrides.METRIC_ITSELF
     # "up" where more is better, "down" where less is: callbacks that look for the best ask for it.
     _direction: str | None = None
     _is_custom: ClassVar[bool] = False  # Whether a user defined its update or its result.

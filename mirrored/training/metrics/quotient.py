@@ -4,12 +4,12 @@ Totals and counts add up exactly over batches and replicas, where means of means
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mirrored import devices, ops
+from mirrored import _overrides, devices, ops
 from mirrored._naming import snake_case
 from mirrored._tracebacks import shorten
 from mirrored.distribute import get_replica_context
@@ -37,8 +37,7 @@ class Quotient(Metric):
     """
 
     _has_count: ClassVar[bool] = True  # False: the result is the total.
-    _never_called: ClassVar[Mapping[str, str]] = {}
-    _for_itself = Metric._for_itself | {"accumulate", "finished", "set_totals"}
+    __overrides__ = _overrides.QUOTIENT
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         super().__init__(dtype, name)
