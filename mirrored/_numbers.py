@@ -20,6 +20,8 @@ def as_integer(value: Any) -> int | None:
         >>> as_integer(np.int64(3)), as_integer(3.0), as_integer(True)
         (3, None, None)
     """
+    if type(value) is int:
+        return value
     try:
         return None if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:

@@ -64,32 +64,33 @@ def fit(
             draw_alike(plan.strategy.of_each_worker)
         trained, validated = fit_epochs(plan, training, validation, validation_split, stack)
         steps = _steps_of(plan, stack)
-        stack.enter_context(plan.strategy.scope())
-        guard = stack.enter_context(InterruptGuard(may_break=True))
-        stack.callback(hooks._let_go)
-        _introduce(hooks, model, verbose, epochs, trained.steps)
-        # From the start, so that an interrupt leaves the epochs of this call there.
-        model.history = history
-        if model.stop_training:
-            model.stop_training = False
-        logs: dict[str, float] = {}
-        hooks.on_train_begin()
-        for epoch in range(hooks._first_epoch(initial_epoch), epochs):
-            if not trained.begin():
-                break
-            logs = _train_epoch(plan, steps, trained, hooks, guard, epoch)
-            if validated is not None and epoch + 1 in to_validate and validated.begin():
-                results = _evaluate_batches(plan, steps, validated, hooks)
-                logs |= {f"val_{name}": value for name, value in results.items()}
-            hooks.on_epoch_end(epoch, dict(logs))
-            if model.stop_training or trained.ran_out:
-                break
-        hooks._epochs_done()
-        optimizer = model.required_compilation().optimizer
-        if optimizer is not None and optimizer.slots.keeps_averages:
-            with guard.step():  # All of them or none.
-                optimizer.finalize_variable_values(model.trainable_weights)
-        hooks.on_train_end(logs)
+        with plan.strategy.scope(), InterruptGuard(may_break=True) as guard:
+            try:
+                _introduce(hooks, model, verbose, epochs, trained.steps)
+                # From the start, so that an interrupt leaves the epochs of this call there.
+                model.history = history
+                if model.stop_training:
+                    model.stop_training = False
+                logs: dict[str, float] = {}
+                hooks.on_train_begin()
+                for epoch in range(hooks._first_epoch(initial_epoch), epochs):
+                    if not trained.begin():
+                        break
+                    logs = _train_epoch(plan, steps, trained, hooks, guard, epoch)
+                    if validated is not None and epoch + 1 in to_validate and validated.begin():
+                        results = _evaluate_batches(plan, steps, validated, hooks)
+                        logs |= {f"val_{name}": value for name, value in results.items()}
+                    hooks.on_epoch_end(epoch, dict(logs))
+                    if model.stop_training or trained.ran_out:
+                        break
+                hooks._epochs_done()
+                optimizer = model.required_compilation().optimizer
+                if optimizer is not None and optimizer.slots.keeps_averages:
+                    with guard.step():  # All of them or none.
+                        optimizer.finalize_variable_values(model.trainable_weights)
+                hooks.on_train_end(logs)
+            finally:
+                hooks._let_go()
     return history
 
 
