@@ -28,8 +28,10 @@ _BUSY = "while True: pass"
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each row (default 9)")
-    parser.add_argument("--neighbours", type=int, default=1, help="busy processes (default 1)")
+    parser.add_argument("--rounds", type=int, default=9, help="timings per row (default: 9)")
+    parser.add_argument(
+        "--neighbours", type=int, default=1, help="busy processes next to it (default: 1)"
+    )
     options = parser.parse_args()
     if not os.environ.get("_BENCHMARK_CLEAN"):  # BLAS reads its settings when it is loaded.
         environment = clean_environment(os.environ) | {"_BENCHMARK_CLEAN": "1"}

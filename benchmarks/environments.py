@@ -201,7 +201,9 @@ def main() -> None:
     names = list(dict.fromkeys(each.environment for each in ALL))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("contenders", nargs="*", default=names, help=", ".join(names))
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="where they are made")
+    parser.add_argument(
+        "--cache", type=Path, default=default_cache(), help="folder of the environments"
+    )
     parser.add_argument(
         "--pip",
         action="append",

@@ -23,10 +23,19 @@ from benchmarks.processes import clean_environment
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", type=int, default=16, help="of 64 MiB each (default 16)")
-    parser.add_argument("--rounds", type=int, default=3, help="the best counts (default 3)")
+    parser.add_argument(
+        "--layers", type=int, default=16, help="number of layers of 64 MiB (default: 16)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="timings per format, of which the best counts (default: 3)",
+    )
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS))
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="the environments")
+    parser.add_argument(
+        "--cache", type=Path, default=default_cache(), help="folder of the environments"
+    )
     options = parser.parse_args()
     install_checkout(options.cache / "mirrored", (), "h5py")
     print(

@@ -93,7 +93,7 @@ def _by_einsum(x: Array, y: Array) -> Array:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each (default 15)")
+    parser.add_argument("--rounds", type=int, default=15, help="timings per op (default: 15)")
     options = parser.parse_args()
     if not os.environ.get("_BENCHMARK_CLEAN"):  # BLAS reads its settings when it is loaded.
         environment = clean_environment(os.environ) | {"_BENCHMARK_CLEAN": "1"}

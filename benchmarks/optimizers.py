@@ -25,9 +25,13 @@ Found = dict[str, dict[str, float]]
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one short turn of each")
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each (default 15)")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="the environments")
+    parser.add_argument("--quick", action="store_true", help="one short timing per optimizer")
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="timings per optimizer (default: 15)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=default_cache(), help="folder of the environments"
+    )
     parser.add_argument(
         "--here", action="store_true", help="measure this checkout with this Python, uninstalled"
     )

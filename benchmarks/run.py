@@ -259,13 +259,15 @@ def measure_imports(names: Sequence[str], environments: dict[str, Path]) -> dict
 def add_environments(parser: argparse.ArgumentParser) -> None:
     """Let a command line say which environments contenders run in, and how long they may take."""
     parser.add_argument("--limit", type=float, default=120.0, help="seconds to wait for an answer")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="the environments")
+    parser.add_argument(
+        "--cache", type=Path, default=default_cache(), help="folder of the environments"
+    )
     parser.add_argument(
         "--environment",
         action="append",
         default=[],
         metavar="NAME=PATH",
-        help="another virtual environment for a contender, as it is",
+        help="an existing virtual environment for a contender",
     )
 
 
@@ -276,19 +278,23 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--workloads", nargs="+", choices=TIMED, default=list(TIMED))
     parser.add_argument("--contenders", nargs="+", choices=names, default=names)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--replicas", type=int, default=2, help="beside one device")
-    parser.add_argument("--rounds", type=int, help="turns of each contender")
-    parser.add_argument("--seconds", type=float, help="the length of a turn, about")
+    parser.add_argument(
+        "--replicas", type=int, default=2, help="number of replicas, in addition to one device"
+    )
+    parser.add_argument("--rounds", type=int, help="timings per contender")
+    parser.add_argument("--seconds", type=float, help="approximate length of a timing")
     add_environments(parser)
     parser.add_argument(
-        "--out", type=Path, help="the report; docs/reference/benchmarks.md if not --quick"
+        "--out",
+        type=Path,
+        help="file of the report (default: docs/reference/benchmarks.md, none with --quick)",
     )
     parser.add_argument(
         "--json",
         type=Path,
-        help="keep all figures here, after each workload; what it has is not measured again",
+        help="file of all figures; figures that it has are not measured again",
     )
-    parser.add_argument("--quick", action="store_true", help="3 short rounds, only printed")
+    parser.add_argument("--quick", action="store_true", help="3 short rounds, no report")
     parsed = parser.parse_args(arguments)
     if parsed.replicas < 2:
         parser.error(

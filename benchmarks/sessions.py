@@ -117,7 +117,7 @@ def times(steps: tuple[Step, Step], rounds: int) -> list[float]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=25, help="turns of each (default 25)")
+    parser.add_argument("--rounds", type=int, default=25, help="timings per row (default: 25)")
     options = parser.parse_args()
     if not os.environ.get("_BENCHMARK_CLEAN"):  # BLAS reads its settings when it is loaded.
         environment = clean_environment(os.environ) | {"_BENCHMARK_CLEAN": "1"}

@@ -32,7 +32,7 @@ _WORDS = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(PRIVATE_WORDS))})(?![a-z])"
 def main() -> None:
     """Print the figures next to their limits."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gpus", type=int, default=4, help="simulated GPUs (default 4)")
+    parser.add_argument("--gpus", type=int, default=4, help="number of simulated GPUs (default: 4)")
     options = parser.parse_args()
     _print_packages()
     figures = figures_of(options.gpus)

@@ -18,9 +18,18 @@ BATCH_SIZE = 64  # Over all replicas together.
 def parse_arguments() -> argparse.Namespace:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpus", type=int, default=4, help="replicas; 0 trains on the CPU")
-    parser.add_argument("--epochs", type=int, default=8, help="in all, those resumed included")
-    parser.add_argument("--checkpoints", metavar="FOLDER", help="resume from here, and save here")
+    parser.add_argument(
+        "--gpus", type=int, default=4, help="number of GPUs (default: 4); 0 trains on the CPU"
+    )
+    parser.add_argument(
+        "--epochs",
+        type=int,
+        default=8,
+        help="epochs in total, before and after a resume (default: 8)",
+    )
+    parser.add_argument(
+        "--checkpoints", metavar="FOLDER", help="folder to save checkpoints in and to resume from"
+    )
     arguments = parser.parse_args()
     for name, least, most in (("gpus", 0, 64), ("epochs", 1, 10_000)):
         number = getattr(arguments, name)

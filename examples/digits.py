@@ -31,11 +31,21 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line, with a plot's folder already checked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--gpus", type=whole(0, 64), default=4, help="replicas; 0 trains on the CPU"
+        "--gpus",
+        type=whole(0, 64),
+        default=4,
+        help="number of GPUs (default: 4); 0 trains on the CPU",
     )
-    parser.add_argument("--epochs", type=whole(1, 10_000), default=30)
-    parser.add_argument("--batch-size", type=whole(1, 1437), default=64, help="over all GPUs")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the learning curves here")
+    parser.add_argument("--epochs", type=whole(1, 10_000), default=30, help="default: 30")
+    parser.add_argument(
+        "--batch-size",
+        type=whole(1, 1437),
+        default=64,
+        help="examples per step over all GPUs (default: 64)",
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="save a picture of the learning curves"
+    )
     arguments = parser.parse_args()
     if arguments.plot and not arguments.plot.parent.is_dir():
         parser.error(f"--plot: there is no folder {arguments.plot.parent}. Make it first.")

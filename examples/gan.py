@@ -20,9 +20,11 @@ NEAR = 0.15  # Three standard deviations of a cluster.
 def parse_arguments() -> argparse.Namespace:
     """Return the command line, with a plot's folder already checked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpus", type=int, choices=range(1, 9), default=2, help="replicas")
-    parser.add_argument("--epochs", type=int, default=30, help="passes over the points; 30")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw both kinds of points here")
+    parser.add_argument("--gpus", type=int, choices=range(1, 9), default=2, help="default: 2")
+    parser.add_argument("--epochs", type=int, default=30, help="default: 30")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="save a picture of both kinds of points"
+    )
     arguments = parser.parse_args()
     if arguments.epochs < 1:
         parser.error(f"--epochs must be 1 or more. Received: {arguments.epochs}")

@@ -17,8 +17,8 @@ PAIRS, HELD_OUT_PAIRS = 6000, 2000
 def parse_arguments() -> argparse.Namespace:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpus", type=int, choices=range(1, 9), default=2, help="replicas")
-    parser.add_argument("--epochs", type=int, default=8, help="passes over the pairs; 8")
+    parser.add_argument("--gpus", type=int, choices=range(1, 9), default=2, help="default: 2")
+    parser.add_argument("--epochs", type=int, default=8, help="default: 8")
     arguments = parser.parse_args()
     if arguments.epochs < 1:
         parser.error(f"--epochs must be 1 or more. Received: {arguments.epochs}")

@@ -17,8 +17,8 @@ WORDS = 1 + KEYS + KEYS * VALUES  # 0 fills up, then keys alone, then keys with 
 def parse_arguments() -> argparse.Namespace:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpus", type=int, choices=range(1, 9), default=2, help="replicas")
-    parser.add_argument("--epochs", type=int, default=5, help="5")
+    parser.add_argument("--gpus", type=int, choices=range(1, 9), default=2, help="default: 2")
+    parser.add_argument("--epochs", type=int, default=5, help="default: 5")
     arguments = parser.parse_args()
     if arguments.epochs < 1:
         parser.error(f"--epochs must be 1 or more. Received: {arguments.epochs}")

@@ -25,8 +25,8 @@ def size(text: str) -> int:
 def parse_arguments() -> argparse.Namespace:
     """Return the device and the size that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("device", choices=["cpu", "gpu"], help="where to compute")
-    parser.add_argument("size", type=size, metavar="SIZE", help="rows and columns")
+    parser.add_argument("device", choices=["cpu", "gpu"], help="device that computes")
+    parser.add_argument("size", type=size, metavar="SIZE", help="number of rows and of columns")
     return parser.parse_args()
 
 

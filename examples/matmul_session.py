@@ -13,8 +13,8 @@ import mirrored.compat.v1 as tf
 def parse_arguments() -> argparse.Namespace:
     """Return the device and the size that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("device", choices=["cpu", "gpu"], help="where to compute")
-    parser.add_argument("size", type=int, metavar="SIZE", help="rows and columns")
+    parser.add_argument("device", choices=["cpu", "gpu"], help="device that computes")
+    parser.add_argument("size", type=int, metavar="SIZE", help="number of rows and of columns")
     return parser.parse_args()
 
 

@@ -17,7 +17,9 @@ STEPS, RATE, MOMENTUM, ROWS_A_TOWER = 100, 0.125, 0.5, 16
 def parse_arguments() -> argparse.Namespace:
     """Return how many GPUs are to be simulated where there are none."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpus", type=int, default=4, help="how many are simulated without any")
+    parser.add_argument(
+        "--gpus", type=int, default=4, help="GPUs to simulate if there is no real one (default: 4)"
+    )
     arguments = parser.parse_args()
     if arguments.gpus < 1:
         parser.error("--gpus must be 1 or more")

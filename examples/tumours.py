@@ -17,9 +17,16 @@ import mirrored as mr
 def parse_arguments() -> argparse.Namespace:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpus", type=int, choices=range(1, 9), default=2, help="replicas")
-    parser.add_argument("--epochs", type=int, default=100, help="at most; 100")
-    parser.add_argument("--folder", type=Path, default=Path("tumours"), help="for what is written")
+    parser.add_argument("--gpus", type=int, choices=range(1, 9), default=2, help="default: 2")
+    parser.add_argument(
+        "--epochs", type=int, default=100, help="largest number of epochs (default: 100)"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path("tumours"),
+        help="folder for the files that it writes (default: tumours)",
+    )
     arguments = parser.parse_args()
     if arguments.epochs < 1:
         parser.error(f"--epochs must be 1 or more. Received: {arguments.epochs}")

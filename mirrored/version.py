@@ -5,7 +5,7 @@ It is written down here alone: the package's metadata and ``mr.__version__`` are
 
 from mirrored._absent import public_module as _public_module
 
-VERSION = "0.1.0.dev0"
+VERSION = "0.1.0"
 _KERAS = "3.15.0"  # The version of Keras whose names `keras` has.
 
 _public_module("tf.version", __name__, constants=("VERSION",))

@@ -33,13 +33,19 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     """Return the command line, with the lengths that ``--quick`` stands for."""
     parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__.splitlines()[0])
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--tests-only", action="store_true", help="no benchmark")
-    only.add_argument("--benchmark-only", action="store_true", help="no tests")
-    parser.add_argument("--quick", action="store_true", help="2 short rounds of each contender")
-    parser.add_argument("--deadline", type=float, default=8.0, help="minutes for all of it")
+    only.add_argument(
+        "--tests-only", action="store_true", help="run the tests, and not the benchmark"
+    )
+    only.add_argument(
+        "--benchmark-only", action="store_true", help="run the benchmark, and not the tests"
+    )
+    parser.add_argument("--quick", action="store_true", help="2 short rounds per contender")
+    parser.add_argument("--deadline", type=float, default=8.0, help="total minutes (default: 8)")
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
-    parser.add_argument("--out", type=Path, help="a folder for the page and the JSON; else docs")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the page and the JSON (default: docs, without JSON)"
+    )
     parser.add_argument("--simulated", action="store_true", help=argparse.SUPPRESS)
     parsed = parser.parse_args(arguments)
     if not parsed.deadline > 0:

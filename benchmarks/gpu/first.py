@@ -152,9 +152,11 @@ def main(command_line: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="benchmarks.gpu.first", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("--minutes", type=float, default=9.5, help="for all of it")
-    parser.add_argument("--only", nargs="+", default=[""], help="looks with a word in their titles")
-    parser.add_argument("--out", type=Path, default=ROOT / NAME, help="the file that is written")
+    parser.add_argument("--minutes", type=float, default=9.5, help="total minutes (default: 9.5)")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="run only the looks with this word in their titles"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / NAME, help="file of the report")
     asked = parser.parse_args(command_line)
     stand_in = os.environ.get(STAND_IN, "")
     gpu = machine.gpu(bool(stand_in))

@@ -159,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=["digits", "wide"])
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
-    parser.add_argument("--quick", action="store_true", help="one short turn")
+    parser.add_argument("--quick", action="store_true", help="one short timing")
     parser.add_argument("--simulated", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.simulated:

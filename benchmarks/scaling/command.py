@@ -18,14 +18,16 @@ from benchmarks.scaling.measured import ENTRIES, Measured, measure, settings_of
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.scaling", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
-    parser.add_argument("--seconds", type=float, default=0.5, help="the length of a turn, about")
+    parser.add_argument("--rounds", type=int, default=9, help="timings per contender (default: 9)")
+    parser.add_argument(
+        "--seconds", type=float, default=0.5, help="approximate length of a timing (default: 0.5)"
+    )
     run.add_environments(parser)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "explanation" / "scaling.md")
     parser.add_argument(
-        "--json", type=Path, help="keep all figures here; what it has is not measured again"
+        "--json", type=Path, help="file of all figures; figures that it has are not measured again"
     )
-    parser.add_argument("--note", help="what else there is to say of the machine")
+    parser.add_argument("--note", help="a note on the machine, for the page")
     parsed = parser.parse_args(arguments)
     parsed.contenders = list(dict.fromkeys(_known(each.name) for each, _ in ENTRIES))
     return parsed
