@@ -217,7 +217,8 @@ def check_overrides(cls: type[Subclassable]) -> None:
 def _is_taken(name: str, base: type[Subclassable]) -> bool:
     """Return whether a name is that of a method or property that a base class alone defines."""
     rules = base.__overrides__
-    private = name.startswith("_") and "__" not in name  # That of Python is mangled, or its own.
+    # Python's are mangled or have two underscores, and IPython's such as `_repr_html_` end in one.
+    private = name.startswith("_") and "__" not in name and not name.endswith("_")
     if name not in rules.ours and (not private or name in rules.never_called):
         return False
     own = getattr(base, name, None)

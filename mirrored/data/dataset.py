@@ -1299,7 +1299,23 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         return True
 
     def __repr__(self) -> str:
-        size = self._transform.cardinality
-        words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
-        text = words.get(size, f"{size} elements")
+        text = _length_of(self._transform)
         return f"<mr.data.Dataset: {type(self._transform).__name__}, {text}>"
+
+    def _repr_html_(self) -> str:
+        from mirrored import _html
+
+        rows, waiting = [], [self._transform]
+        while waiting:  # From the last transform to the sources.
+            transform = waiting.pop()
+            rows.append((type(transform).__name__, _length_of(transform)))
+            waiting += reversed(transform.sources)
+        specs = [("element", repr(self.element_spec))] if self._transform.known else []
+        shown = _html.table([*reversed(rows), *specs])
+        return _html.titled("Dataset", _length_of(self._transform), shown)
+
+
+def _length_of(transform: Transform) -> str:
+    size = transform.cardinality
+    words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
+    return words.get(size, f"{size} elements")

@@ -16,7 +16,7 @@ from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.backends import MEGABYTE, Hardware, HostBackend
 from mirrored.devices.logical_device import Device
-from mirrored.devices.names import PhysicalDevice
+from mirrored.devices.names import LogicalDevice, PhysicalDevice, shown_by
 from mirrored.errors import InvalidArgumentError
 
 MOST_SIMULATED = 1024  # GPUs: each takes some time to make.
@@ -356,3 +356,15 @@ def _growth_from_environment() -> bool | None:
 
 
 registry = Registry()
+
+
+def _html_of(device: LogicalDevice) -> str | None:
+    """Return a table of a device's memory, which this does not initialise."""
+    from mirrored.devices.device_html import memory_table  # For notebooks.
+
+    there = registry.devices() if registry.initialised else ()
+    known = [candidate for candidate in there if candidate.name == device.name]
+    return memory_table(known) if known else None
+
+
+shown_by.append(_html_of)

@@ -5,6 +5,7 @@ The grammar and its errors are TensorFlow's, so that the names in users' scripts
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -49,6 +50,13 @@ class LogicalDevice(NamedTuple):
 
     name: str
     device_type: str
+
+    def _repr_html_(self) -> str | None:
+        return next((show(self) for show in shown_by), None)
+
+
+# What notebooks show of a device: this file knows of names alone.
+shown_by: list[Callable[[LogicalDevice], str | None]] = []
 
 
 @dataclass(frozen=True, slots=True)

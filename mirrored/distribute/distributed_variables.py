@@ -157,6 +157,9 @@ class DistributedVariable(Variable):
     def __repr__(self) -> str:
         return listed(type(self).__name__, [repr(copy) for copy in self._copies])
 
+    def _repr_html_(self) -> str | None:
+        return "".join(copy._repr_html_() or "" for copy in self._copies) or None
+
 
 def _same_bits(x: NDArray[Any], y: NDArray[Any]) -> bool:
     return np.array_equal(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8))
@@ -199,6 +202,10 @@ class MirroredVariable(DistributedVariable):
     """
 
     __slots__ = ()
+
+    def _repr_html_(self) -> str | None:
+        names = [f"{copy._device.type}:{copy._device.index}" for copy in self._copies]
+        return self._copies[0]._repr_html_(f"the same on {', '.join(names)}")
 
     def _write(self, method: str, value: Any) -> Any:
         if not self._in_replica and not isinstance(value, PerReplica):

@@ -37,6 +37,17 @@ class DistributedValues:
     def __repr__(self) -> str:
         return listed(type(self).__name__, [repr(value) for value in self._values])
 
+    def _repr_html_(self) -> str:
+        from mirrored import _html
+
+        shown = [
+            value._repr_html_(f"Replica {replica}: Tensor")
+            if isinstance(value, Tensor)
+            else _html.titled(f"Replica {replica}", repr(value))
+            for replica, value in enumerate(self._values)
+        ]
+        return "".join(part or "" for part in shown)
+
 
 class PerReplica(DistributedValues):
     """Values that differ from replica to replica, as `strategy.run` takes and returns them.

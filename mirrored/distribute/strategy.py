@@ -40,7 +40,7 @@ from mirrored.distribute.per_replica import (
 )
 from mirrored.distribute.replicas import run_replicas
 from mirrored.distribute.strategy_base import StrategyBase
-from mirrored.errors import InvalidArgumentError
+from mirrored.errors import DevicesResetError, InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.rng_state import ShardPosition
 from mirrored.ops.tensor import Operators
@@ -110,6 +110,13 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         except TypeError:  # A subclass of a user's own does not say.
             arguments = {}
         return made_with(self, arguments).replace(_HERE, "")
+
+    def _repr_html_(self) -> str | None:
+        from mirrored.distribute.strategy_html import html_of
+
+        with contextlib.suppress(DevicesResetError):
+            return html_of(self)
+        return None
 
     def __dir__(self) -> list[str]:
         """Return what TensorFlow's strategies have too, and what a subclass adds."""

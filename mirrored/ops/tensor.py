@@ -412,6 +412,18 @@ class Tensor(Operators):
     def __repr__(self) -> str:
         return f"<mr.Tensor: {self._described()}, numpy={value_text(self)}>"
 
+    def _repr_html_(self, title: str = "Tensor", where: str = "") -> str | None:
+        # Neither what is only recorded, nor what is not on its device yet, has the array.
+        own: Any = type(self)
+        array = getattr(self, "_array", None) if own._array is vars(Tensor)["_array"] else None
+        if array is None:
+            return None
+        from mirrored import _html
+
+        shown = _html.values(array, self._device.backend.to_host)
+        place = where or f"on {self._device.type}:{self._device.index}"
+        return _html.titled(title, f"{self._described()}, {place}", shown)
+
     def _described(self) -> str:
         return f"shape={self.shape}, dtype={self.dtype.name}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mirrored._arguments import explained
 from mirrored.devices import Device
-from mirrored.profiling.variable_memory import bytes_by_device, short_name
+from mirrored.distribute.variable_memory import bytes_by_device, short_name
 from mirrored.program import Trace
 from mirrored.program.dataflow import SHARED, Graph, Node, Value
 from mirrored.program.memory_planner import Block, MemoryPlan

@@ -18,7 +18,7 @@ from mirrored._drawing import (
     styled,
 )
 from mirrored.backends import MEGABYTE
-from mirrored.profiling.variable_memory import megabytes
+from mirrored.distribute.variable_memory import megabytes
 
 if TYPE_CHECKING:
     from mirrored.profiling.memory import DeviceMemory

@@ -13,7 +13,7 @@ from mirrored._drawing import (
 )
 from mirrored.backends import MEGABYTE
 from mirrored.devices import Device
-from mirrored.profiling.variable_memory import megabytes, short_name
+from mirrored.distribute.variable_memory import megabytes, short_name
 
 
 @styled

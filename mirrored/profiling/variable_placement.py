@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirrored._arguments import explained
 from mirrored.devices import Device
-from mirrored.profiling.variable_memory import bytes_by_device
+from mirrored.distribute.variable_memory import bytes_by_device
 from mirrored.training.model import Model
 
 if TYPE_CHECKING:

@@ -1434,6 +1434,11 @@ class Model(Layer):
         table = summarize(self, expand_nested, show_trainable, layer_range)
         show(table, table.text(line_length, positions), print_fn)
 
+    def _repr_html_(self) -> str:
+        from mirrored.training.summary import summarize
+
+        return summarize(self).html()
+
 
 def _is_functional(cls: type) -> bool:
     """Whether a class is the one whose graphs Keras writes as its own kind of model."""

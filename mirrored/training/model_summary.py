@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from mirrored._html import table, titled
 from mirrored._naming import one_line
 from mirrored.graph import Node
 from mirrored.layers import Layer
@@ -61,20 +62,8 @@ class Summary:
 
     def html(self) -> str:
         """Return it as HTML."""
-
-        def cells(row: Sequence[str], kind: str) -> str:
-            aligned = ["right" if place == _RIGHT else "left" for place in range(len(row))]
-            return "".join(
-                f'<{kind} style="text-align: {side}; white-space: pre">{escape(cell)}</{kind}>'
-                for cell, side in zip(row, aligned, strict=True)
-            )
-
-        body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in self.rows)
-        return (
-            f"<p><b>{escape(self.title)}</b></p>"
-            f"<table><thead><tr>{cells(self.head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{'<br>'.join(escape(total) for total in self.totals)}</p>"
-        )
+        totals = "".join(f"<div>{escape(total)}</div>" for total in self.totals)
+        return titled(self.title, "", table(self.rows, self.head, right=(_RIGHT,)), totals)
 
 
 def summarize(

@@ -29,10 +29,11 @@ _TIMES_WITHOUT_END = "{elapsed}, {rate_fmt}{postfix}"
 
 def format_logs(logs: Mapping[str, Any]) -> str:
     """Return the values as a line shows them: four decimals, or scientific for small ones."""
-    return " - ".join(f"{name}: {_format_value(value)}" for name, value in logs.items())
+    return " - ".join(f"{name}: {format_value(value)}" for name, value in logs.items())
 
 
-def _format_value(value: Any) -> str:
+def format_value(value: Any) -> str:
+    """Return one value as lines show it."""
     try:
         number = float(value)
     except (TypeError, ValueError):  # A callback may log whatever it likes.
@@ -109,10 +110,27 @@ def _terminal_bar(title: str, steps: int | None, unit: str) -> "tqdm[Any]":
 
 
 def _notebook_bar(title: str, steps: int | None, unit: str) -> "tqdm[Any]":
+    from IPython.display import display
     from tqdm.notebook import tqdm
 
     class NotebookBar(tqdm):  # type: ignore[type-arg]
         monitor_interval = 0
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(display=False, **options)
+            self._shown = display(self.container, display_id=True)
+            self.displayed = True
+
+        def close(self) -> None:
+            """Take the widgets away: a notebook that is stored would have dead ones."""
+            if self.disable:  # It is closed.
+                return
+            text = {"text/plain": str(self)} if self.leave else {}
+            super().close()
+            for widget in (*self.container.children, self.container):
+                widget.layout.close()
+                widget.close()
+            self._shown.update(text, raw=True)
 
         def display(self, *args: Any, **options: Any) -> None:
             super().display(*args, **options)

@@ -239,6 +239,9 @@ class DeviceVariable(Variable, plain=True):
             listener.on_read(self, value)
         return value
 
+    def _repr_html_(self, where: str = "") -> str | None:
+        return self._tensor._repr_html_(f"Variable {self.name}", where)
+
     def state(self) -> VariableState:
         """Return what another process, or a copy, makes the same variable of."""
         with variable_writes:

@@ -7,8 +7,8 @@ import pytest
 from matplotlib import pyplot as plt
 
 import mirrored as mr
+from mirrored.distribute.variable_memory import bytes_by_device
 from mirrored.profiling.memory import memory_by_device
-from mirrored.profiling.variable_memory import bytes_by_device
 
 X, Y = np.ones((30, 64), "float32"), np.ones((30, 2), "float32")
 

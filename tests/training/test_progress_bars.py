@@ -185,32 +185,59 @@ class NotebookOutput(io.StringIO):
 NotebookOutput.__module__ = "ipykernel.iostream"
 
 
+class NotebookWidget:
+    """A widget of ipywidgets, which says what becomes of it."""
+
+    def __init__(self, *children: Any) -> None:
+        self.children = children
+        self.layout: Any = self
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
 @pytest.mark.behaviour("progress-bar")
-def test_in_a_notebook_the_bar_is_a_widget(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("leave", [False, True])
+def test_in_a_notebook_the_bar_is_a_widget(leave: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
+    shown: list[Any] = []
     from tqdm import tqdm as plain
 
     class Widget(plain):  # type: ignore[type-arg]
-        def __init__(self, **options: Any) -> None:
+        def __init__(self, *, display: bool, **options: Any) -> None:
+            assert not display
             made.append(options)
+            self.container = NotebookWidget(*(NotebookWidget() for _ in range(3)))
             super().__init__(**options)
 
         def display(self, *args: Any, **options: Any) -> None:
-            self.container = types.SimpleNamespace(children=[None, types.SimpleNamespace()])
+            pass
 
-    notebook: Any = types.ModuleType("tqdm.notebook")
-    notebook.tqdm = Widget
-    monkeypatch.setitem(sys.modules, "tqdm.notebook", notebook)
+    def display(widget: Any, *, display_id: bool) -> Any:
+        assert display_id
+        shown.append(widget)
+        return types.SimpleNamespace(
+            update=lambda data, *, raw: shown.append(data) if raw else None
+        )
+
+    for name in ("IPython", "IPython.display", "tqdm.notebook"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setattr(sys.modules["IPython.display"], "display", display, raising=False)
+    monkeypatch.setattr(sys.modules["tqdm.notebook"], "tqdm", Widget, raising=False)
     monkeypatch.setattr(progress, "find_spec", lambda name: name == "ipywidgets" or None)
     monkeypatch.setattr(sys, "stdout", NotebookOutput())
     for steps in (4, None):
         bar = Bar("Epoch 1/1", steps)
         bar.advance(2, "loss: 0.5000")
-        bar.close()
-    assert [each["total"] for each in made] == [4, None]
+        bar.close(leave=leave)
+        widget, left = shown[-2:]
+        assert all(part.is_closed for part in (widget, *widget.children))
+        assert "2/" in left["text/plain"] if leave else left == {}
+    assert [options["total"] for options in made] == [4, None]
     assert made[0]["bar_format"].endswith("{bar} {elapsed}<{remaining}, {rate_fmt}{postfix}")
     # Of its widget tqdm asks for the place of the bar in these words.
-    assert all(each["bar_format"].count("{bar}") == 1 for each in made)
+    assert all(options["bar_format"].count("{bar}") == 1 for options in made)
 
 
 @pytest.mark.behaviour("progress-bar")

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_SHOWN = 8  # Epochs that a notebook shows.
+
+
 class History(Callback):
     """Collects the logs of every epoch; `fit` returns one and keeps it at `model.history`.
 
@@ -72,6 +75,22 @@ class History(Callback):
         from mirrored.training.callbacks.history_figure import draw  # Most programs draw nothing.
 
         return draw(curves)
+
+    def _repr_html_(self) -> str:
+        from mirrored import _html
+        from mirrored.training.progress import format_value
+
+        values = {
+            name: dict(zip(places, numbers, strict=True))
+            for name, (places, numbers) in self._curves().items()
+        }
+        epochs = sorted({epoch for numbers in values.values() for epoch in numbers})
+        rows = [
+            (epoch, *(format_value(of[epoch]) if epoch in of else "" for of in values.values()))
+            for epoch in epochs[-_SHOWN:]
+        ]
+        shown = _html.table(rows, ("epoch", *values), right=range(len(values) + 1))
+        return _html.titled("History", f"{len(epochs)} epochs; plot() draws them", shown)
 
     def _curves(self) -> dict[str, tuple[list[int], list[float]]]:
         """Return the values that are numbers, with their epochs, by name."""
