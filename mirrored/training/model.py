@@ -1435,7 +1435,7 @@ class Model(Layer):
         show(table, table.text(line_length, positions), print_fn)
 
     def _repr_html_(self) -> str:
-        from mirrored.training.summary import summarize
+        from mirrored.training.model_summary import summarize
 
         return summarize(self).html()
 
