@@ -124,7 +124,7 @@ SECOND: Programs = {
 }
 
 
-@pytest.mark.parametrize(("program", "expected"), SECOND.values(), ids=SECOND)
+@cases(("program", "expected"), SECOND.values(), ids=SECOND)
 def test_second_gradients(program: Callable[..., Any], expected: Any) -> None:
     x = mr.constant(2.0)
     with mr.GradientTape() as outer:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -61,7 +62,7 @@ def test_unconnected() -> None:
     assert tape.jacobian(mr.cast(y, "int32"), x) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "source", "shape"),
     [((0,), (2,), (0, 2)), ((2,), (0,), (2, 0)), ((), (2,), (2,)), ((), (), ())],
 )

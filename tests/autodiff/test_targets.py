@@ -117,8 +117,8 @@ def test_a_variable_is_not_read_for_its_own_gradient() -> None:
     assert tape.watched_variables() == ()
 
 
-@pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize("mode", ["ON_WRITE", "ON_READ"])
+@cases("recorded", [False, True])
+@cases("mode", ["ON_WRITE", "ON_READ"])
 def test_variables_of_replicas(mode: str, recorded: bool, simulate: Any) -> None:
     simulate(2)
     strategy = mr.MirroredStrategy()

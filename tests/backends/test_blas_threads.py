@@ -18,8 +18,8 @@ def threads() -> list[int]:
     return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
 
 
-@pytest.mark.parametrize("outside", [1, 2])
-@pytest.mark.parametrize("inside", [1, 2, None])
+@cases("outside", [1, 2])
+@cases("inside", [1, 2, None])
 def test_it_is_set_and_restored(outside: int, inside: int | None) -> None:
     with threadpool_limits(outside, "blas"):
         before = threads()

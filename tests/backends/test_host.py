@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.backends import HostBackend, HostPlace, OutOfPoolMemory, Storage, host
 from mirrored.backends.host import CountingPool
@@ -20,7 +21,7 @@ def allocate(pool: CountingPool, elements: int) -> Storage:
     return HostBackend().allocate(pool, (elements,), FLOAT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "dtype", "nbytes"),
     [
         ((2, 3), "float32", 24),
@@ -54,7 +55,7 @@ def test_the_peak_is_of_what_was_used_at_once() -> None:
     assert (pool.current, pool.peak) == (0, 20)
 
 
-@pytest.mark.parametrize(("elements", "fits"), [(10, True), (11, False), (0, True)])
+@cases(("elements", "fits"), [(10, True), (11, False), (0, True)])
 def test_the_limit_is_hard(elements: int, fits: bool) -> None:
     pool = CountingPool(limit=40)
     if fits:
@@ -186,7 +187,7 @@ def test_the_host_replaces_no_kernels() -> None:
     assert dict(HostBackend().kernels) == {}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bool"])
+@cases("dtype", ["float32", "float64", "bool"])
 def test_large_arrays_begin_where_a_cache_line_does(dtype: str) -> None:
     backend = HostBackend()
     pool = backend.make_pool(None, parent=None, growth=True)

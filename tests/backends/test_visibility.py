@@ -37,7 +37,7 @@ def test_entries(setting: str | None, expected: list[int]) -> None:
 
 
 @pytest.mark.behaviour("cuda-visible-devices")
-@pytest.mark.parametrize(
+@cases(
     ("setting", "expected"),
     [
         ("GPU-beef", [1]),

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
 
 @pytest.mark.behaviour("logical-devices")
-@pytest.mark.parametrize(
+@cases(
     "act",
     [
         lambda: mr.constant(1.0),

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from benchmarks import workloads
 from benchmarks.reference import Reference, largest_relative_error
 from benchmarks.workloads import TIMED, WORKLOADS
 
 
-@pytest.mark.parametrize("name", ["line", "digits", "uneven", "norm"])
+@cases("name", ["line", "digits", "uneven", "norm"])
 def test_reference_follows_its_loss(name: str) -> None:
     """A step without momentum goes down the slope that differences of the loss show."""
     workload = WORKLOADS[name]

@@ -97,8 +97,6 @@ def test_best_and_median() -> None:
     assert ratio(3.0, 2.0) == 1.5
 
 
-@pytest.mark.parametrize(
-    ("error", "same"), [(None, True), (1e-7, True), (0.1, False), (float("inf"), False)]
-)
+@cases(("error", "same"), [(None, True), (1e-7, True), (0.1, False), (float("inf"), False)])
 def test_same_losses(error: float | None, same: bool) -> None:
     assert same_losses(Series("jax", 1, loss_error=error)) == same

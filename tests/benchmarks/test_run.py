@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from case_table import cases
 
 from benchmarks import environments, run
 from benchmarks.environments import ALL, BY_NAME, IN_WORKERS, MIRRORED, PRODUCTS
@@ -59,9 +60,7 @@ def test_present_are_those_asked_for_with_an_environment() -> None:
     assert settings.present(ALL) == [PRODUCTS]
 
 
-@pytest.mark.parametrize(
-    ("name", "replicas", "some"), [("wide", 2, 2), ("adam", 2, 0), ("wide", 3, 0)]
-)
+@cases(("name", "replicas", "some"), [("wide", 2, 2), ("adam", 2, 0), ("wide", 3, 0)])
 def test_two_workers_are_measured_on_as_many_replicas(name: str, replicas: int, some: int) -> None:
     asked = [each.name for each in IN_WORKERS]
     settings = run.Settings(asked, {"mirrored": Path("here")}, replicas, 3, 0.1, 9.0)

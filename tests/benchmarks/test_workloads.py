@@ -20,7 +20,7 @@ def test_products_of_digits() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "flops"),
     [
         ("line", 2 * 2 * 64),
@@ -58,7 +58,7 @@ def test_uneven_does_not_divide() -> None:
     assert UNEVEN.steps == 3
 
 
-@pytest.mark.parametrize("name", ["line", "digits", "uneven"])
+@cases("name", ["line", "digits", "uneven"])
 def test_data_and_weights_are_the_same_each_time(name: str) -> None:
     workload = WORKLOADS[name]
     for make in (workloads.make_data, workloads.initial_weights):

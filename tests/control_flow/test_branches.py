@@ -72,7 +72,7 @@ EAGER: dict[str, tuple[X, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "expected"), EAGER.values(), ids=EAGER)
+@cases(("function", "expected"), EAGER.values(), ids=EAGER)
 def test_eagerly(function: X, expected: Any) -> None:
     x = mr.constant(3)
     if isinstance(expected, tuple):
@@ -250,7 +250,7 @@ def counting(v: Any, w: Any) -> Any:
 
 
 @pytest.mark.behaviour("recorded-branches")
-@pytest.mark.parametrize("value", [3.0, -0.5, -2.0])
+@cases("value", [3.0, -0.5, -2.0])
 def test_variables_are_written_by_the_function_that_is_taken(value: float) -> None:
     found = []
     for wrap in (lambda step: step, mr.function):
@@ -363,8 +363,8 @@ def test_loops(loop: Loop, expected: Any, recorded: bool) -> None:
     assert listed(made(mr.constant(2.0))) == expected
 
 
-@pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize(
+@cases("recorded", [False, True])
+@cases(
     ("loop", "expected"),
     [
         (lambda x: powers(x)[1], [12.0, 12.0]),
@@ -429,13 +429,13 @@ REFUSED_LOOPS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "error", "text"), REFUSED_LOOPS.values(), ids=REFUSED_LOOPS)
+@cases(("call", "error", "text"), REFUSED_LOOPS.values(), ids=REFUSED_LOOPS)
 def test_what_is_refused(call: Callable[[], Any], error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()
 
 
-@pytest.mark.parametrize(
+@cases(
     "loop",
     [
         lambda x: mr.keras.ops.while_loop(lambda s: mr.reduce_sum(s) < 20.0, lambda s: s * 2.0, x),

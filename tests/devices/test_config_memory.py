@@ -79,7 +79,7 @@ def test_unknown_devices(function: str, args: tuple[Any, ...], device: Any) -> N
     assert f"Unrecognized device: {device!r}" in str(error.value)
 
 
-@pytest.mark.parametrize("enable", ["true", None, 2, 0.5])
+@cases("enable", ["true", None, 2, 0.5])
 def test_memory_growth_is_a_flag(enable: Any) -> None:
     gpus(1)
     with pytest.raises(ValueError, match="`enable` must be True or False"):
@@ -197,7 +197,7 @@ def test_a_split_gpu_has_its_limits() -> None:
 
 
 @pytest.mark.behaviour("logical-cpus")
-@pytest.mark.parametrize("limits", [(None, None), (16, None), (16, 32, 64)])
+@cases("limits", [(None, None), (16, None), (16, 32, 64)])
 def test_a_cpu_splits_with_or_without_limits(limits: tuple[int | None, ...]) -> None:
     devices.set_logical_device_configuration(CPU, [part(limit) for limit in limits])
     made = devices.logical_devices("CPU")
@@ -277,7 +277,7 @@ def test_logical_configuration_after_initialisation() -> None:
 # Simulated GPUs
 
 
-@pytest.mark.parametrize(
+@cases(
     ("count", "limit", "nbytes"),
     [(1, None, None), (4, 2, 2 << 20), (np.int64(2), 0.5, 1 << 19), (0, None, None)],
 )
@@ -289,7 +289,7 @@ def test_simulated_gpus(count: int, limit: float | None, nbytes: int | None) -> 
     assert all(device.simulated for device in made)
 
 
-@pytest.mark.parametrize("count", [-1, 1.5, "4", None, True])
+@cases("count", [-1, 1.5, "4", None, True])
 def test_a_count_that_is_none(count: Any) -> None:
     with pytest.raises(ValueError, match="`count` must be a whole number, 0 or more"):
         devices.set_simulated_gpus(count)

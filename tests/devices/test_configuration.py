@@ -166,7 +166,7 @@ def test_details() -> None:
 
 
 @pytest.mark.behaviour("device-policy")
-@pytest.mark.parametrize(
+@cases(
     ("policy", "read"),
     [
         (None, "silent"),
@@ -183,7 +183,7 @@ def test_device_policies(policy: str | None, read: str) -> None:
 
 
 @pytest.mark.behaviour("device-policy")
-@pytest.mark.parametrize("policy", ["x", "", 1, ["silent"]])
+@cases("policy", ["x", "", 1, ["silent"]])
 def test_unknown_device_policy(policy: Any) -> None:
     with pytest.raises(ValueError, match="Invalid argument `device_policy`: ") as error:
         devices.set_device_policy(policy)

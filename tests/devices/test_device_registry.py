@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from case_table import cases
 
 from mirrored import backends, devices
 from mirrored.devices import Device, LogicalDevice, LogicalDeviceConfiguration
@@ -92,7 +93,7 @@ def test_cuda_visible_devices_is_read_at_the_first_listing(monkeypatch: pytest.M
 
 
 @pytest.mark.behaviour("memory-growth-differs")
-@pytest.mark.parametrize("settings", [(True, None), (False, None), (True, False), (None, True)])
+@cases("settings", [(True, None), (False, None), (True, False), (None, True)])
 def test_growth_that_differs_is_an_error_at_initialisation(
     settings: tuple[bool | None, bool | None],
 ) -> None:

@@ -18,7 +18,7 @@ Simulate = Callable[..., list[LogicalDevice]]
 FLOAT = np.dtype("float32")
 
 
-@pytest.mark.parametrize(("count", "name"), [(0, ""), (1, "/device:GPU:0"), (3, "/device:GPU:0")])
+@cases(("count", "name"), [(0, ""), (1, "/device:GPU:0"), (3, "/device:GPU:0")])
 def test_simulated_gpus_count(count: int, name: str) -> None:
     if count:
         mr.config.experimental.set_simulated_gpus(count)
@@ -74,7 +74,7 @@ def test_compute_capability(
     assert mr.test.is_gpu_available(True, least) is available
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
     [
         ({"cuda_only": "yes"}, "`cuda_only` must be True or False. Received: 'yes'"),

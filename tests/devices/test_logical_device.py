@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices
 from mirrored.devices import Device, LogicalDevice, LogicalDeviceConfiguration
@@ -135,7 +136,7 @@ def test_a_stale_device_is_refused(simulate: Simulate) -> None:
     assert isinstance(devices.get_device("GPU:0"), Device)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("nbytes", "expected"),
     [
         (0, "0 bytes"),

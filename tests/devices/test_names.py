@@ -88,7 +88,7 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
 
 
 @pytest.mark.behaviour("device-names")
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("GPU", f"{FULL}/device:GPU:0"),
@@ -102,7 +102,7 @@ def test_open_parts_are_filled_in(text: str, expected: str) -> None:
     assert DeviceSpec.from_string(text).full_name() == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "local"),
     [
         ("GPU:7", True),

@@ -26,7 +26,7 @@ def placed(types: tuple[str, ...] = BOTH) -> str:
 
 
 @pytest.mark.behaviour("default-placement")
-@pytest.mark.parametrize(
+@cases(
     ("gpus", "types", "expected"),
     [
         (2, BOTH, "GPU:0"),
@@ -263,7 +263,7 @@ def test_soft_placement_changes_at_any_time(simulate: Simulate) -> None:
         assert placed() == "GPU:0"
 
 
-@pytest.mark.parametrize("enabled", ["yes", None, 2])
+@cases("enabled", ["yes", None, 2])
 def test_soft_placement_is_a_flag(enabled: Any) -> None:
     with pytest.raises(ValueError, match="`enabled` must be True or False"):
         devices.set_soft_device_placement(enabled)
@@ -306,7 +306,7 @@ def test_get_device(simulate: Simulate, name: Any, expected: str) -> None:
     assert devices.get_device(found) is found
 
 
-@pytest.mark.parametrize("name", ["GPU:2", "TPU", "/job:worker/GPU:0", "/task:0", ""])
+@cases("name", ["GPU:2", "TPU", "/job:worker/GPU:0", "/task:0", ""])
 def test_get_device_lists_those_there_are(simulate: Simulate, name: str) -> None:
     simulate(1)
     with pytest.raises(InvalidArgumentError, match="unknown device") as error:
@@ -315,7 +315,7 @@ def test_get_device_lists_those_there_are(simulate: Simulate, name: str) -> None
     assert f"All available devices [{FULL}CPU:0, {FULL}GPU:0]" in str(error.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("device_type", "names"),
     [
         (None, ["/device:CPU:0", "/device:GPU:0", "/device:GPU:1"]),
@@ -353,7 +353,7 @@ def test_the_log_is_off_until_asked_for(
     ]
 
 
-@pytest.mark.parametrize("enabled", ["yes", None, 2])
+@cases("enabled", ["yes", None, 2])
 def test_the_log_is_a_flag(enabled: Any) -> None:
     with pytest.raises(ValueError, match="`enabled` must be True or False"):
         devices.set_log_device_placement(enabled)

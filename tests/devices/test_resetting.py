@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.backends.communication import connection
@@ -269,7 +270,7 @@ def in_fit(found: list[str]) -> None:
 
 
 @pytest.mark.behaviour("reset-devices")
-@pytest.mark.parametrize(
+@cases(
     ("where", "words"),
     [
         (in_a_device_scope, "a `with mr.device(...)` block"),

@@ -37,7 +37,7 @@ def test_a_number_of_other_sizes(samples: Samples, number: Numbered) -> None:
     assert (found.value(sizes) if isinstance(found, Size) else found) == number(*sizes)
 
 
-@pytest.mark.parametrize(
+@cases(
     "number",
     [lambda n, t: n // 2, lambda n, t: min(n, 9), lambda n, t: n * t + 1, lambda n, t: n**t],
 )
@@ -115,7 +115,7 @@ def _checking(x: mr.Tensor) -> mr.Tensor:
     return x
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "text"),
     [
         (mr.layers.Lambda(mr.math.lgamma, name="gamma"), "'Lgamma'.* in the layer 'gamma'"),

@@ -50,7 +50,7 @@ DRAWINGS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.behaviour("drawing-makes-no-device")
-@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+@cases("draw", DRAWINGS.values(), ids=DRAWINGS)
 def test_drawing_makes_no_device(draw: Callable[[], Any]) -> None:
     with tf.Graph().as_default():
         draw()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.graph import Drawing, Part
@@ -94,7 +95,7 @@ def test_a_device_scope_is_kept() -> None:
         assert {each.device[-5:] for each in model(A)} == {"GPU:1"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("training", "fit", "drops"),
     # As in Keras 3.15: the mode of the model's call wins, where it says one.
     [(True, None, True), (True, False, False), (None, True, True), (None, None, False)],

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -32,7 +33,7 @@ RESULTS: list[tuple[Callable[[], Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("compute", "expected"), RESULTS)
+@cases(("compute", "expected"), RESULTS)
 def test_results(compute: Callable[[], Any], expected: Any) -> None:
     result = np.asarray(compute())
     assert result.tolist() == np.asarray(expected).tolist()
@@ -47,7 +48,7 @@ def test_variables_are_assigned() -> None:
     assert K.update(v, [0.0, 1.0]).numpy().tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: K.softmax(C([1.0, 2.0])), "Cannot apply softmax to a tensor that is 1D"),

@@ -20,7 +20,7 @@ def test_a_variable_of_an_array_or_an_initializer() -> None:
     assert not isinstance(mr.constant(1.0), keras.Variable)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "text"),
     [
         ({"initializer": "zeros"}, "the `shape` argument should be specified"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -31,7 +32,7 @@ CALLS: dict[str, tuple[dict[str, Any], Any, Any, float]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS)
+@cases("call", CALLS)
 def test_means_are_numpy_s(call: str) -> None:
     options, bias, mask, scale = CALLS[call]
     if mask is None:
@@ -51,7 +52,7 @@ def test_heads_share_keys_and_values() -> None:
     np.testing.assert_array_equal(found, each)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: K.dot_product_attention(QUERY[0], KEY, VALUE), "only supports 4D inputs"),

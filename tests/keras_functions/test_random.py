@@ -71,7 +71,7 @@ def test_the_numbers_are_keras(draw: Callable[[], Any], expected: list[Any]) -> 
     np.testing.assert_allclose(draw().numpy(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda: R.normal((2,), seed="a"), ValueError, "an instance of `SeedGenerator`"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -108,7 +109,7 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "expected"), CALLS.values(), ids=CALLS)
+@cases(("call", "expected"), CALLS.values(), ids=CALLS)
 def test_results(call: Callable[[], Any], expected: Any) -> None:
     result = call()
     assert (result, type(result)) == (expected, type(expected))
@@ -132,7 +133,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "text"), ERRORS)
+@cases(("call", "error", "text"), ERRORS)
 def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()

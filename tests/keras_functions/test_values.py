@@ -94,7 +94,7 @@ WRAPPING: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("call", WRAPPING.values(), ids=WRAPPING)
+@cases("call", WRAPPING.values(), ids=WRAPPING)
 def test_sizes_do_not_wrap_around(call: Callable[[], Any]) -> None:
     mr.config.experimental.set_simulated_gpus(1, memory_limit=1)
     with pytest.raises((MemoryError, mr.errors.InvalidArgumentError), match="42949672"):

@@ -1,13 +1,13 @@
 """Activations as layers."""
 
 import numpy as np
-import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.layers import Activation, Input
 
 
-@pytest.mark.parametrize(
+@cases(
     ("activation", "expected"),
     [("relu", [[0.0, 2.0]]), (None, [[-1.0, 2.0]]), (ops.square, [[1.0, 4.0]])],
 )

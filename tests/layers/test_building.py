@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.layers.building import undone_on_failure
@@ -125,8 +126,8 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("eager", [False, True])
-@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@cases("eager", [False, True])
+@cases("make", MADE.values(), ids=MADE)
 def test_layers_without_weights_that_replicas_make(
     simulate: Callable[..., Any], make: Callable[[Any], Any], eager: bool
 ) -> None:

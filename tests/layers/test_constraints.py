@@ -43,14 +43,14 @@ def test_numbers_are_kerass(constraint: Any, values: Any, dtype: str) -> None:
     np.testing.assert_allclose(found.numpy(), values, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("constraint", [MaxNorm(), MinMaxNorm(0.5), UnitNorm()])
+@cases("constraint", [MaxNorm(), MinMaxNorm(0.5), UnitNorm()])
 def test_zeros_stay_zeros_and_what_is_not_finite_is_no_number(constraint: Any) -> None:
     zeros, infinities = np.zeros((2, 3), np.float32), np.full((2, 3), np.inf, np.float32)
     np.testing.assert_array_equal(constraint(zeros).numpy(), zeros)
     assert np.isnan(constraint(infinities).numpy()).all()
 
 
-@pytest.mark.parametrize("kind", [Constraint, MaxNorm, MinMaxNorm, NonNeg, UnitNorm])
+@cases("kind", [Constraint, MaxNorm, MinMaxNorm, NonNeg, UnitNorm])
 def test_names_and_configurations(kind: Any) -> None:
     snake = "".join(f"_{each.lower()}" if each.isupper() else each for each in kind.__name__)[1:]
     for identifier in (kind.__name__, snake, kind, {"class_name": snake}):
@@ -120,9 +120,7 @@ def test_a_constraint_that_fails_changes_nothing(
     assert int(optimizer.iterations) == 0
 
 
-@pytest.mark.parametrize(
-    "returned", [[1.0, 2.0], np.array([1, 2]), mr.float64], ids=["list", "integers", "float64"]
-)
+@cases("returned", [[1.0, 2.0], np.array([1, 2]), mr.float64], ids=["list", "integers", "float64"])
 def test_what_a_constraint_returns_becomes_of_the_variables_dtype(returned: Any) -> None:
     def constraint(w: Any) -> Any:
         return mr.cast(w, returned) if returned is mr.float64 else returned

@@ -77,7 +77,7 @@ def test_units_must_be_a_positive_integer(units: object) -> None:
         Dense(units)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("built_by", ["build", "array", "placeholder"])
+@cases("built_by", ["build", "array", "placeholder"])
 def test_another_width_is_refused_with_both_shapes(built_by: str) -> None:
     layer = Dense(3, name="head")
     if built_by == "build":

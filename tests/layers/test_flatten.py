@@ -4,12 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.layers import Flatten, Input
 from mirrored.layers.shapes import Shape
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "expected"),
     [
         ((8, 8), (None, 64)),

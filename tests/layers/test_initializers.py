@@ -81,7 +81,7 @@ def test_a_constant_array_broadcasts() -> None:
     np.testing.assert_array_equal(values, [[1, 2]] * 3)
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 3), (0, 2)])
+@cases("shape", [(2, 2), (3, 2), (2, 3), (0, 2)])
 def test_identities(shape: tuple[int, int]) -> None:
     values = Identity(2.5)(shape, "float64").numpy()
     np.testing.assert_array_equal(values, 2.5 * np.eye(*shape))
@@ -157,13 +157,13 @@ def test_configurations(made: Any, config: dict[str, Any]) -> None:
         assert vars(other) == vars(made)
 
 
-@pytest.mark.parametrize("given", [{}, {"config": {}}, {"class_name": "nothing", "config": {}}])
+@cases("given", [{}, {"config": {}}, {"class_name": "nothing", "config": {}}])
 def test_configurations_of_no_class(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"Could not interpret initializer ident|Unknown `config`"):
         initializers.get(given)
 
 
-@pytest.mark.parametrize("make", [np.asarray, ops.constant, np.float32])
+@cases("make", [np.asarray, ops.constant, np.float32])
 def test_values_themselves(make: Any) -> None:
     values = make(3.0 if make is np.float32 else [4.0, 5.0])
     found: Any = initializers.get(values)
@@ -340,7 +340,7 @@ def test_other_seeds_are_refused(row: Any, seed: object) -> None:
         type(row[0])(seed=seed)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kwargs", "text"),
     [
         ({"scale": 0.0}, "`scale` must be positive float. Received: scale=0.0"),

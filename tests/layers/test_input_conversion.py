@@ -30,7 +30,7 @@ def test_numbers_become_tensors_of_the_dtype(values: Any, dtype: Any) -> None:
     np.testing.assert_array_equal(tensor.numpy(), [[1, 2]])
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.bool_])
+@cases("dtype", [np.uint8, np.int64, np.bool_])
 def test_integers_of_a_dtype_keep_it_as_in_keras(dtype: Any) -> None:
     values = np.array([[2, 1]], dtype)[:, ::-1]
     for inputs in (values, ops.constant(values)):
@@ -83,7 +83,7 @@ def test_ragged_rows_are_refused() -> None:
         Activation("relu", name="act")([[1.0], [1.0, 2.0]])
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
     [
         lambda: [np.ones((2, 2)), np.ones((2, 2))],

@@ -62,9 +62,7 @@ class Scale(Layer):
 X = np.ones((2, 3))
 
 
-@pytest.mark.parametrize(
-    ("training", "seen"), [(None, False), (False, False), (True, True), (1, True)]
-)
+@cases(("training", "seen"), [(None, False), (False, False), (True, True), (1, True)])
 def test_the_mode_reaches_call(training: Any, seen: bool) -> None:
     recorder = Recorder()
     recorder(X, training=training)
@@ -227,7 +225,7 @@ def test_a_default_mode_holds_where_no_outer_layer_says_one(
 
 
 @pytest.mark.behaviour("layer-arguments")
-@pytest.mark.parametrize("value", [True, False, 3.0, "yes"])
+@cases("value", [True, False, 3.0, "yes"])
 def test_what_is_no_input_is_not_passed_by_position(value: Any) -> None:
     """In Keras 3.15's words: a factor, say, would be taken for the mode."""
     recorder = Recorder()
@@ -319,7 +317,7 @@ def test_reprs_are_kerass() -> None:
     assert repr(layer) == "<Dropout name=dropout, built=False>"
 
 
-@pytest.mark.parametrize("dtype", ["foo", "complex64", object])
+@cases("dtype", ["foo", "complex64", object])
 def test_dtypes_that_tensors_cannot_have_are_refused(dtype: Any) -> None:
     with pytest.raises(TypeError, match="Received"):
         Dense(1, dtype=dtype)
@@ -355,7 +353,7 @@ def _uses(base: type[Layer]) -> dict[str, Any]:
     return {**{name: operator.attrgetter(name) for name in names}, **methods}
 
 
-@pytest.mark.parametrize("base", [Layer, mr.Model, mr.Sequential])
+@cases("base", [Layer, mr.Model, mr.Sequential])
 def test_every_use_says_that_init_was_forgotten(base: type[Layer]) -> None:
     """An error of both kinds: `call` raises RuntimeError in Keras, attributes AttributeError."""
 
@@ -380,14 +378,14 @@ def test_an_absent_attribute_is_named() -> None:
         _ = Scale().colour
 
 
-@pytest.mark.parametrize(("given", "kept"), [(None, None), ([28, None], (28, None)), ((), ())])
+@cases(("given", "kept"), [(None, None), ([28, None], (28, None)), ((), ())])
 def test_the_shape_of_an_example_is_kept(given: Any, kept: Shape | None) -> None:
     layer = Dense(2, input_shape=given)
     assert layer.example_shape == kept
     assert not layer.built
 
 
-@pytest.mark.parametrize("shape", [3, "3", (-1,), (2.5,)])
+@cases("shape", [3, "3", (-1,), (2.5,)])
 def test_an_example_s_shape_that_is_none(shape: Any) -> None:
     with pytest.raises(ValueError, match="Cannot convert"):
         Dense(2, input_shape=shape)

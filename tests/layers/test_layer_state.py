@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -34,7 +35,7 @@ def _functional() -> mr.Model:
     return mr.Model(begin, mr.layers.Dense(2)(mr.layers.Dense(4)(begin)))
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
     [
         lambda: mr.layers.Dense(2, name="d", trainable=False),
@@ -43,7 +44,7 @@ def _functional() -> mr.Model:
     ],
     ids=["layer", "sequential", "functional"],
 )
-@pytest.mark.parametrize("pickled", [_with_single_underscores, _without_state])
+@cases("pickled", [_with_single_underscores, _without_state])
 def test_layers_of_earlier_pickles(make: Any, pickled: Any) -> None:
     layer = make()
     x = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import layers
@@ -134,7 +135,7 @@ def test_models_hand_on_masks_that_they_compute_anew() -> None:
     assert mask_of(model(ids + 1)) == [[True] * 3] * 2
 
 
-@pytest.mark.parametrize("kind", ["functional", "sequential", "unbuilt"])
+@cases("kind", ["functional", "sequential", "unbuilt"])
 def test_the_mask_of_a_model_is_that_of_its_input(kind: str) -> None:
     notes = Notes()
     notes.supports_masking = True
@@ -179,7 +180,7 @@ def test_masks_that_do_not_fit_are_refused() -> None:
         add.compute_mask(STEPS, [None])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kinds", "name"),
     [
         ("Layer Dense Dropout Softmax MultiHeadAttention TimeDistributed", "previous_mask"),

@@ -18,7 +18,7 @@ LAYERS: dict[str, Callable[..., Any]] = {
 X = np.random.default_rng(0).normal(size=(400, 5, 8)).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@cases("name", LAYERS)
 def test_outside_of_training_inputs_pass(name: str) -> None:
     np.testing.assert_array_equal(LAYERS[name]()(X), X)
     np.testing.assert_array_equal(LAYERS[name]()(X, training=False), X)
@@ -53,7 +53,7 @@ def test_whole_features_are_dropped() -> None:
     np.testing.assert_allclose(outputs, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@cases("name", LAYERS)
 def test_replicas_add_what_one_device_adds(name: str, simulate: Callable[..., Any]) -> None:
     simulate(3)
     found = []

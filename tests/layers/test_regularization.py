@@ -19,7 +19,7 @@ def mask(layer: Dropout, shape: tuple[int, ...] = (50, 40)) -> Any:
     return layer(np.ones(shape), training=True).numpy()
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+@cases("rate", [0.1, 0.5, 0.9])
 def test_the_rate_is_dropped_and_the_rest_scaled(rate: float) -> None:
     values = mask(Dropout(rate, seed=1), (400, 300))
     kept = values != 0
@@ -120,7 +120,7 @@ def test_draws_that_are_shared(kind: Any, noise_shape: Any, axes: tuple[int, ...
     assert layer.get_config()["noise_shape"] == tuple(noise_shape)
 
 
-@pytest.mark.parametrize("noise_shape", [(None, 1, 4), (1, 3, 4), (4,)])
+@cases("noise_shape", [(None, 1, 4), (1, 3, 4), (4,)])
 def test_shared_draws_on_several_replicas(noise_shape: Any, simulate: Callable[..., Any]) -> None:
     simulate(3)
     found = []
@@ -135,7 +135,7 @@ def test_shared_draws_on_several_replicas(noise_shape: Any, simulate: Callable[.
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("noise_shape", [5, "a", (-1, 1), (0,), (1.5, 1)])
+@cases("noise_shape", [5, "a", (-1, 1), (0,), (1.5, 1)])
 def test_no_noise_shape(noise_shape: Any) -> None:
     with pytest.raises(ValueError, match="Invalid value received for argument `noise_shape`"):
         mr.layers.Dropout(0.5, noise_shape=noise_shape)

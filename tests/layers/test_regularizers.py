@@ -79,7 +79,7 @@ def test_functions_are_accepted_and_lower_case_names_are_classes() -> None:
     assert (regularizers.l1, regularizers.l2, regularizers.l1_l2) == (L1, L2, L1L2)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("made", "config"),
     [
         (L1(0.5), {"l1": 0.5}),

@@ -10,7 +10,7 @@ from case_table import cases
 from mirrored.layers import shapes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "expected"),
     [
         ((), ()),
@@ -46,12 +46,12 @@ def test_a_weight_needs_every_size() -> None:
         shapes.as_known_shape((None, 3), "d/k")
 
 
-@pytest.mark.parametrize(("shape", "expected"), [((), ()), ((5,), (None,)), ((5, 2), (None, 2))])
+@cases(("shape", "expected"), [((), ()), ((5,), (None,)), ((5, 2), (None, 2))])
 def test_the_batch_axis_is_left_open(shape: tuple[int, ...], expected: shapes.Shape) -> None:
     assert shapes.without_batch(shape) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("expected", "received"),
     [((None, 4), (7, 4)), ((7, 4), (None, 4)), ((), ()), ((None, None), (3, 4))],
 )
@@ -59,7 +59,7 @@ def test_shapes_match_where_both_are_known(expected: shapes.Shape, received: sha
     shapes.check_matches("model", expected, received)
 
 
-@pytest.mark.parametrize("received", [(7, 5), (7,), (7, 4, 1)])
+@cases("received", [(7, 5), (7,), (7, 4, 1)])
 def test_both_shapes_are_in_the_error(received: shapes.Shape) -> None:
     text = 'layer "model" is incompatible with the layer: expected shape=(None, 4), found shape='
     with pytest.raises(ValueError, match=re.escape(f"{text}{received}")):

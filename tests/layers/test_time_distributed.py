@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import layers
@@ -58,7 +59,7 @@ def test_models_inside_are_built_and_trained() -> None:
     assert layers.TimeDistributed(inner).compute_output_shape((5, 6, 4)) == (5, 6, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "match"),
     [
         (lambda: layers.TimeDistributed(mr.tanh), "instance. Received: <function tanh"),

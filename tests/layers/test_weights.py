@@ -323,7 +323,7 @@ def test_arguments_stand_as_in_keras() -> None:
         layer.add_weight("name", (2,))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kwargs", "text"),
     [
         (

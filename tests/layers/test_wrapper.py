@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -116,7 +117,7 @@ def test_scores_are_products_with_the_table() -> None:
     np.testing.assert_allclose(scores, X @ layer.embeddings.numpy().T, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: Twice("relu"), "isn't a supported layer type"),

@@ -5,6 +5,7 @@ import pickle
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.keras_functions.numpy import elementwise
@@ -18,7 +19,7 @@ larger = ROWS.binary(mr.maximum, "the larger elements", "1, 2 -> 2")
 ROWS.name_all()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "parameters"),
     [(twice, ["x"]), (larger, ["x1", "x2"]), (mr.experimental.numpy.sqrt, ["x"])],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
@@ -81,7 +82,7 @@ def test_bias_add_along_the_second_axis() -> None:
         ops.bias_add(value, bias, "CHWN")
 
 
-@pytest.mark.parametrize(("value", "bias"), [((2, 3), (2,)), ((3,), (3,)), ((2, 3), (1, 3))])
+@cases(("value", "bias"), [((2, 3), (2,)), ((3,), (3,)), ((2, 3), (1, 3))])
 def test_bias_of_another_size(value: Any, bias: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"as many biases as .* \[Op:BiasAdd\]"):
         ops.bias_add(ops.zeros(value), ops.zeros(bias))

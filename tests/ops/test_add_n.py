@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 
@@ -15,7 +16,7 @@ def test_add_n() -> None:
     assert float(ops.add_n([2.0])) == 2.0
 
 
-@pytest.mark.parametrize("inputs", [[], (), 3.0, None, ops.Tensor])
+@cases("inputs", [[], (), 3.0, None, ops.Tensor])
 def test_add_n_of_nothing(inputs: Any) -> None:
     with pytest.raises(ValueError, match="a list of at least one tensor"):
         ops.add_n(inputs)

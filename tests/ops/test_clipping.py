@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
@@ -20,7 +21,7 @@ def test_by_value() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("axes", "expected"),
     [
         (None, [[0.6, 0.8], [0.0, 0.0]]),
@@ -71,7 +72,7 @@ def test_normalized_to_length_one() -> None:
         ops.l2_normalize([3, 4])
 
 
-@pytest.mark.parametrize("limit", [0.0, -1.0, float("nan")])
+@cases("limit", [0.0, -1.0, float("nan")])
 def test_limits_are_above_zero(limit: float) -> None:
     with pytest.raises(ValueError, match=r"clip_norm is a number above 0. Received: "):
         ops.clip_by_norm([1.0], limit)

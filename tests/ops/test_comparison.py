@@ -24,7 +24,7 @@ def test_comparisons(name: str, symbol: Callable[[Any, Any], Any]) -> None:
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "ufunc"),
     [
         ("logical_and", np.logical_and),

@@ -114,7 +114,7 @@ def test_what_cannot_be_a_tensor(value: Any, dtype: Any, text: str) -> None:
         assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [1e39, [1.0, -1e300], [np.float32(1.0), 1e300]])
+@cases("value", [1e39, [1.0, -1e300], [np.float32(1.0), 1e300]])
 def test_floats_out_of_range(value: Any) -> None:
     # As in TensorFlow 2.21: an error without a dtype, and infinity where somebody asks for one.
     for function in (ops.constant, ops.convert_to_tensor, ops.reduce_sum):
@@ -124,7 +124,7 @@ def test_floats_out_of_range(value: Any) -> None:
     assert np.isfinite(ops.constant(value, ops.float64)).all()
 
 
-@pytest.mark.parametrize("value", [np.inf, [np.nan, -np.inf], np.array([np.inf])])
+@cases("value", [np.inf, [np.nan, -np.inf], np.array([np.inf])])
 def test_infinities_are_in_range(value: Any) -> None:
     np.testing.assert_array_equal(ops.constant(value).numpy(), value)
 
@@ -259,7 +259,7 @@ RAGGED = [[[1, 2], [3]], [1, [2]], ([1.0], [1.0, 2.0]), [np.zeros(2), np.zeros(3
 
 
 @pytest.mark.behaviour("ragged-lists")
-@pytest.mark.parametrize("value", RAGGED, ids=str)
+@cases("value", RAGGED, ids=str)
 def test_rows_that_differ_in_length(value: Any) -> None:
     for function in (
         ops.constant,

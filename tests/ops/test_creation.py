@@ -25,7 +25,7 @@ def test_default_dtype_and_shapes(make: Any) -> None:
     assert make((2, 0)).dtype == ops.float32
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "dtype"),
     [(9, "int32"), (9.5, "float32"), (True, "bool"), (np.float64(2.5), "float64")],
 )

@@ -94,7 +94,7 @@ def test_bad_inputs(function: str, labels: Any, logits: Any, text: str) -> None:
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 1, 3)])
+@cases("shape", [(), (4,), (2, 3), (2, 1, 3)])
 def test_any_number_of_leading_axes(shape: tuple[int, ...]) -> None:
     """Each row is by itself, in gradients too."""
     rng = np.random.default_rng(4)

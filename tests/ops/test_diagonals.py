@@ -14,7 +14,7 @@ from mirrored.errors import InvalidArgumentError
 X = np.arange(1.0, 25.0).reshape(2, 3, 4)
 
 
-@pytest.mark.parametrize("k", [0, 1, 3, -1, -2])
+@cases("k", [0, 1, 3, -1, -2])
 def test_one_diagonal(k: int) -> None:
     """It is taken, replaced and made into a matrix; and so is a gradient."""
     diagonal = np.diagonal(X, k, 1, 2)
@@ -36,7 +36,7 @@ def test_one_diagonal(k: int) -> None:
     np.testing.assert_array_equal(ops.diag(diagonal[0], k=k).numpy(), np.diag(diagonal[0], k))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "shape"),
     [
         ({}, (2, 2)),
@@ -84,7 +84,7 @@ def test_what_does_not_fit(call: Callable[[], Any], text: str) -> None:
         call()
 
 
-@pytest.mark.parametrize(("below", "above"), [(0, -1), (1, 0), (-2, 3), (3, 4)])
+@cases(("below", "above"), [(0, -1), (1, 0), (-2, 3), (3, 4)])
 def test_band_part(below: int, above: int) -> None:
     """With zeros where there was NaN."""
     spoiled = np.where(np.eye(3, 4), X, np.nan)

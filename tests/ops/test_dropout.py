@@ -41,9 +41,7 @@ def test_seeds() -> None:
         np.testing.assert_array_equal(ops.dropout(ONES, 0.5, seed=seed).numpy(), each)
 
 
-@pytest.mark.parametrize(
-    ("noise_shape", "along"), [([40, 1], 1), ([None, 1], 1), ([1, 30], 0), ([30], 0)]
-)
+@cases(("noise_shape", "along"), [([40, 1], 1), ([None, 1], 1), ([1, 30], 0), ([30], 0)])
 def test_masks_that_broadcast(noise_shape: Any, along: int) -> None:
     values = ops.dropout(ONES, 0.5, noise_shape, seed=3).numpy()
     assert (values == values.take([0], along)).all()
@@ -93,8 +91,8 @@ def test_other_arguments_that_are_refused() -> None:
             ops.dropout(ONES, 0.5, shape)
 
 
-@pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize("replicas", [2, 5])
+@cases("recorded", [False, True])
+@cases("replicas", [2, 5])
 def test_replicas_drop_what_one_device_drops(simulate: Any, replicas: int, recorded: bool) -> None:
     simulate(replicas)
     strategy = MirroredStrategy()

@@ -35,7 +35,7 @@ def test_two_inputs(name: str, expected: Any) -> None:
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "expected"),
     [
         ("negative", -Y),
@@ -130,9 +130,7 @@ def test_a_factor_takes_the_dtype_of_what_it_scales() -> None:
         ops.scalar_mul([3], x)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "wide"), [("int32", "float64"), ("int64", "float64"), ("uint8", "float32")]
-)
+@cases(("dtype", "wide"), [("int32", "float64"), ("int64", "float64"), ("uint8", "float32")])
 def test_integers_are_divided_as_floats(dtype: str, wide: str) -> None:
     found = ops.divide_no_nan(np.array([1, 2], dtype), np.array([4, 0], dtype))
     assert found.dtype.name == wide

@@ -95,7 +95,7 @@ def test_a_histogram(values: Any, limits: Any, nbins: int, expected: list[int]) 
         assert (histogram.dtype, histogram.numpy().tolist()) == (ops.int64, expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "limits", "nbins", "message"),
     [
         ([1.0], [5.0, 0.0], 5, "value_range.0. < value_range.1., but got '.5.0, 0.0.'"),

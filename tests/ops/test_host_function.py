@@ -57,7 +57,7 @@ def test_no_gradient_passes() -> None:
     assert tape.gradient(y, x) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("result", "wanted", "text"),
     [
         (np.ones(2), ops.float32, "0-th value returned by the function is float64, but expects"),
@@ -139,7 +139,7 @@ def test_a_function_on_tensors_looks_at_values_and_has_a_gradient() -> None:
         assert (float(y), float(tape.gradient(y, x))) == (result, slope)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("returned", "tout", "dtypes"),
     [
         (lambda x: 5, ops.float32, "float32"),
@@ -207,7 +207,7 @@ def test_a_decorator_calls_the_function_on_arrays() -> None:
     assert recorded(mr.constant([1.0, 2.0])).numpy().tolist() == [3.0, 5.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "text"),
     [
         ({"inp": [1.0], "Tout": mr.float32}, "has no `inp`"),
@@ -254,7 +254,7 @@ WAYS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.behaviour("recorded-python")
 @both
-@pytest.mark.parametrize("say", WAYS.values(), ids=WAYS)
+@cases("say", WAYS.values(), ids=WAYS)
 def test_a_shape_that_is_said(say: Callable[[Any, Any], Any], call: OneOfBoth) -> None:
     given: list[Any] = []
 
@@ -309,7 +309,7 @@ def test_what_nobody_reads_is_called_in_order(call: OneOfBoth) -> None:
 
 
 @both
-@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint64", "bool"])
+@cases("dtype", ["float16", "float64", "int8", "uint64", "bool"])
 def test_dtypes_come_as_they_are(dtype: str, call: OneOfBoth) -> None:
     seen: list[Any] = []
 
@@ -363,7 +363,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.behaviour("recorded-python")
 @both
-@pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED)
+@cases("use", REFUSED.values(), ids=REFUSED)
 def test_what_needs_its_shape(use: Callable[[Any], Any], call: OneOfBoth) -> None:
     ran: list[int] = []
     function = mr.function(lambda x: use(call(lambda x: ran.append(1), [x], mr.float32)))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import devices, ops
 from mirrored.errors import InvalidArgumentError
@@ -15,7 +16,7 @@ def test_product_of_lists() -> None:
     np.testing.assert_array_equal(product.numpy(), [[22, 28], [49, 64]])
 
 
-@pytest.mark.parametrize("shapes", [((2, 2), (2, 2)), ((2, 2), (3, 2, 2)), ((3, 2, 2), (2, 2))])
+@cases("shapes", [((2, 2), (2, 2)), ((2, 2), (3, 2, 2)), ((3, 2, 2), (2, 2))])
 def test_function_and_operator_agree(shapes: tuple[Any, Any]) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape) for shape in shapes)
@@ -42,7 +43,7 @@ def test_op_is_named_by_rank(rank: int, name: str, caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.behaviour("shapes-that-do-not-fit")
-@pytest.mark.parametrize(
+@cases(
     ("a", "b", "text"),
     [
         ((2, 3), (2, 3), "Matrix size-incompatible: In[0]: [2,3], In[1]: [2,3] [Op:MatMul]"),

@@ -116,9 +116,7 @@ def test_what_does_not_fit(call: Callable[[], Any], error: type[Exception], mess
 _SEQUENCES = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "along", "batch"), [([2, 3], 2, 0), ([2, 0, 1, 2], 0, 2), ([1, 3], 1, None)]
-)
+@cases(("lengths", "along", "batch"), [([2, 3], 2, 0), ([2, 0, 1, 2], 0, 2), ([1, 3], 1, None)])
 def test_reverse_sequence(lengths: list[int], along: int, batch: int | None) -> None:
     """Eagerly and with lengths that are fed; turned twice it is what it was, gradients as well."""
     expected = _SEQUENCES.copy()
@@ -136,7 +134,7 @@ def test_reverse_sequence(lengths: list[int], along: int, batch: int | None) -> 
     np.testing.assert_array_equal(tape.gradient(total, x).numpy(), _SEQUENCES)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("lengths", "axes", "text"),
     [
         ([2, 5], (2, 0), "indices[1,0] = 4 is not in [0, 4)"),

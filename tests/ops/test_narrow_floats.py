@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from forked_programs import run_program
 
 import mirrored as mr
@@ -204,7 +205,7 @@ def test_what_it_looks_like() -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "bool"])
+@cases("dtype", ["float32", "float64", "int32", "int64", "bool"])
 def test_casts(dtype: str) -> None:
     numbers = np.array([0.0, 1.0, -3.0, 256.0]).astype(dtype)
     there = ops.cast(ops.constant(numbers), "bfloat16")

@@ -32,7 +32,7 @@ def test_over_axes(order: Any, axis: Any, keepdims: bool) -> None:
     assert length.numpy().reshape(-1).tolist() == found.numpy().reshape(-1).tolist()
 
 
-@pytest.mark.parametrize(("order", "expected"), [(1, 21.0), (2, 125**0.5), (np.inf, 8.0)])
+@cases(("order", "expected"), [(1, 21.0), (2, 125**0.5), (np.inf, 8.0)])
 def test_the_whole_tensor_is_a_vector(order: float, expected: float) -> None:
     x = [[3.0, -4.0], [6.0, 8.0]]
     assert float(ops.norm(x, order)) == pytest.approx(expected)

@@ -93,7 +93,7 @@ def test_what_does_not_fit(call: Callable[[], Any], error: type[Exception], text
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     "function",
     [
         mr.boolean_mask,

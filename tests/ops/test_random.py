@@ -21,8 +21,8 @@ def equal(a: Any, b: Any) -> bool:
     return bool((np.asarray(a) == np.asarray(b)).all())
 
 
-@pytest.mark.parametrize("draw", [ops.random_uniform, ops.random_normal])
-@pytest.mark.parametrize("dtype", FLOATS)
+@cases("draw", [ops.random_uniform, ops.random_normal])
+@cases("dtype", FLOATS)
 def test_set_seed_restarts_the_streams(draw: Any, dtype: str) -> None:
     def two() -> list[Any]:
         return [draw((50,), dtype=dtype).numpy() for _ in range(2)]

@@ -31,7 +31,7 @@ def test_axes(function: Any, reference: Any, axis: Any, keepdims: bool) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("function", [pair[0] for pair in PAIRS])
+@cases("function", [pair[0] for pair in PAIRS])
 def test_bad_axes(function: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"\(3 for input with 3 dimension\(s\) \[Op:"):
         function(X, axis=3)
@@ -94,7 +94,7 @@ def test_places_are_the_first_of_several() -> None:
     assert int(ops.argmin([3.0, 1.0, 1.0])) == 1
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
+@cases("dtype", [np.int32, np.int64, np.uint8])
 def test_extremes_of_integers(dtype: Any) -> None:
     """Those whose negative is not among them, too."""
     ends = np.iinfo(dtype)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -13,7 +14,7 @@ from mirrored.errors import InvalidArgumentError
 X = np.array([-2.5, -1.5, -0.2, 0.5, 1.5, 2.6])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "expected"),
     [
         (ops.floor, [-3, -2, -1, 0, 1, 2]),

@@ -18,7 +18,7 @@ def scattered(kind: str, *args: Any) -> Any:
     return getattr(mr, f"tensor_scatter_nd_{kind}")(*args)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "elements", "rows"),
     [
         ("update", [[1.0, 0.0], [9.0, 4.0]], [[1.0, 2.0], [9.0, 0.0]]),
@@ -44,7 +44,7 @@ def test_elements_and_rows(kind: str, elements: Any, rows: Any) -> None:
         np.testing.assert_array_equal(found.numpy(), rows)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "to_x", "to_updates"),
     [
         ("update", [1.0, 0.0, 3.0, 0.0], [2.0, 4.0, 2.0]),

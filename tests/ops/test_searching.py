@@ -27,7 +27,7 @@ def test_rows_of_batches(side: Literal["left", "right"], dtype: str) -> None:
             assert found.numpy()[place].tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rows", "values", "left", "right"),
     [  # As TensorFlow has them.
         ([1.0, 2.0], [NAN, INF, -INF], [0, 2, 0], [2, 2, 0]),

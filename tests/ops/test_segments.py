@@ -89,7 +89,7 @@ def test_how_many_segments_there_are_is_known_when_a_function_is_recorded() -> N
         fed(ops.constant([1.0, 2.0]), ops.constant([0, 1]))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "x", "slopes"),
     [
         # Rows that are the extreme share what flows in.

@@ -24,7 +24,7 @@ def test_reshape_by_a_tensor_and_of_nothing() -> None:
     assert ops.reshape(np.zeros((0, 3)), (0, -1)).shape == (0, 3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "error", "text"),
     [
         ((5,), InvalidArgumentError, "a tensor with 24 values, but the requested shape has 5"),
@@ -39,7 +39,7 @@ def test_reshape_that_does_not_fit(shape: Any, error: type[Exception], text: str
         ops.reshape(X, shape)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 3, -1, -4])
+@cases("axis", [0, 1, 3, -1, -4])
 def test_expand_dims_and_squeeze(axis: int) -> None:
     expanded = ops.expand_dims(X, axis)
     assert expanded.shape == np.expand_dims(X, axis).shape
@@ -58,13 +58,13 @@ def test_axes_that_are_not_there() -> None:
         ops.squeeze(X, 3)
 
 
-@pytest.mark.parametrize("perm", [None, (2, 0, 1), [0, 2, 1], (-1, 0, 1)])
+@cases("perm", [None, (2, 0, 1), [0, 2, 1], (-1, 0, 1)])
 def test_transpose(perm: Any) -> None:
     np.testing.assert_array_equal(ops.transpose(X, perm).numpy(), np.transpose(X, perm))
     assert ops.transpose(3.0).shape == ()
 
 
-@pytest.mark.parametrize("perm", [(0, 1), (0, 0, 1), (0, 1, 3)])
+@cases("perm", [(0, 1), (0, 0, 1), (0, 1, 3)])
 def test_transpose_by_no_permutation(perm: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"permutation of the 3 axes.*Received: \(0, "):
         ops.transpose(X, perm)

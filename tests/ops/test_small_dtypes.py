@@ -173,7 +173,7 @@ def test_halves_that_tensorflow_gives() -> None:
     assert mr.range(0.0, 1.0, 0.25, dtype=mr.float16).numpy().tolist() == [0.0, 0.25, 0.5, 0.75]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int8", "int16"])
+@cases("dtype", ["float16", "int8", "int16"])
 def test_numbers_below_zero(dtype: str) -> None:
     a = mr.constant([5, -3, 0, -LARGEST[dtype]], dtype)
     for function, reference in ((mr.negative, np.negative), (mr.abs, np.abs), (mr.sign, np.sign)):
@@ -206,7 +206,7 @@ def test_refused(name: str, dtype: str) -> None:
         function(*pair(dtype))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "text"),
     [
         (lambda: mr.constant([2**64 - 1]), ValueError, "Give `dtype=mr.uint64`"),

@@ -12,7 +12,7 @@ from mirrored.errors import InvalidArgumentError
 X = np.random.default_rng(0).standard_normal((2, 3))
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+@cases("axis", [0, 1, -1, -2])
 def test_softmax_axis(axis: int) -> None:
     exponentials = np.exp(X)
     expected = exponentials / exponentials.sum(axis=axis, keepdims=True)

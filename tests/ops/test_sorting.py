@@ -63,7 +63,7 @@ def test_gradients_go_back_to_where_elements_came_from() -> None:
     assert found.numpy().tolist() == [[1.0, 5.0, 3.0], [4.0, 2.0, 6.0]]
 
 
-@pytest.mark.parametrize("k", [4, -1, 1.0, [1]])
+@cases("k", [4, -1, 1.0, [1]])
 def test_counts_that_there_are_not(k: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="TopKV2"):
         ops.top_k([1.0, 2.0, 3.0], k)

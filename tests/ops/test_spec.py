@@ -38,7 +38,7 @@ def test_as_dtype_of_what_tensors_cannot_have(given: Any) -> None:
         ops.as_dtype(given)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "shape"),
     [(3, (3,)), ((), ()), ([2, 3], (2, 3)), (np.array([2, 0]), (2, 0)), (np.int64(4), (4,))],
 )
@@ -86,14 +86,14 @@ def test_broadcast_shapes_that_do_not_fit() -> None:
     assert str(caught.value) == "Incompatible shapes: [2,3] vs. [2,4] [Op:AddV2]"
 
 
-@pytest.mark.parametrize("value", ["float64", np.float64, np.dtype("float64")])
+@cases("value", ["float64", np.float64, np.dtype("float64")])
 def test_floatx(value: Any) -> None:
     assert ops.floatx() == "float32"
     ops.set_floatx(value)
     assert ops.floatx() == "float64"
 
 
-@pytest.mark.parametrize("value", ["float16", "int32", None, "foo", 3])
+@cases("value", ["float16", "int32", None, "foo", 3])
 def test_floatx_that_is_none(value: Any) -> None:
     with pytest.raises(ValueError, match=r"Unknown `floatx` value: .*\['float32', 'float64'\]"):
         ops.set_floatx(value)
@@ -104,7 +104,7 @@ def test_a_specification_is_of_float32_unless_it_says_otherwise() -> None:
     assert ops.TensorSpec((None, 2)) == ops.TensorSpec(shape=(None, 2), dtype=ops.float32)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "spec"),
     [
         (([None, 2],), ((None, 2), ops.float32)),
@@ -119,7 +119,7 @@ def test_specifications_are_equal_however_they_are_written(given: Any, spec: Any
     assert hash(ops.TensorSpec(*given)) == hash(ops.TensorSpec(*spec))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "received"),
     [
         ((["a"],), "A size is an integer.*Received: 'a'"),

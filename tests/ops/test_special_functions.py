@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -46,11 +47,11 @@ FAR = np.linspace(-7.0, 27.0, 1501)
 NEAR = np.concatenate([FAR / 30.0, 10.0 ** np.linspace(-300.0, -1.0, 100), [0.5, -0.5, 0.0]])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "exact", "places"),
     [(ops.erf, math.erf, 2), (ops.erfc, math.erfc, 4)],
 )
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@cases("dtype", ["float32", "float64"])
 def test_the_last_places_of_error_functions(
     function: Callable[..., ops.Tensor], exact: Callable[[float], float], places: int, dtype: str
 ) -> None:

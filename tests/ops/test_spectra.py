@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
@@ -15,8 +16,8 @@ TALL, WIDE = RNG.normal(size=(2, 5, 3)), RNG.normal(size=(2, 3, 4))
 LOW = TALL[0] @ np.diag([1.0, 2.0, 0.0])
 
 
-@pytest.mark.parametrize("x", [TALL, WIDE])
-@pytest.mark.parametrize("full", [False, True])
+@cases("x", [TALL, WIDE])
+@cases("full", [False, True])
 def test_factors_make_the_matrix(x: Any, full: bool) -> None:
     s, u, v = ops.svd(x, full_matrices=full)
     p = min(x.shape[-2:])
@@ -40,7 +41,7 @@ def test_eigenvectors() -> None:
     np.testing.assert_allclose(ops.eigvalsh(x).numpy(), values.numpy())
 
 
-@pytest.mark.parametrize("x", [TALL, WIDE, LOW])
+@cases("x", [TALL, WIDE, LOW])
 def test_pseudo_inverses_and_ranks(x: Any) -> None:
     np.testing.assert_allclose(ops.pinv(x).numpy(), np.linalg.pinv(x), atol=1e-12)
     np.testing.assert_array_equal(ops.matrix_rank(x).numpy(), np.linalg.matrix_rank(x))

@@ -105,8 +105,8 @@ _X_OF_MOMENTS = np.random.default_rng(1).normal(2.0, 3.0, (20, 4))
 ROW = np.array([1.0, 2.0, -0.5, 0.25])
 
 
-@pytest.mark.parametrize("offset", [None, ROW])
-@pytest.mark.parametrize("scale", [None, ROW[::-1].copy()])
+@cases("offset", [None, ROW])
+@cases("scale", [None, ROW[::-1].copy()])
 def test_batches(offset: Any, scale: Any) -> None:
     mean, variance = ops.moments(_X_OF_MOMENTS, [0])
     found = ops.batch_normalization(_X_OF_MOMENTS, mean, variance, offset, scale, 0.1).numpy()

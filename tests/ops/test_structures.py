@@ -75,7 +75,7 @@ def test_structures(structure: Any, leaves: list[Any]) -> None:
     assert type(packed) is type(mapped) is type(structure)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("structure", "leaves"),
     [(range(3), [0, 1, 2]), ({"a": 1}.items(), ["a", 1]), ({"b": 1, "a": 2}.keys(), ["b", "a"])],
 )

@@ -29,7 +29,7 @@ def test_str_and_repr() -> None:
 
 
 @pytest.mark.behaviour("tensor-repr")
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
     [(3, "dtype=int32, numpy=3>"), (1.5, "dtype=float32, numpy=1.5>"), (True, "bool, numpy=True>")],
 )
@@ -98,7 +98,7 @@ def test_conversions_of_scalars() -> None:
         operator.index(ops.constant(3.0))
 
 
-@pytest.mark.parametrize("convert", [float, int, operator.index])
+@cases("convert", [float, int, operator.index])
 def test_only_scalars_convert(convert: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match=r"Only 0-dimensional tensors .* Received: shape \(1,\)"):
         convert(ops.constant([1]))
@@ -191,7 +191,7 @@ def test_a_tensor_is_its_own_copy() -> None:
     assert copy.deepcopy([t])[0] is t
 
 
-@pytest.mark.parametrize("value", [3, [1.5, -0.0], [[True], [False]], np.zeros((0, 2))])
+@cases("value", [3, [1.5, -0.0], [[True], [False]], np.zeros((0, 2))])
 def test_a_tensor_is_pickled_with_its_device(simulate: Any, value: Any) -> None:
     simulate(2)
     with devices.device("GPU:1"):

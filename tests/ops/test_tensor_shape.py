@@ -44,7 +44,7 @@ def test_sizes_may_be_tensors() -> None:
     assert S(mr.constant([2, 3])) == S([mr.constant(2), 3]) == (2, 3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("dims", "error"),
     [
         ([2, -1], ValueError),

@@ -17,13 +17,16 @@ def cases(
     names: str | Sequence[str],
     rows: Iterable[Any],
     ids: Iterable[Any] | Callable[[Any], Any] = repr,
+    *,
+    clean: bool = True,
 ) -> Callable[[_Test], _Test]:
-    """Return a decorator that runs a test for each row, all of them, from a clean state.
+    """Return a decorator that runs a test for each row, all of them.
 
     Args:
         names: The parameters that a row has values for, with commas in between or as a sequence.
         rows: Tuples of values; single values for a single name.
         ids: Names of the rows, for errors, or a function of each value that returns its name.
+        clean: Whether each starts from a clean state, or all share the devices of the fixtures.
     """
     parameters = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     single = len(parameters) == 1 and (not isinstance(names, str) or "," not in names)
@@ -57,7 +60,8 @@ def cases(
                 fixtures["reset"] = reset
             errors: list[BaseException] = []
             for index, values in enumerate(table):
-                reset()
+                if clean:
+                    reset()
                 try:
                     test(**fixtures, **values)
                 except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:

@@ -4,6 +4,7 @@ import pickle
 from typing import Any
 
 import pytest
+from case_table import cases
 
 from mirrored.backends.communication.collective_failures import (
     FailedCollective,
@@ -53,7 +54,7 @@ def test_late() -> None:
     assert error.aborted is True
 
 
-@pytest.mark.parametrize(
+@cases(
     ("not_stopped", "not_aborted", "aborted", "advice"),
     [
         ([], [], True, SAVED),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+from case_table import cases
 
 from mirrored.backends.communication.in_flight import Asker, InFlight, Request
 from mirrored.errors import DeviceLostError
@@ -58,7 +58,7 @@ def test_the_first_alone_is_retired() -> None:
     assert books.requests.first() is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("timeout", "now", "late"),
     [(10, 9.9, False), (10, 10, True), (math.inf, 1e9, False), (0, 0, True)],
 )
@@ -121,7 +121,7 @@ def lost() -> list[bool]:
     raise DeviceLostError("GPU:1 failed")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ranks", "known"),
     [(None, ()), (lambda: [True, False], (True, False)), (lost, (None, None))],
 )

@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -188,14 +189,14 @@ def test_batches(n: int, k: int, m: int, transposed: tuple[bool, bool], batches:
     check(n, k, m, transposed, "f4", batches)
 
 
-@pytest.mark.parametrize("sides", list(itertools.product([1, 2], repeat=3)))
-@pytest.mark.parametrize("batches", [((), ()), *BATCHES])
+@cases("sides", list(itertools.product([1, 2], repeat=3)))
+@cases("batches", [((), ()), *BATCHES])
 def test_sides_of_one(sides: tuple[int, int, int], batches: Any) -> None:
     for transposed in itertools.product([False, True], repeat=2):
         check(*sides, transposed, "f8", batches)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("dtype", "tensor_float_32", "compute"),
     [
         ("f4", True, 77),
@@ -248,7 +249,7 @@ def test_a_handle_that_is_not_ready_is_destroyed() -> None:
     assert library.calls[-1] == "cublasDestroy_v2"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "name"),
     [(1, "NOT_INITIALIZED"), (13, "EXECUTION_FAILED"), (15, "NOT_SUPPORTED"), (99, "unknown")],
 )

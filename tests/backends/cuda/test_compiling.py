@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -33,7 +34,7 @@ def both(name: str, *arrays: Any, **attrs: Any) -> list[Any]:
 
 
 @pytest.mark.usefixtures("card")
-@pytest.mark.parametrize("name", OPS_OF_ONE)
+@cases("name", OPS_OF_ONE, clean=False)
 def test_what_is_below_the_normal_numbers_is_not_zero(name: str) -> None:
     found, expected = both(name, SUBNORMAL)
     np.testing.assert_allclose(found, expected, 1e-6, 1e-44)
@@ -43,7 +44,7 @@ def test_what_is_below_the_normal_numbers_is_not_zero(name: str) -> None:
 
 
 @pytest.mark.usefixtures("card")
-@pytest.mark.parametrize("name", ["Greater", "Equal", "LessEqual", "Maximum", "Sub"])
+@cases("name", ["Greater", "Equal", "LessEqual", "Maximum", "Sub"], clean=False)
 def test_it_is_compared_and_subtracted_as_on_the_host(name: str) -> None:
     found, expected = both(name, SUBNORMAL, SUBNORMAL[::-1].copy())
     np.testing.assert_array_equal(found, expected)

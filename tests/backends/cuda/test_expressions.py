@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from op_table import TABLE
 
 import mirrored as mr
@@ -124,7 +125,7 @@ def with_exponents(y: Array) -> Array:
     return np.where(y < 0, 5, y) if y.dtype.kind == "i" else y
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES, clean=False)
 def test_every_op_on_hard_values(name: str, card: Any, bits: Any) -> None:
     dtype = dtype_of(name)
     x, y = pairs(dtype)
@@ -186,7 +187,7 @@ BROADCASTS = [((2, 3), (3,)), ((3,), (2, 3)), ((2, 1), (4, 1, 3)), ((), (2, 2)),
 BROADCASTS += [((1, 1), (2, 3)), ((4, 1, 3), (4, 5, 1)), ((7, 1), (1, 7))]
 
 
-@pytest.mark.parametrize(("first", "second"), BROADCASTS)
+@cases(("first", "second"), BROADCASTS, clean=False)
 def test_broadcasting_both_ways(
     first: tuple[int, ...], second: tuple[int, ...], card: Any, bits: Any
 ) -> None:
@@ -207,7 +208,7 @@ def test_broadcasting_both_ways(
     assert bits(computed(card, fusion, *arrays)) == bits(expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES, clean=False)
 def test_a_choice(name: str, card: Any, bits: Any) -> None:
     x, y = pairs(dtype_of(name))
     condition = np.random.default_rng(5).random(x.shape) < 0.5
@@ -220,7 +221,7 @@ def test_a_choice(name: str, card: Any, bits: Any) -> None:
     assert_same("SelectV2", found, np.where(condition, x, y), bits)
 
 
-@pytest.mark.parametrize("name", ["float32", "bfloat16", "int64"])
+@cases("name", ["float32", "bfloat16", "int64"], clean=False)
 def test_a_bias_of_each_channel(name: str, card: Any, bits: Any) -> None:
     dtype = dtype_of(name)
     rng = np.random.default_rng(4)

@@ -73,7 +73,7 @@ def test_rows_and_columns_are_not_divided() -> None:
         assert "/" not in kernel
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shapes", "dtypes"),
     [
         ([(515, 260), (260,)], (F32, BF16)),
@@ -83,8 +83,9 @@ def test_rows_and_columns_are_not_divided() -> None:
         ([(133_904, 1), ()], (BF16, F32)),
         ([(8, 5, 3400), (8, 1, 3400)], (F32, F32)),
     ],
+    clean=False,
 )
-@pytest.mark.parametrize("offset", [0, 1])
+@cases("offset", [0, 1], clean=False)
 def test_what_vectors_compute(card: Any, shapes: Any, dtypes: Any, offset: int) -> None:
     """Also where arrays begin in the midst of what a vector loads, and where sizes are no whole."""
     fusion = added(*shapes, dtypes=dtypes, kept=BF16)

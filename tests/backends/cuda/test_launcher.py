@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.backends.cuda import compiling
 from mirrored.backends.cuda.compiling import Source, source
@@ -89,7 +90,7 @@ def test_shared_memory(card: Any) -> None:
     assert card.backend.to_host(out).tolist() == list(range(31, -1, -1))
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (), (0, 2)])
+@cases("shape", [(3, 4), (), (0, 2)], clean=False)
 def test_copies_and_clears(shape: tuple[int, ...], card: Any) -> None:
     xp, run = card.backend.xp, card.backend.run
     x = np.full(shape, 3, np.int32)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored.backends.cuda
 from mirrored.backends.cuda import toolkit
@@ -83,7 +84,7 @@ def test_the_backend_uses_some() -> None:
     } <= set(USED)
 
 
-@pytest.mark.parametrize("name", USED)
+@cases("name", USED)
 def test_cupy_has(name: str) -> None:
     look_up(pytest.importorskip("cupy"), name)
 

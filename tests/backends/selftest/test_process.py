@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from case_table import cases
 
 from mirrored.backends.selftest import Then, run_child
 
@@ -32,7 +33,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
+@cases(
     ("program", "expected"),
     [
         ("print('said')", (0, "said\n", "")),

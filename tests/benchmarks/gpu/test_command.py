@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_table import cases
 from forked_programs import run_program
 
 from benchmarks.gpu import command, machine, outcomes, parts
@@ -254,7 +255,7 @@ def test_devices_that_cannot_be_described(monkeypatch: pytest.MonkeyPatch) -> No
     assert command.describe_devices(False) == "ended by SIGSEGV\na\nb"
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
     [
         ["--deadline", "0"],

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from case_table import cases
 
 from benchmarks.gpu.parts import ROOT, Deadline, run
 
@@ -16,7 +17,7 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "status", "how"),
     [
         ("print('done')", 0, "ended with status 0"),

@@ -1,6 +1,7 @@
 """What the model says of many cards, where that can be said without computing it."""
 
 import pytest
+from case_table import cases
 
 from benchmarks.scaling.assumptions import COUNTS, MODELS, NETWORKS, NVLINK, PUBLISHED, cluster
 from benchmarks.scaling.curves import efficiency, speedup, step
@@ -14,7 +15,7 @@ def test_clusters() -> None:
     assert many.between == pytest.approx(0.92 * 12.5 * GB)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@cases("name", MODELS)
 def test_efficiency_falls_with_cards_and_rises_with_links(name: str) -> None:
     network = MODELS[name]
     for gigabits in NETWORKS.values():

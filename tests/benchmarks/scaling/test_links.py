@@ -1,6 +1,7 @@
 """What an all-reduce between cards takes, held to cases that were computed by hand."""
 
 import pytest
+from case_table import cases
 
 from benchmarks.scaling.links import (
     RING,
@@ -18,7 +19,7 @@ ONE_HOST = Cluster(hosts=1, cards=4, inside=100.0, between=20.0)
 TWO_HOSTS = Cluster(hosts=2, cards=2, inside=100.0, between=20.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cluster", "size", "seconds"),
     [
         # 6 steps of 2 s, and 6/4 of the bytes at half of 100 a second.
@@ -33,7 +34,7 @@ def test_ring(cluster: Cluster, size: int, seconds: float) -> None:
     assert ring_seconds(size, cluster, PLAIN) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cluster", "size", "seconds"),
     [
         (ONE_HOST, 400, 1 + 2 * 3 * 2 + 800 / 50),

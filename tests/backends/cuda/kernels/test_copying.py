@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
+from case_table import cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -47,15 +47,15 @@ def numbers(shape: tuple[int, ...], dtype: str) -> Any:
     return (np.arange(np.prod(shape, dtype=int)) * 7 % 251).astype(dtype).reshape(shape)
 
 
-@pytest.mark.parametrize("dtype", WIDTHS)
-@pytest.mark.parametrize(("shape", "perm"), PERMS)
+@cases("dtype", WIDTHS, clean=False)
+@cases(("shape", "perm"), PERMS, clean=False)
 def test_transposes(card: Any, shape: tuple[int, ...], perm: tuple[int, ...], dtype: str) -> None:
     got, expected = card.both("Transpose", numbers(shape, dtype), perm=perm)
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("dtype", WIDTHS)
-@pytest.mark.parametrize(("shape", "index"), INDICES)
+@cases("dtype", WIDTHS, clean=False)
+@cases(("shape", "index"), INDICES, clean=False)
 def test_slices_and_their_gradients(
     card: Any, shape: tuple[int, ...], index: tuple[Any, ...], dtype: str
 ) -> None:
@@ -65,8 +65,8 @@ def test_slices_and_their_gradients(
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("dtype", WIDTHS)
-@pytest.mark.parametrize(
+@cases("dtype", WIDTHS, clean=False)
+@cases(
     ("shapes", "axis"),
     [
         (((2, 3), (2, 1), (2, 2)), 1),
@@ -75,6 +75,7 @@ def test_slices_and_their_gradients(
         (((0, 3), (0, 2)), 1),
         (((3, 16), (3, 32)), 1),
     ],
+    clean=False,
 )
 def test_joins(card: Any, shapes: tuple[tuple[int, ...], ...], axis: int, dtype: str) -> None:
     arrays = [numbers(shape, dtype) for shape in shapes]
@@ -82,7 +83,7 @@ def test_joins(card: Any, shapes: tuple[tuple[int, ...], ...], axis: int, dtype:
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (), (2,), (0, 2)])
+@cases("shape", [(2, 3), (), (2,), (0, 2)], clean=False)
 def test_packs(card: Any, shape: tuple[int, ...]) -> None:
     arrays = [np.asarray(numbers(shape, "float64") + 300 * i) for i in range(3)]
     got, expected = card.both("Pack", *arrays)
@@ -108,7 +109,7 @@ def test_any_slice_of_any_shape_transposed(card: Any, data: st.DataObject, dtype
 F32, BOOL = ops.float32, ops.bool_
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "specs", "attrs", "calls"),
     [
         ("Transpose", [((32, 64), F32)], {"perm": (1, 0)}, ["tiled_copy 4"]),

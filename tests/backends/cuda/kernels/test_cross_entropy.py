@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
 from mirrored.backends.cuda.kernels import teams
@@ -87,9 +88,10 @@ def test_values_and_that_both_at_once_have_the_same_bits(
         assert one.tobytes() == other.tobytes()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("dtype", "wrong"),
     [("int32", -1), ("int32", 10), ("int64", -(2**63)), ("int64", 2**32), ("int64", 2**40 + 3)],
+    clean=False,
 )
 def test_a_label_that_is_no_class_makes_its_row_nan(card: Any, dtype: str, wrong: int) -> None:
     logits, labels, g = inputs((40, 10), F32, dtype)
@@ -128,8 +130,8 @@ def test_a_small_grid_goes_round(card: Any, monkeypatch: pytest.MonkeyPatch, lab
     assert [each.tobytes() for each in at_once(card, *arrays)] == expected
 
 
-@pytest.mark.parametrize("labels", ["shares", "int64"])
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "float64"])
+@cases("labels", ["shares", "int64"], clean=False)
+@cases("dtype", [d for d in DTYPES if d != "float64"], clean=False)
 def test_a_bias_that_the_kernel_adds(card: Any, dtype: str, labels: str) -> None:
     """Whether it stores the logits, which others may read, or not."""
     x, chosen, g = inputs((9, 33), dtype, labels)
@@ -142,9 +144,9 @@ def test_a_bias_that_the_kernel_adds(card: Any, dtype: str, labels: str) -> None
     assert [each.tobytes() for each in passed] == expected[1:]
 
 
-@pytest.mark.parametrize("before", [(), ("BiasAdd",), ("Cast",), ("BiasAdd", "Cast")])
-@pytest.mark.parametrize("behind", [(), ("Cast",)])
-@pytest.mark.parametrize("labels", ["shares", "int64"])
+@cases("before", [(), ("BiasAdd",), ("Cast",), ("BiasAdd", "Cast")], clean=False)
+@cases("behind", [(), ("Cast",)], clean=False)
+@cases("labels", ["shares", "int64"], clean=False)
 def test_casts_that_the_kernel_does(
     card: Any, before: tuple[str, ...], behind: tuple[str, ...], labels: str
 ) -> None:

@@ -4,14 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 NAN, INF = np.nan, np.inf
 FLOATS = [1.0, NAN, 0.0, -INF, -0.0, 1.0, -NAN, INF, -1e-40, 1e-40, 0.0, 3e38]
 INTEGERS = [3, -(2**31), 2**31 - 1, 0, -1, 3, 2**31 - 1, 0]
 
 
-@pytest.mark.parametrize("ascending", [False, True])
-@pytest.mark.parametrize("values", [np.array(FLOATS, np.float32), np.array(INTEGERS, np.int32)])
+@cases("ascending", [False, True], clean=False)
+@cases("values", [np.array(FLOATS, np.float32), np.array(INTEGERS, np.int32)], clean=False)
 def test_places_in_order(card: Any, values: Any, ascending: bool) -> None:
     x = np.stack([values, values[::-1], np.roll(values, 5)])
     for k in (1, 3, x.shape[1]):

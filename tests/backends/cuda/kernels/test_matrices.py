@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -24,8 +25,8 @@ def turned(x: Array) -> Array:
     return x.swapaxes(-1, -2)
 
 
-@pytest.mark.parametrize("shape", [(6, 3), (3, 6), (2, 5, 2), (2, 1, 4), (3, 0), (0, 3)])
-@pytest.mark.parametrize("full", [False, True])
+@cases("shape", [(6, 3), (3, 6), (2, 5, 2), (2, 1, 4), (3, 0), (0, 3)], clean=False)
+@cases("full", [False, True], clean=False)
 def test_factors_of_what_is_not_square(card: Any, shape: tuple[int, ...], full: bool) -> None:
     del card
     x, (m, n) = DRAWN.normal(size=shape), shape[-2:]
@@ -120,8 +121,8 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], Array]] = {
 
 
 @pytest.mark.behaviour("matrices-on-cards")
-@pytest.mark.parametrize("message", FAILURES)
-@pytest.mark.parametrize("alone", [False, True])
+@cases("message", FAILURES, clean=False)
+@cases("alone", [False, True], clean=False)
 def test_a_matrix_without_a_result(card: Any, message: str, alone: bool) -> None:
     """It is an error in each call, eager or recorded, and nothing is written then."""
     del card

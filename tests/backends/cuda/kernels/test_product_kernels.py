@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.backends.cuda.kernels import product_kernels
 
@@ -69,7 +70,7 @@ def test_more_matrices_than_a_grid_has_blocks(card: Any, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("a", "b", "transpose_a", "calls"),
     [
         ((4, 2, 3), (3, 5), False, 1),

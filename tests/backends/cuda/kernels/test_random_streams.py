@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.backends.cuda.kernels import KERNELS
@@ -28,8 +29,8 @@ def attributes(name: str, dtype: str, **attrs: Any) -> dict[str, Any]:
     return {"dtype": np.dtype(dtype), "key": (1, 2), "draw": 3, "first": 0, **limits, **attrs}
 
 
-@pytest.mark.parametrize("first", FIRSTS)
-@pytest.mark.parametrize(("name", "dtype", "units"), OPS)
+@cases("first", FIRSTS, clean=False)
+@cases(("name", "dtype", "units"), OPS, clean=False)
 def test_numbers_are_those_of_the_host(
     card: Any, name: str, dtype: str, units: int, first: int
 ) -> None:
@@ -44,9 +45,10 @@ def test_numbers_are_those_of_the_host(
                 np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("dtype", "minval", "maxval"),
     [("int64", -(2**63), 2**63), ("int32", -(2**31), 2**31), ("int64", 2**53 + 1, 2**53 + 3)],
+    clean=False,
 )
 def test_integers_of_any_range_are_those_of_the_host(
     card: Any, dtype: str, minval: int, maxval: int
@@ -56,7 +58,7 @@ def test_integers_of_any_range_are_those_of_the_host(
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize(("name", "dtype", "units"), OPS)
+@cases(("name", "dtype", "units"), OPS, clean=False)
 def test_counters_of_the_device_stand_for_key_and_draw(
     card: Any, name: str, dtype: str, units: int
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -74,7 +75,7 @@ def dtype(request: pytest.FixtureRequest) -> np.dtype[Any]:
     return np.dtype(request.param)
 
 
-@pytest.mark.parametrize(("shape", "axis"), REDUCTIONS)
+@cases(("shape", "axis"), REDUCTIONS, clean=False)
 def test_floats(card: Any, shape: Shape, axis: Shape, dtype: np.dtype[Any]) -> None:
     x = numbers(shape, dtype)
     exact = x.astype(np.float64)
@@ -95,8 +96,8 @@ def test_integers(card: Any, shape: Shape, axis: Shape, dtype: str) -> None:
         np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize(("shape", "axis"), EMPTY)
-@pytest.mark.parametrize(
+@cases(("shape", "axis"), EMPTY, clean=False)
+@cases(
     ("name", "dtype", "value"),
     [
         ("Sum", "float32", 0),
@@ -107,6 +108,7 @@ def test_integers(card: Any, shape: Shape, axis: Shape, dtype: str) -> None:
         ("Max", "int64", -(2**63)),
         ("Max", "uint8", 0),
     ],
+    clean=False,
 )
 def test_of_nothing(
     card: Any, name: str, shape: Shape, axis: Shape, dtype: str, value: float
@@ -140,8 +142,8 @@ def test_bfloat16_is_rounded_once(card: Any) -> None:
     assert card.run(KERNELS["Sum"], ((), x.dtype), x, **attrs_of((0,))) == 1
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("shape", [(3,), (9000,)])
+@cases("dtype", INTEGERS, clean=False)
+@cases("shape", [(3,), (9000,)], clean=False)
 def test_sums_of_integers_wrap(card: Any, shape: Shape, dtype: str) -> None:
     x = np.full(shape, np.iinfo(dtype).max, dtype)
     got, expected = card.both("Sum", x, **attrs_of((0,)))
@@ -149,8 +151,8 @@ def test_sums_of_integers_wrap(card: Any, shape: Shape, dtype: str) -> None:
     assert got.item() < math.prod(shape) * np.iinfo(dtype).max
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("shape", [(3,), (9000,)])
+@cases("dtype", INTEGERS, clean=False)
+@cases("shape", [(3,), (9000,)], clean=False)
 def test_means_of_integers_are_of_sums_in_64_bits(card: Any, shape: Shape, dtype: str) -> None:
     largest = np.iinfo(dtype).max if dtype != "int64" else 2**48 - 1
     x = np.full(shape, largest, dtype)
@@ -165,8 +167,8 @@ def test_means_of_integers_round_to_zero(card: Any, dtype: str) -> None:
     assert got.tolist() == [-3, 3, 0]
 
 
-@pytest.mark.parametrize("place", [0, 31, 32, 4999])
-@pytest.mark.parametrize("axis", [0, 1])
+@cases("place", [0, 31, 32, 4999], clean=False)
+@cases("axis", [0, 1], clean=False)
 def test_a_nan_is_the_largest(card: Any, axis: int, place: int) -> None:
     x = np.moveaxis(numbers((2, 5000), F32), 1, axis).copy()
     x[(place, 1) if axis == 0 else (1, place)] = np.nan
@@ -177,9 +179,11 @@ def test_a_nan_is_the_largest(card: Any, axis: int, place: int) -> None:
     assert index[1] == place
 
 
-@pytest.mark.parametrize("output_type", ["int32", "int64"])
-@pytest.mark.parametrize(
-    ("shape", "axis"), [((7,), 0), ((20, 10), 1), ((3, 40, 5), 1), ((600, 3), 0), ((2, 3000), 1)]
+@cases("output_type", ["int32", "int64"], clean=False)
+@cases(
+    ("shape", "axis"),
+    [((7,), 0), ((20, 10), 1), ((3, 40, 5), 1), ((600, 3), 0), ((2, 3000), 1)],
+    clean=False,
 )
 def test_the_place_is_that_of_the_first_of_equals(
     card: Any, shape: Shape, axis: int, output_type: str, dtype: np.dtype[Any]
@@ -198,7 +202,7 @@ def test_the_least_value_there_is_has_a_place(card: Any) -> None:
         assert got.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (3000, 10), (0, 3), (3, 0)])
+@cases("shape", [(4, 3), (2, 3, 5), (3000, 10), (0, 3), (3, 0)], clean=False)
 def test_sums_of_columns(card: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
     g = numbers(shape, dtype)
     columns = g.astype(np.float64).reshape(-1, shape[-1] or 1)[:, : shape[-1]]
@@ -216,7 +220,7 @@ def test_bits_do_not_depend_on_the_order_of_blocks_or_their_number(
     assert len(set(runs)) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "axis", "calls"),
     [
         ((4, 5), (1,), ["reduce"]),

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.softmax_kernels import KERNELS
@@ -41,15 +42,16 @@ def numbers(shape: tuple[int, ...], dtype: Any) -> Any:
 TOLERANCES = {"float32": 2e-6, "float64": 1e-14, "bfloat16": 4e-3}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("dtype", "tolerance"),
     [
         (dtype.name, TOLERANCES[dtype.name])
         for dtype in teams.float_dtypes()
         if dtype.name in TOLERANCES
     ],
+    clean=False,
 )
-@pytest.mark.parametrize(("shape", "axis"), CASES)
+@cases(("shape", "axis"), CASES, clean=False)
 def test_values(card: Any, shape: tuple[int, ...], axis: int, dtype: str, tolerance: float) -> None:
     x = numbers(shape, dtype)
     got = card.run(SOFTMAX, (shape, x.dtype), x, axis=axis)

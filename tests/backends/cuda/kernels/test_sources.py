@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 from kernel_sources import all_sources
 from op_table import TABLE
 
@@ -52,7 +53,7 @@ def test_what_does_not_compile_is_told(complaints: Callable[..., str]) -> None:
     assert '"absent" is undefined' in complaints([wrong], "compute_80")
 
 
-@pytest.mark.parametrize("name", sorted(KERNELS))
+@cases("name", sorted(KERNELS))
 def test_no_kernel_launches_another_text(noted: Callable[..., Any], name: str) -> None:
     row = TABLE[name]
     for dtype in row.dtypes:

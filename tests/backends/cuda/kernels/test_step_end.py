@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy as np
-import pytest
+from case_table import cases
 
 from mirrored.backends.cuda.kernels.step_end import ALL_FINITE
 
 INF, NAN = np.inf, np.nan
 
 
-@pytest.mark.parametrize("dtypes", [("float32",), ("float64",), ("float32", "float64")])
-@pytest.mark.parametrize("before", [0, 1])
-@pytest.mark.parametrize(
+@cases("dtypes", [("float32",), ("float64",), ("float32", "float64")], clean=False)
+@cases("before", [0, 1], clean=False)
+@cases(
     ("values", "finite"),
     [
         ([], True),
@@ -25,6 +25,7 @@ INF, NAN = np.inf, np.nan
         ([1.0] * 16 + [NAN] + [1.0] * 16, False),
         ([1.0] * 32 + [INF], False),
     ],
+    clean=False,
 )
 def test_clears_the_flag_unless_all_are_finite(
     card: Any, values: list[float], finite: bool, before: int, dtypes: tuple[str, ...]

@@ -38,7 +38,7 @@ def test_a_short_row_has_a_warp_at_most_and_a_long_one_a_block(length: int, thre
     assert teams.teams(length, along=True).height == threads
 
 
-@pytest.mark.parametrize(
+@cases(
     ("length", "columns", "height", "rows"),
     [(256, 10, 32, 16), (4096, 512, 16, 32), (2, 4096, 1, 128), (10**6, 1, 512, 1)],
 )
@@ -47,7 +47,7 @@ def test_columns_are_read_a_warp_wide(length: int, columns: int, height: int, ro
     assert (split.height, split.rows) == (height, rows)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("split", "states"),
     [
         (teams.Teams(32, 4, True), 0),  # A warp's threads pass on what they have.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from benchmarks.gpu.contenders.cublas import Cublas, layout, loaded_library, numbers, stored
 from benchmarks.gpu.workloads import WORKLOADS
@@ -72,7 +73,7 @@ def check(product: Product) -> None:
     np.testing.assert_allclose(out, a @ b, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["forward", "weight gradient", "input gradient"])
+@cases("kind", ["forward", "weight gradient", "input gradient"])
 def test_products_of_all_shapes(kind: str) -> None:
     for rows, inner, length in itertools.permutations((1, 3, 8)):
         check(Product(kind, rows, inner, length))
@@ -83,7 +84,7 @@ def test_products_of_a_step() -> None:
         check(product)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("precision", "types"),
     [("float32", (0, 0, 0, 68)), ("tf32", (0, 0, 0, 77)), ("bfloat16", (14, 14, 14, 68))],
 )
