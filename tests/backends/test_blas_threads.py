@@ -10,7 +10,14 @@ from case_table import cases
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import mirrored as mr
+from mirrored.backends import product_settings
 from mirrored.backends.product_settings import available_threads, limit, product, run_on_threads
+
+
+@pytest.fixture(autouse=True)
+def all_libraries() -> None:
+    """Look for them anew: tests of other files may have loaded SciPy's."""
+    product_settings._libraries.cache_clear()
 
 
 def threads() -> list[int]:
