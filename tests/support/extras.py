@@ -7,4 +7,5 @@ IMPORT_MORE = {
     "mirrored.training.callbacks.history_figure",
     "mirrored.training.sklearn_wrappers",
 }
+EXAMPLES_NEED_MORE = {*IMPORT_MORE, "mirrored.training.callbacks.history"}
 WRAPPERS = "mirrored.keras.wrappers"  # It is imported without them, but its names are not.
