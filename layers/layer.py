@@ -222,7 +222,7 @@ class Layer(Part, _overrides.Subclassable):
         state.trainable = bool(trainable)
         state.example_shape = example_shape
         state.output_dtype = state.compute_dtype
-        self._added_weights: list[Variable] = []
+        self.__added_weights__: list[Variable] = []
         self._inbound_nodes: deque[Node] = deque()
         self.built = False
         self.activity_regularizer: Any = regularizers.get(activity_regularizer)
@@ -357,7 +357,7 @@ class Layer(Part, _overrides.Subclassable):
                 f"`name` must be passed as a keyword argument. Received: add_weight({shape!r}, "
                 f"...). Use: add_weight(shape=..., name={shape!r})."
             )
-        path = f"{self.name}/{name or f'variable_{len(self._added_weights)}'}"
+        path = f"{self.name}/{name or f'variable_{len(self.__added_weights__)}'}"
         check_overwrite(overwrite_with_gradient)
         variable = new_weight(
             path,
@@ -370,7 +370,7 @@ class Layer(Part, _overrides.Subclassable):
             synchronization=mode_of(VariableSynchronization, synchronization),
             aggregation=mode_of(VariableAggregation, aggregation),
         )
-        self._added_weights.append(variable)
+        self.__added_weights__.append(variable)
         variable._traits.autocast = bool(autocast)
         inner = path.removeprefix(self.__state__.name + "/")
         variable._traits.path = f"{self.__state__.path or path_of(self.__state__.name)}/{inner}"

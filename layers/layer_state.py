@@ -15,12 +15,13 @@ from mirrored.layers.shapes import Shape, Shapes
 # The present names of attributes that earlier pickles have.
 _RENAMED = {
     "_mirrored": "__state__",
+    "_added_weights": "__added_weights__",
     "_tracker": "__tracker__",
     "_replica_attributes": "__replica_attributes__",
 }
 # Those of the attributes that layers had for themselves before they had a state.
 _EARLIER = {"_dtype_policy": "policy", "_made_with": "arguments"}
-_MOVED = {"_added": "_added_weights", "_chain": "_layer_chain"}
+_MOVED = {"_added": "__added_weights__", "_chain": "_layer_chain"}
 
 
 class LayerState:

@@ -174,7 +174,7 @@ COMMON = (
     "_losses _make _metrics _name _names _optimizer _output_shape _part _path _predict _prepare "
     "_add_moving _meeting _moments _normalize _results _run _save _shape _shared_config _state "
     "_statistic _step _store _strategy _train _trainable _training _traces _update _walk _weights "
-    "_zeros _assign_attribute _begin_tensors _call_form _called_beside _declaring "
+    "_zeros _added_weights _assign_attribute _begin_tensors _call_form _called_beside _declaring "
     "_elsewhere _for_itself _never_called _mirrored _named_as _prepare_call "
     "_replica_attributes _run_call _state_of _take_dtype_policy _tracker _weights_scope"
 )

@@ -17,6 +17,7 @@ def _with_single_underscores(layer: Any) -> dict[str, Any]:
     attributes: dict[str, Any] = layer.__getstate__()
     attributes["_mirrored"] = attributes.pop("__state__")
     attributes["_tracker"] = attributes.pop("__tracker__")
+    attributes["_added_weights"] = attributes.pop("__added_weights__")
     return attributes
 
 
@@ -24,7 +25,7 @@ def _without_state(layer: Any) -> dict[str, Any]:
     attributes = layer.__getstate__()
     facts = vars(attributes.pop("__state__"))
     attributes["_tracker"] = attributes.pop("__tracker__")
-    attributes["_added"] = attributes.pop("_added_weights")
+    attributes["_added"] = attributes.pop("__added_weights__")
     if "_layer_chain" in attributes:
         attributes["_chain"] = attributes.pop("_layer_chain")
     return {**attributes, **{EARLIER.get(name, f"_{name}"): fact for name, fact in facts.items()}}
