@@ -59,9 +59,7 @@ def test_every_absent_name_says_so(module: str) -> None:
             getattr(ours(module), name)
 
 
-@pytest.mark.parametrize(
-    "name", ["keras.applications.resnet", "keras.legacy", "lite", "keras.layer"]
-)
+@cases("name", ["keras.applications.resnet", "keras.legacy", "lite", "keras.layer"])
 def test_an_absent_module_that_is_imported_says_so(name: str) -> None:
     said = "Did you mean: 'Layer'" if name == "keras.layer" else "not provided here. [A-Z]"
     for look in (importlib.import_module, importlib.util.find_spec):
@@ -104,14 +102,14 @@ def test_every_module_and_class_has_general_advice() -> None:
     assert set(tables().general) == set(KNOWN)
 
 
-@pytest.mark.parametrize("name", ["no_such_name", "_private", "__wrapped__"])
+@cases("name", ["no_such_name", "_private", "__wrapped__"])
 def test_what_tensorflow_has_not_either_is_an_ordinary_error(name: str) -> None:
     with pytest.raises(AttributeError, match=f"^module 'mirrored' has no attribute '{name}'$"):
         getattr(mr, name)
 
 
 @pytest.mark.behaviour("absent-names")
-@pytest.mark.parametrize(
+@cases(
     ("module", "name", "meant"),
     [
         (mr, "reduce_men", "reduce_mean"),
@@ -134,7 +132,7 @@ def test_a_misspelt_name_leads_to_the_nearest(module: ModuleType, name: str, mea
 
 
 @pytest.mark.behaviour("absent-names")
-@pytest.mark.parametrize(
+@cases(
     ("module", "name", "meant"),
     [
         (mr.callbacks, "RemoteMoniter", "RemoteMonitor"),

@@ -107,7 +107,7 @@ def test_an_argument_that_is_like_none_leads_to_all_there_are() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: mr.layers.Dense(), "missing 1 required positional argument: 'units'"),  # type: ignore[call-arg]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import _files, profiler
@@ -245,7 +246,7 @@ def test_into_a_missing_folder(tmp_path: Path) -> None:
             write(place)
 
 
-@pytest.mark.parametrize("path", [b"w", 3, None, ["w"]], ids=repr)
+@cases("path", [b"w", 3, None, ["w"]], ids=repr)
 def test_what_is_no_path(path: Any) -> None:
     with pytest.raises(TypeError, match=r"A file is at a path\. Received: .*a pathlib\.Path\."):
         as_path(path, "file")

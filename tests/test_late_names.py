@@ -223,7 +223,7 @@ EARLIER = {
 PICKLED = [f"{package}.{name}" for package, names in EARLIER.items() for name in names.split()]
 
 
-@pytest.mark.parametrize("path", PICKLED)
+@cases("path", PICKLED)
 def test_pickles_find_what_was_moved(path: str) -> None:
     module, _, name = path.rpartition(".")
     loaded = pickle.loads(f"c{module}\n{name}\n.".encode())

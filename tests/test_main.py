@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import threadpoolctl
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices
@@ -441,7 +442,7 @@ def test_a_measurement_that_fails(
     assert "  ReductionToOneDevice failed. a reason" in lines
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [("512", 512), ("1K", 1024), ("64k", 65536), ("4MB", 4 << 20), ("1G", 1 << 30)],
 )

@@ -89,7 +89,7 @@ class Batch(dict[str, Any]):
     """A dict of a user's own kind."""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("mapping", "kind"),
     [
         ({"b": 1, "a": 2}, dict),

@@ -75,7 +75,7 @@ KERAS = {
 }
 
 
-@pytest.mark.parametrize("kind", KERAS)
+@cases("kind", KERAS)
 def test_every_method_of_keras_is_called_or_refused(kind: str) -> None:
     table = BASES[kind][1].never_called if kind in BASES else {}
     rest = {*CALLED.get(kind, "").split(), *CALLED_BY_USERS[kind].split()}
@@ -160,7 +160,7 @@ PUBLIC = {
 }
 
 
-@pytest.mark.parametrize("kind", PRIVATE)
+@cases("kind", PRIVATE)
 def test_few_names_are_taken(kind: str) -> None:
     """What is none of Keras' is in parts, such as an optimizer's `slots` and a layer's state."""
     base, private = PRIVATE[kind][0].__declaring__, PRIVATE[kind][1]
@@ -219,7 +219,7 @@ class _Net(mr.Model):
         return self.dense(self.normalized(self.scale(inputs)))
 
 
-@pytest.mark.parametrize("kind", ["subclass", "functional", "sequential"])
+@cases("kind", ["subclass", "functional", "sequential"])
 def test_common_private_names_are_users(kind: str) -> None:
     """As in Keras a subclass may have them, and trains, copies and predicts as one without."""
     x = np.random.default_rng(1).normal(size=(8, 2)).astype(np.float32)
@@ -248,7 +248,7 @@ def test_common_private_names_are_users(kind: str) -> None:
         assert trained(how) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "name"),
     [
         (mr.Model, "_call_results"),
@@ -265,7 +265,7 @@ def test_an_attribute_whose_name_is_taken_is_refused(make: Any, name: str) -> No
     assert callable(getattr(one, name))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "name"),
     [
         (lambda: mr.layers.Dense(1), "input_shape"),
@@ -313,7 +313,7 @@ def test_properties_that_can_be_set_are_set() -> None:
 
 
 @pytest.mark.behaviour("overrides")
-@pytest.mark.parametrize("part", ["model", "layer", "optimizer"])
+@cases("part", ["model", "layer", "optimizer"])
 def test_what_is_assigned_to_a_class_is_refused_by_compile(part: str) -> None:
     class Net(mr.Model):
         def __init__(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from forked_programs import run_program
 
 import mirrored as mr
@@ -462,7 +463,7 @@ def test_traces_are_not_nested(path: pathlib.Path, tmp_path: pathlib.Path) -> No
     assert os.listdir(tmp_path) == [path.name]
 
 
-@pytest.mark.parametrize("given", [3, None, b"trace.json"])
+@cases("given", [3, None, b"trace.json"])
 def test_no_path(given: Any) -> None:
     with (
         pytest.raises(TypeError, match=r"Received: .*Give its path"),

@@ -181,7 +181,7 @@ def test_so_do_modules_that_need_more_packages() -> None:
     test_importing_all_of_a_module_hides_nothing_of_python.__wrapped__(WRAPPERS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("module", "shown"),
     [
         (mr, ["class GradientTape(", "class Model(", "    matmul(", "    function("]),
@@ -208,7 +208,7 @@ def test_names_lead_to_the_same_thing() -> None:
     assert mr.__version__ == mr.version.VERSION
 
 
-@pytest.mark.parametrize("name", ["callbacks", "initializers", "losses", "metrics", "optimizers"])
+@cases("name", ["callbacks", "initializers", "losses", "metrics", "optimizers"])
 def test_parts_of_keras_are_found_at_the_top_too(name: str) -> None:
     module = importlib.import_module(f"mirrored.{name}")
     assert module is getattr(mr, name) is getattr(mr.keras, name)

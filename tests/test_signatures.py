@@ -165,7 +165,7 @@ def test_like_with_another_dtype(like: Callable[..., Any], value: int) -> None:
     np.testing.assert_array_equal(result.numpy(), [[value, value]])
 
 
-@pytest.mark.parametrize("axis", [0, 1, -2])
+@cases("axis", [0, 1, -2])
 def test_cross_entropy_along_another_axis(axis: int) -> None:
     """As that of the transposed inputs; the last axis under its own number is no other axis."""
     labels = np.array([[0.25, 1.0, 0.0], [0.75, 0.0, 1.0]], np.float32)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -169,8 +170,8 @@ def _read(file: Any) -> None:
             assert reader.group(f"layers/dense_{i}")["0"].shape == (9, 9)
 
 
-@pytest.mark.parametrize("error", [OSError(5, "broken"), KeyboardInterrupt()], ids=repr)
-@pytest.mark.parametrize("number", [1, 2, 5, 8])
+@cases("error", [OSError(5, "broken"), KeyboardInterrupt()], ids=repr, clean=False)
+@cases("number", [1, 2, 5, 8], clean=False)
 def test_a_disk_that_breaks(number: int, error: BaseException) -> None:
     """The error is that of the file, or the interrupt, and no word of HDF5's."""
     file = io.BytesIO()
@@ -182,7 +183,7 @@ def test_a_disk_that_breaks(number: int, error: BaseException) -> None:
         assert caught.value is error
 
 
-@pytest.mark.parametrize("error", [OverflowError("far"), ValueError("far"), OSError(22, "far")])
+@cases("error", [OverflowError("far"), ValueError("far"), OSError(22, "far")], clean=False)
 def test_a_place_that_no_file_has(error: Exception) -> None:
     """A spoilt file leads there."""
     file = io.BytesIO()

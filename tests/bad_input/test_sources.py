@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -171,8 +172,8 @@ NAMES: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("x", "message"), NAMES.values(), ids=NAMES)
+@cases("stream", [False, True], clean=False)
+@cases(("x", "message"), NAMES.values(), ids=NAMES, clean=False)
 def test_names_of_inputs(x: Any, message: str, stream: bool) -> None:
     """A dict may have more names than the model has inputs; a missing one is an error."""
     a, b = mr.layers.Input(shape=(5,), name="a"), mr.layers.Input(shape=(5,), name="b")

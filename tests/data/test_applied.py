@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -52,7 +53,7 @@ SAME: dict[str, tuple[Callable[[], Any], Callable[[mr.data.Dataset], mr.data.Dat
 }
 
 
-@pytest.mark.parametrize(("make", "method"), SAME.values(), ids=SAME)
+@cases(("make", "method"), SAME.values(), ids=SAME)
 def test_applied(make: Callable[[], Any], method: Any, listed: Listed) -> None:
     found, expected = some().apply(make()), method(some())
     assert listed(found) == listed(expected)
@@ -60,7 +61,7 @@ def test_applied(make: Callable[[], Any], method: Any, listed: Listed) -> None:
     assert found.element_spec == expected.element_spec
 
 
-@pytest.mark.parametrize(("number", "given"), [(3, 3), (5, 4), (-1, 4)])
+@cases(("number", "given"), [(3, 3), (5, 4), (-1, 4)])
 def test_a_wrong_number_of_elements(number: int, given: int) -> None:
     asserted = some().filter(lambda x: x > 0).apply(experimental.assert_cardinality(number))
     assert int(experimental.cardinality(asserted)) == number
@@ -84,7 +85,7 @@ def test_functions_of_datasets(listed: Listed) -> None:
     assert listed(experimental.from_list([(1, [2.0]), (3, [4.0])])) == [(1, [2]), (3, [4])]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("act", "error"),
     [
         (lambda: experimental.from_list([]), ValueError),

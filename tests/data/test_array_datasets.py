@@ -104,7 +104,7 @@ def elements(dataset: Any) -> list[Any]:
     return list(dataset.as_numpy_iterator())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sizes", "lengths"),
     [
         ({"left_size": 0.8}, (8, 2)),

@@ -46,7 +46,7 @@ def test_arrays_are_not_copied() -> None:
     assert arrays.size == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
     [
         X.tolist(),
@@ -68,7 +68,7 @@ def test_numeric_dtypes_are_kept(dtype: str) -> None:
     assert adapt(np.zeros((2, 1), dtype), [0, 1]).x.dtype == dtype
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "expected"),
     [
         ([[0.5], [1.0], [0.0]], [0.5, 1.0, 0.0]),
@@ -84,7 +84,7 @@ def test_weights(given: Any, expected: Any) -> None:
 
 
 @pytest.mark.behaviour("class-weight")
-@pytest.mark.parametrize(
+@cases(
     ("targets", "expected"),
     [
         ([0, 1, 2], [1.0, 5.0, 0.5]),
@@ -240,7 +240,7 @@ def test_refused_class_weights(change: dict[str, Any], weights: Any, message: st
         with_class_weights(arrays, weights)
 
 
-@pytest.mark.parametrize(("value", "expected"), [(1, 1), (32, 32), (np.int64(7), 7)])
+@cases(("value", "expected"), [(1, 1), (32, 32), (np.int64(7), 7)])
 def test_batch_size(value: Any, expected: int) -> None:
     size = check_batch_size(value)
     assert size == expected
@@ -248,7 +248,7 @@ def test_batch_size(value: Any, expected: int) -> None:
 
 
 @pytest.mark.behaviour("batch-size-zero")
-@pytest.mark.parametrize("value", [32.0, np.float32(4), np.True_, None, np.int64(0)])
+@cases("value", [32.0, np.float32(4), np.True_, None, np.int64(0)])
 def test_batch_size_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"a positive integer. Received: batch_size=") as e:
         check_batch_size(value)
@@ -256,9 +256,7 @@ def test_batch_size_refused(value: Any) -> None:
     assert ("`//`" in str(e.value)) == isinstance(value, float | np.floating)
 
 
-@pytest.mark.parametrize(
-    ("size", "fraction", "train"), [(10, 0.2, 8), (10, 0.25, 7), (3, 0.5, 1), (2, 0.01, 1)]
-)
+@cases(("size", "fraction", "train"), [(10, 0.2, 8), (10, 0.25, 7), (3, 0.5, 1), (2, 0.01, 1)])
 def test_split_takes_the_last(size: int, fraction: float, train: int) -> None:
     x = np.arange(float(size))
     first, last = split_validation(adapt(x, x, x), fraction)
@@ -276,7 +274,7 @@ def test_split_without_targets() -> None:
     assert last.sample_weight is None
 
 
-@pytest.mark.parametrize("fraction", [0, 1, float("nan"), True])
+@cases("fraction", [0, 1, float("nan"), True])
 def test_split_fraction_refused(fraction: float) -> None:
     with pytest.raises(ValueError, match=r"between 0 and 1. Received: validation_split="):
         split_validation(adapt(X, Y), fraction)
@@ -350,7 +348,7 @@ NESTED_BATCHES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("element", NESTED_BATCHES.values(), ids=NESTED_BATCHES)
+@cases("element", NESTED_BATCHES.values(), ids=NESTED_BATCHES)
 def test_batches_of_structures(element: Any) -> None:
     batch = adapt_batch(element, "fit")
     assert [type(batch.x), type(batch.y)] == [type(part) for part in element]
@@ -358,7 +356,7 @@ def test_batches_of_structures(element: Any) -> None:
     assert [type(each) for each in adapt_batch(element, "predict").columns] == [np.ndarray] * 2
 
 
-@pytest.mark.parametrize("element", BATCHES.values(), ids=BATCHES)
+@cases("element", BATCHES.values(), ids=BATCHES)
 def test_batches(element: Any) -> None:
     if callable(element[0]):
         element = tuple(element[0](each) for each in element[1:])
@@ -392,7 +390,7 @@ REFUSED_BATCHES: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("element", "message"), REFUSED_BATCHES.values(), ids=REFUSED_BATCHES)
+@cases(("element", "message"), REFUSED_BATCHES.values(), ids=REFUSED_BATCHES)
 def test_refused_batches(element: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         adapt_batch(element, "fit")

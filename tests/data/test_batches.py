@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pytest
 from case_table import cases
 
 from mirrored.data.arrays import Arrays, Rows, adapt, joined
@@ -53,7 +52,7 @@ def test_inputs_alone() -> None:
     assert batch.sample_weight is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parts", "rows"),
     [
         ([], []),

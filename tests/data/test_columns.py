@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.data.arrays import adapt, adapt_batch
@@ -65,7 +66,7 @@ LABELS: dict[str, list[Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@cases("labels", LABELS.values(), ids=LABELS)
 def test_labels_of_columns_may_be_anything(labels: list[Any]) -> None:
     pandas = pytest.importorskip("pandas")
     numbers = np.stack([INTS, FLOATS], 1)
@@ -110,7 +111,7 @@ REFUSED: dict[str, tuple[dict[str, list[Any]], str]] = {
 
 
 @pytest.mark.behaviour("frames")
-@pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("given", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(library: Any, given: dict[str, list[Any]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         adapt(library.DataFrame(given), Y)

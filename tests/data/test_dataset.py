@@ -118,7 +118,7 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], int]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "expected", "size"), METHODS.values(), ids=METHODS)
+@cases(("make", "expected", "size"), METHODS.values(), ids=METHODS)
 def test_methods(
     make: Callable[[], mr.data.Dataset], expected: list[Any], size: int, listed: Listed
 ) -> None:

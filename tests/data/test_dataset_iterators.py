@@ -162,7 +162,7 @@ def test_names() -> None:
     )
 
 
-@pytest.mark.parametrize(("width", "most"), [(1, 32), (256, 4), (2048, 32)])
+@cases(("width", "most"), [(1, 32), (256, 4), (2048, 32)])
 def test_batches_are_read_together_but_not_many(width: int, most: int) -> None:
     """A dataset may have no end, and small batches are gathered, no more than a cache holds."""
     x = np.arange(6 * width, dtype=np.float32).reshape(6, width)

@@ -108,7 +108,7 @@ def test_what_is_no_option_is_refused(
     assert made == owner()
 
 
-@pytest.mark.parametrize("given", [None, 3, mr.data.ThreadingOptions()], ids=repr)
+@cases("given", [None, 3, mr.data.ThreadingOptions()], ids=repr)
 def test_what_is_no_options_is_refused(given: Any) -> None:
     with pytest.raises(TypeError, match="Could not merge incompatible options"):
         Dataset.range(3).with_options(given)

@@ -76,7 +76,7 @@ RESULTS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "error", "message"), RESULTS.values(), ids=RESULTS)
+@cases(("function", "error", "message"), RESULTS.values(), ids=RESULTS)
 def test_results_of_map(
     function: Callable[[Any], Any], error: type[Exception], message: str
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_named_tuple_is_one_argument() -> None:
     assert [int(each) for each in dataset] == [4, 6]
 
 
-@pytest.mark.parametrize("result", [1, 2.0, np.array([True])], ids=repr)
+@cases("result", [1, 2.0, np.array([True])], ids=repr)
 def test_a_predicate_returns_a_bool(result: Any) -> None:
     with pytest.raises(ValueError, match=r"`predicate` must return a `mr.bool` scalar tensor"):
         list(Dataset.range(2).filter(lambda x: result))
@@ -115,7 +115,7 @@ def test_elements_of_a_batch_have_one_structure() -> None:
         list(both.batch(3))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "message"),
     [
         ([1, 2], "Cannot unbatch an input with scalar components"),
@@ -212,7 +212,7 @@ ENDINGS: dict[str, Callable[[Iterator[Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("end", ENDINGS.values(), ids=ENDINGS)
+@cases("end", ENDINGS.values(), ids=ENDINGS)
 def test_the_thread_ends_with_its_iterator(end: Callable[[Iterator[Any]], Any]) -> None:
     iterator = iter(Dataset.range(50).prefetch(2).batch(2).prefetch(1))
     next(iterator)
@@ -256,7 +256,7 @@ def test_iterators_are_independent() -> None:
     assert int(next(second)) == 2
 
 
-@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt, SystemExit])
+@cases("error", [KeyError, KeyboardInterrupt, SystemExit])
 def test_every_exception_reaches_the_consumer(error: type[BaseException]) -> None:
     def breaks() -> Iterator[int]:
         yield 1
@@ -349,7 +349,7 @@ REDUCED: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("reduce", "expected"), REDUCED.values(), ids=REDUCED)
+@cases(("reduce", "expected"), REDUCED.values(), ids=REDUCED)
 def test_reduce(reduce: Callable[[], Any], expected: Any) -> None:
     assert plain(reduce()) == expected
 
@@ -420,7 +420,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(act: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         act()

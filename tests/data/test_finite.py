@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.data import arrays as data_arrays
@@ -76,7 +77,7 @@ FITS: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.behaviour("validate-data")
-@pytest.mark.parametrize(("data", "options", "message"), FITS.values(), ids=FITS)
+@cases(("data", "options", "message"), FITS.values(), ids=FITS)
 def test_fit(data: Any, options: dict[str, Any], message: str) -> None:
     model = mr.Sequential([mr.layers.Input(shape=(3,)), mr.layers.Dense(1)])
     model.compile(mr.optim.SGD(0.0), "mse")

@@ -63,12 +63,12 @@ def raising(error: type[Exception]) -> Callable[[Any], Any]:
     return function
 
 
-@pytest.mark.parametrize("error", [ValueError, RuntimeError, KeyError, OSError, StopIteration])
+@cases("error", [ValueError, RuntimeError, KeyError, OSError, StopIteration])
 def test_errors_of_python(error: type[Exception]) -> None:
     assert values(numbers(1, 2, 3).map(raising(error)).ignore_errors()) == [1, 3]
 
 
-@pytest.mark.parametrize("error", [TypeError, NameError, AttributeError])
+@cases("error", [TypeError, NameError, AttributeError])
 def test_what_a_wrong_program_raises(error: type[Exception]) -> None:
     """TensorFlow would when the dataset is made."""
     with pytest.raises(error, match="of this element") as caught:

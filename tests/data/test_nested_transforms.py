@@ -117,14 +117,14 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], int]] = {
 
 
 @pytest.mark.behaviour("interleave-cycle")
-@pytest.mark.parametrize(("make", "expected", "size"), METHODS.values(), ids=METHODS)
+@cases(("make", "expected", "size"), METHODS.values(), ids=METHODS)
 def test_methods(
     make: Callable[[], mr.data.Dataset], expected: list[Any], size: int, check_passes: Any
 ) -> None:
     check_passes(make(), expected, size)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("args", "expected"),
     [
         ((3,), [[0, 1, 2], [3, 4, 5], [6]]),
@@ -284,7 +284,7 @@ METHODS_THAT_FLATTEN: dict[str, Callable[[mr.data.Dataset, Any], mr.data.Dataset
 }
 
 
-@pytest.mark.parametrize("flatten", METHODS_THAT_FLATTEN.values(), ids=METHODS_THAT_FLATTEN)
+@cases("flatten", METHODS_THAT_FLATTEN.values(), ids=METHODS_THAT_FLATTEN)
 def test_what_is_drawn_follows_from_the_iteration(
     flatten: Callable[[mr.data.Dataset, Any], mr.data.Dataset], listed: Listed
 ) -> None:
@@ -311,7 +311,7 @@ def test_what_is_drawn_follows_from_the_iteration(
     assert len({*first[0]}) > 8
 
 
-@pytest.mark.parametrize("flatten", METHODS_THAT_FLATTEN.values(), ids=METHODS_THAT_FLATTEN)
+@cases("flatten", METHODS_THAT_FLATTEN.values(), ids=METHODS_THAT_FLATTEN)
 def test_iterators_that_are_left_are_closed(
     flatten: Callable[[mr.data.Dataset, Any], mr.data.Dataset],
 ) -> None:

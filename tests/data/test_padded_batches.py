@@ -146,7 +146,7 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], Any, int]] = 
 }
 
 
-@pytest.mark.parametrize(("make", "expected", "spec", "size"), METHODS.values(), ids=METHODS)
+@cases(("make", "expected", "spec", "size"), METHODS.values(), ids=METHODS)
 def test_methods(
     make: Callable[[], mr.data.Dataset], expected: list[Any], spec: Any, size: int, listed: Listed
 ) -> None:

@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "options", "kind", "message"), REFUSED.values(), ids=REFUSED)
+@cases(("given", "options", "kind", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(given: Any, options: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         pad_sequences(given, **options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -282,7 +283,7 @@ SEEDED_OTHERWISE: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.behaviour("dataset-seeds")
-@pytest.mark.parametrize("name", [*SEEDED, *SEEDED_OTHERWISE])
+@cases("name", [*SEEDED, *SEEDED_OTHERWISE])
 def test_draws_with_a_seed_begin_with_the_iterator(name: str, listed: Listed) -> None:
     """As in TensorFlow, where each op of the function has a state that is made with it."""
     mr.random.set_seed(3)

@@ -33,7 +33,7 @@ SLICES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), SLICES.values(), ids=SLICES)
+@cases(("given", "expected"), SLICES.values(), ids=SLICES)
 def test_slices(given: Any, expected: list[Any], listed: Listed) -> None:
     dataset = Dataset.from_tensor_slices(given)
     assert listed(dataset) == expected
@@ -109,7 +109,7 @@ GENERATED: dict[str, tuple[Callable[[], Any], dict[str, Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("generator", "options", "expected"), GENERATED.values(), ids=GENERATED)
+@cases(("generator", "options", "expected"), GENERATED.values(), ids=GENERATED)
 def test_generators(
     generator: Callable[[], Any], options: dict[str, Any], expected: list[Any], listed: Listed
 ) -> None:
@@ -146,7 +146,7 @@ def test_a_generator_that_is_left_is_closed() -> None:
     assert closed == [True]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("args", "expected"), [((3,), [0, 1, 2]), ((1, 3), [1, 2]), ((5, 0, -2), [5, 3, 1]), ((0,), [])]
 )
 def test_range(args: tuple[int, ...], expected: list[int], listed: Listed) -> None:
@@ -175,7 +175,7 @@ ZIPS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "expected"), ZIPS.values(), ids=ZIPS)
+@cases(("make", "expected"), ZIPS.values(), ids=ZIPS)
 def test_zip(make: Callable[[], mr.data.Dataset], expected: list[Any], listed: Listed) -> None:
     assert listed(make()) == expected
     assert len(make()) == len(expected)

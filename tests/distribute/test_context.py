@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from case_table import cases
 from replica_context import context
 
 import mirrored as mr
@@ -125,7 +126,7 @@ def test_another_thread_is_outside(strategy: MirroredStrategy) -> None:
 
 
 @pytest.mark.behaviour("replica-context")
-@pytest.mark.parametrize("count", [1, 2, 4])
+@cases("count", [1, 2, 4])
 def test_merge_call_gathers_and_hands_back(simulate: Simulate, count: int) -> None:
     simulate(count)
     strategy = MirroredStrategy()
@@ -161,8 +162,8 @@ def test_merge_call_outside_all_scopes() -> None:
     assert not in_cross_replica_context()
 
 
-@pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("call", ["merge_call", "all_reduce"])
+@cases("count", [1, 2])
+@cases("call", ["merge_call", "all_reduce"])
 def test_a_context_that_is_not_running_refuses(simulate: Simulate, count: int, call: str) -> None:
     """Without this the call would wait for ever."""
     simulate(count)

@@ -162,7 +162,7 @@ REFUSED: list[tuple[Any, Any, type[Exception], str]] = [
 
 @pytest.mark.behaviour("gather")
 @pytest.mark.usefixtures("no_deadlock", "no_thread_left")
-@pytest.mark.parametrize(("shape", "axis", "error", "match"), REFUSED)
+@cases(("shape", "axis", "error", "match"), REFUSED)
 def test_an_axis_that_is_not_there(
     simulate: Simulate, shape: Any, axis: Any, error: type[Exception], match: str
 ) -> None:

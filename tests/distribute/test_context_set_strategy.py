@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.distribute import (
@@ -90,7 +91,7 @@ def test_a_strategy_is_set_for_one_thread(strategy: MirroredStrategy) -> None:
     assert seen == [False]
 
 
-@pytest.mark.parametrize("value", [3, "GPU:0", MirroredStrategy])
+@cases("value", [3, "GPU:0", MirroredStrategy])
 def test_what_is_no_strategy_is_not_set(value: Any) -> None:
     with pytest.raises(TypeError, match=r"A strategy, or None, can be put in force\. Received: "):
         apart(lambda: experimental_set_strategy(value))

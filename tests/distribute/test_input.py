@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from case_table import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -325,7 +326,7 @@ def test_a_dataset_that_ends_in_the_middle_of_a_step(
 
 
 @pytest.mark.behaviour("per-replica-batch-size")
-@pytest.mark.parametrize("replicas", [1, 2, 4])
+@cases("replicas", [1, 2, 4])
 def test_the_batch_size_of_a_replica(replicas: int) -> None:
     context = InputContext(num_replicas_in_sync=replicas)
     assert context.get_per_replica_batch_size(64) == 64 // replicas
@@ -364,7 +365,7 @@ def test_values_from_a_function(strategy: MirroredStrategy) -> None:
 # One replica
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
     [get_strategy, lambda: OneDeviceStrategy("GPU:1"), lambda: MirroredStrategy(["GPU:1"])],
     ids=["default", "one device", "mirrored"],

@@ -318,8 +318,8 @@ def test_a_per_replica_value_in_a_replica(strategy: MirroredStrategy, method: st
 # One replica, and other strategies
 
 
-@pytest.mark.parametrize("make", [MirroredStrategy, lambda names: OneDeviceStrategy(names[0])])
-@pytest.mark.parametrize("aggregation", [Aggregation.SUM, Aggregation.MEAN])
+@cases("make", [MirroredStrategy, lambda names: OneDeviceStrategy(names[0])])
+@cases("aggregation", [Aggregation.SUM, Aggregation.MEAN])
 def test_one_replica(make: Any, aggregation: Aggregation) -> None:
     strategy = make(["CPU:0"])
     with strategy.scope():

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.distribute import (
@@ -32,7 +33,7 @@ def place(value: Any) -> str:
     return value.device.removeprefix(FULL)
 
 
-@pytest.mark.parametrize("name", ["GPU:1", "/gpu:1", f"{FULL}GPU:1"])
+@cases("name", ["GPU:1", "/gpu:1", f"{FULL}GPU:1"])
 def test_one_device(simulate: Simulate, name: str) -> None:
     gpus = simulate(3)
     for given in (name, gpus[1]):
@@ -44,7 +45,7 @@ def test_one_device(simulate: Simulate, name: str) -> None:
         assert place(strategy.run(lambda: mr.constant(1.0))) == "GPU:1"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "error", "match"),
     [
         ("GPU:7", InvalidArgumentError, r"GPU:7 unknown device.*GPU:1\].*\(device='GPU:7'\)"),
@@ -114,7 +115,7 @@ def test_a_script_for_many_replicas_runs_on_one(
 
 
 @all_strategies
-@pytest.mark.parametrize("op", ["PROD", None, 3])
+@cases("op", ["PROD", None, 3])
 def test_they_check_as_others_do(simulate: Simulate, make: Callable[[], Strategy], op: Any) -> None:
     """Or a script would fail on the first machine with two GPUs."""
     simulate(2)

@@ -103,7 +103,7 @@ def test_regroup_of_different_structures(parts: list[Any], match: str) -> None:
         regroup(parts)
 
 
-@pytest.mark.parametrize("parts", [[1, 1], [SHARED, SHARED], [None, None], [1.5, 2.5]])
+@cases("parts", [[1, 1], [SHARED, SHARED], [None, None], [1.5, 2.5]])
 def test_regroup_that_always_wraps(parts: list[Any]) -> None:
     grouped = regroup([{"a": part} for part in parts], always_wrap=True)["a"]
     assert type(grouped) is PerReplica

@@ -166,7 +166,7 @@ def test_positions_in_the_global_batch(strategy: MirroredStrategy) -> None:
     assert current_position().run is None
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@cases("count", [1, 2, 3])
 def test_draws_by_example_are_those_of_one_device(simulate: Simulate, count: int) -> None:
     simulate(count)
     strategy = MirroredStrategy()

@@ -124,7 +124,7 @@ def test_an_unknown_device_lists_those_there_are(simulate: Simulate) -> None:
     assert "MirroredStrategy(devices=['GPU:0', 'GPU:2'])" in str(error.value)
 
 
-@pytest.mark.parametrize("given", ["nccl", 1, CrossDeviceOps])
+@cases("given", ["nccl", 1, CrossDeviceOps])
 def test_collectives_that_are_none(given: Any) -> None:
     with pytest.raises(ValueError, match="`cross_device_ops` is a CrossDeviceOps"):
         MirroredStrategy(cross_device_ops=given)
@@ -152,7 +152,7 @@ def test_scopes_of_two_strategies_do_not_mix(simulate: Simulate) -> None:
 
 
 @pytest.mark.behaviour("scope")
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@cases("depth", [1, 2, 3])
 def test_a_scope_entered_again_mirrors_once(simulate: Simulate, depth: int) -> None:
     simulate(2)
     strategy = MirroredStrategy()

@@ -97,8 +97,8 @@ RECORDED = pytest.mark.parametrize("recorded", [False, True], ids=["eager", "rec
 
 
 @RECORDED
-@pytest.mark.parametrize("base", [ReductionToOneDevice, HierarchicalCopyAllReduce])
-@pytest.mark.parametrize("method", ["batch_all_reduce", "batch_all_reduce_implementation"])
+@cases("base", [ReductionToOneDevice, HierarchicalCopyAllReduce])
+@cases("method", ["batch_all_reduce", "batch_all_reduce_implementation"])
 def test_gradients_are_what_a_subclass_makes_of_them(
     simulate: Simulate, recorded: bool, base: type, method: str
 ) -> None:
@@ -128,8 +128,8 @@ def test_gradients_are_what_a_subclass_makes_of_them(
 
 @pytest.mark.behaviour("strategy-options")
 @RECORDED
-@pytest.mark.parametrize("given", [None, OPTIONS])
-@pytest.mark.parametrize("own", [None, CommunicationOptions(bytes_per_pack=8)])
+@cases("given", [None, OPTIONS])
+@cases("own", [None, CommunicationOptions(bytes_per_pack=8)])
 def test_hints(simulate: Simulate, recorded: bool, given: Any, own: Any) -> None:
     """Those of the strategy are for collectives that are given none."""
     simulate(2)
@@ -150,7 +150,7 @@ FAILURES = [
 
 @pytest.mark.behaviour("nccl-failure")
 @RECORDED
-@pytest.mark.parametrize("failure", FAILURES, ids=lambda each: type(each).__name__)
+@cases("failure", FAILURES, ids=lambda each: type(each).__name__)
 def test_a_failure_is_raised(simulate: Simulate, recorded: bool, failure: Exception) -> None:
     """It says how to go on without, once."""
     simulate(2)

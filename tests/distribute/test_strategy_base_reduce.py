@@ -100,7 +100,7 @@ def test_a_sum_over_an_axis_is_not_a_mean_of_means(simulate: Simulate, how: Any)
 
 
 # As TensorFlow 2.21 reduces [200, 3] and [201, 4]: the sum of bytes wraps around before.
-@pytest.mark.parametrize(
+@cases(
     ("dtype", "quotients", "mean", "mean_along"),
     [
         ("int32", "float64", [200.5, 3.5], 102.0),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -28,7 +29,7 @@ STRATEGIES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.behaviour("strategies-travel")
-@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+@cases("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_strategy_in_another_process(simulate: Simulate, make: Callable[[], Any]) -> None:
     simulate(2)
     strategy = make()
@@ -73,7 +74,7 @@ def test_the_strategy_in_force_is_taken_where_it_is_alike(simulate: Simulate) ->
 
 
 @pytest.mark.behaviour("strategies-travel")
-@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+@cases("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_devices_that_are_not_there(simulate: Simulate, make: Callable[[], Any]) -> None:
     simulate(2)
     pickled = pickle.dumps(make())
@@ -114,8 +115,8 @@ HOW: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
-@pytest.mark.parametrize("scope", [False, True])
+@cases("how", HOW.values(), ids=HOW)
+@cases("scope", [False, True])
 def test_variables(simulate: Simulate, how: Callable[[Any], Any], scope: bool) -> None:
     simulate(2)
     strategy = mr.MirroredStrategy() if scope else mr.distribute.get_strategy()

@@ -154,7 +154,7 @@ def test_refused_calls(
 
 
 @pytest.mark.behaviour("different-structures")
-@pytest.mark.parametrize(
+@cases(
     ("result", "match"),
     [
         (lambda i: [1] * (i + 1), "at the top: replica 0 has a list of 1, replica 1 has a list of"),

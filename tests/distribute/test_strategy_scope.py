@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -25,7 +26,7 @@ def test_no_scope_inside_a_replica(simulate: Any, replicas: int) -> None:
         strategy.run(enter)
 
 
-@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+@cases("method", ["fit", "evaluate", "predict"])
 def test_no_training_inside_a_replica(simulate: Any, method: str) -> None:
     simulate(2)
     strategy = mr.MirroredStrategy()

@@ -104,8 +104,8 @@ KERAS: list[tuple[dict[str, Any], Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "first", "second"), KERAS, ids=[str(row[0]) for row in KERAS])
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 5e-6), ("float32", 2e-5)])
+@cases(("settings", "first", "second"), KERAS, ids=[str(row[0]) for row in KERAS])
+@cases(("dtype", "tolerance"), [("float64", 5e-6), ("float32", 2e-5)])
 def test_against_keras(
     take_steps: Any, dtype: str, tolerance: float, settings: Any, first: Any, second: Any
 ) -> None:

@@ -66,7 +66,7 @@ def test_by_class(name: str) -> None:
     assert type(optim.get(kind)) is kind
 
 
-@pytest.mark.parametrize("make", [SGD, Adam, lambda: SGD(0.5, momentum=0.9)])
+@cases("make", [SGD, Adam, lambda: SGD(0.5, momentum=0.9)])
 def test_an_optimizer_is_itself(make: Callable[[], Optimizer]) -> None:
     optimizer = make()
     assert optim.get(optimizer) is optimizer

@@ -18,7 +18,7 @@ Simulate = Callable[..., list[mr.config.LogicalDevice]]
 # Settings
 
 
-@pytest.mark.parametrize(
+@cases(
     ("settings", "match"),
     [
         (
@@ -48,9 +48,7 @@ def test_settings_out_of_range(
         kind(**settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"), [({}, "sgd"), ({"name": "mine"}, "mine"), ({"name": ""}, "sgd")]
-)
+@cases(("settings", "name"), [({}, "sgd"), ({"name": "mine"}, "mine"), ({"name": ""}, "sgd")])
 def test_name(settings: dict[str, Any], name: str) -> None:
     assert SGD(**settings).name == name
 
@@ -140,7 +138,7 @@ def test_a_rule_of_ones_own() -> None:
     assert (v.numpy().tolist(), optimizer.name) == ([2.0, 4.0], "halve")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "error", "match"),
     [
         (Optimizer, NotImplementedError, "The optimizer Optimizer has no `update`. Define"),
@@ -175,7 +173,7 @@ def test_names_are_numbered() -> None:
     assert paths == ["s/iteration", "s/learning_rate", "s/v_momentum"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "gradient",
     [lambda: np.ones(2, "int64"), lambda: np.ones(2, "float64"), lambda: mr.ones(2, "float64")],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.distribute import MirroredStrategy, MirroredVariable
@@ -65,8 +66,8 @@ def test_gradients_of_replicas_are_summed(
 
 
 @pytest.mark.behaviour("same-batch-numbers")
-@pytest.mark.parametrize("replicas", [1, 2, 3, 4])
-@pytest.mark.parametrize("loss", ["sum", "mean"])
+@cases("replicas", [1, 2, 3, 4])
+@cases("loss", ["sum", "mean"])
 def test_the_same_batch_on_every_replica(
     simulate: Simulate, replicas: int, loss: str, everywhere: Callable[[list[Any]], list[Any]]
 ) -> None:
@@ -156,7 +157,7 @@ def test_frozen_variables_have_no_slots() -> None:
     assert len(optimizer.variables[2:]) == 4
 
 
-@pytest.mark.parametrize(
+@cases(
     "gradient",
     [0.5, np.float64(0.5), np.array(0.5, np.float32), mr.constant],
     ids=["float", "NumPy double", "array", "tensor"],

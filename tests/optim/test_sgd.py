@@ -111,8 +111,8 @@ KERAS: list[tuple[dict[str, Any], Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "first", "second"), KERAS, ids=[str(row[0]) for row in KERAS])
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-7), ("float32", 2e-6)])
+@cases(("settings", "first", "second"), KERAS, ids=[str(row[0]) for row in KERAS])
+@cases(("dtype", "tolerance"), [("float64", 1e-7), ("float32", 2e-6)])
 def test_against_keras(
     take_steps: Any, dtype: str, tolerance: float, settings: Any, first: Any, second: Any
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import NonFiniteLossError
@@ -55,8 +56,8 @@ def check(one: list[Any], other: list[Any], tolerance: float = 0.0) -> None:
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("eager", [False, True])
-@pytest.mark.parametrize("replicas", [1, 3])
+@cases("eager", [False, True])
+@cases("replicas", [1, 3])
 def test_fit_is_that_of_the_same_rule(
     replicas: int, eager: bool, simulate: Callable[..., Any]
 ) -> None:
@@ -197,7 +198,7 @@ def test_weights_in_and_out() -> None:
         other.stateless_apply([], [], [])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("method", "text"),
     [
         ("assign", "Define `update_step"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.program.kernel_calls import Call, make_function, make_loop
 
@@ -44,7 +45,7 @@ def test_elements_are_assigned() -> None:
     np.testing.assert_array_equal(target, [[0, 5, 0]] * 2)
 
 
-@pytest.mark.parametrize("stops", [0, 1, 2, 3, None])
+@cases("stops", [0, 1, 2, 3, None])
 def test_it_stops_after_a_call_where_it_is_told_to(stops: int | None) -> None:
     seen: list[int] = []
     calls = [Call(seen.append, (i,)) for i in range(3)]
@@ -53,7 +54,7 @@ def test_it_stops_after_a_call_where_it_is_told_to(stops: int | None) -> None:
     assert seen == list(range(3 if stops is None else stops))
 
 
-@pytest.mark.parametrize("count", [1, 2, 7])
+@cases("count", [1, 2, 7])
 def test_a_loop_makes_the_calls_for_each_piece(count: int) -> None:
     x = np.arange(21.0)
     out, length = np.zeros(21), -(-21 // count)

@@ -151,7 +151,7 @@ def test_structures_that_are_returned(function: Callable[[Any], Any]) -> None:
         assert numbers(recorded(x)) == numbers(function(x))
 
 
-@pytest.mark.parametrize("function", [lambda: 3, lambda: None, lambda: mr.constant(3.0)])
+@cases("function", [lambda: 3, lambda: None, lambda: mr.constant(3.0)])
 def test_a_function_of_nothing(function: Callable[[], Any]) -> None:
     recorded = mr.function(function)
     assert [numbers(recorded()) for _ in range(2)] == [numbers(function())] * 2
@@ -267,7 +267,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 @pytest.mark.usefixtures("one_blas_thread")
-@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@cases("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_variables(function: Callable[..., Any], bits: Callable[..., Any]) -> None:
     seen = []
     for make in (lambda each: each, mr.function):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -38,7 +38,7 @@ NEEDS: dict[str, tuple[int, Callable[[ops.Tensor], list[ops.Tensor]]]] = {
 }
 
 
-@pytest.mark.parametrize(("matrices", "function"), NEEDS.values(), ids=NEEDS)
+@cases(("matrices", "function"), NEEDS.values(), ids=NEEDS)
 def test_how_much_memory_is_needed(
     matrices: int, function: Callable[[ops.Tensor], list[ops.Tensor]], record: Any, check_plan: Any
 ) -> None:
@@ -118,7 +118,7 @@ WRITES: dict[str, tuple[bool, Callable[[ops.Tensor, mr.Variable], Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("in_place", "write"), WRITES.values(), ids=WRITES)
+@cases(("in_place", "write"), WRITES.values(), ids=WRITES)
 def test_writes(in_place: bool, write: Any, record: Any, check_plan: Any) -> None:
     rng = np.random.default_rng(0)
     start, x = (rng.normal(size=(4, 4)).astype(np.float32) for _ in range(2))

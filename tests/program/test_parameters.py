@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -57,7 +58,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Callable[[Any, Any], Any],
 
 
 @pytest.mark.behaviour("kinds-of-calls")
-@pytest.mark.parametrize(("function", "calls"), CALLS.values(), ids=CALLS)
+@cases(("function", "calls"), CALLS.values(), ids=CALLS)
 def test_recordings(function: Callable[..., Any], calls: Any) -> None:
     recorded, x = mr.function(function), mr.constant(1.0)
     for call, expected in calls:
@@ -65,7 +66,7 @@ def test_recordings(function: Callable[..., Any], calls: Any) -> None:
         assert recorded.experimental_get_tracing_count() == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "call",
     [lambda f, x: f(), lambda f, x: f(x, w=1), lambda f, x: f(x, 1.0, 2), lambda f, x: f(x, x=x)],
 )

@@ -119,7 +119,7 @@ def test_what_is_no_signature(signature: Any) -> None:
         mr.function(lambda x: x, input_signature=signature)
 
 
-@pytest.mark.parametrize("signature", [NUMBER, "x", {"x": NUMBER}])
+@cases("signature", [NUMBER, "x", {"x": NUMBER}])
 def test_what_is_no_list(signature: Any) -> None:
     with pytest.raises(TypeError, match="must be either a tuple or a list, got"):
         mr.function(lambda x: x, input_signature=signature)

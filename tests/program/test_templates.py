@@ -136,7 +136,7 @@ def on_the_second() -> Any:
 
 
 @pytest.mark.behaviour("kinds-of-variables")
-@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+@cases("make", KINDS.values(), ids=KINDS)
 def test_other_kinds_are_recorded(make: Callable[[], Any], simulate: Any) -> None:
     simulate(2)
     function, runs = counted(lambda v: v + v)

@@ -231,7 +231,7 @@ class Late(mr.layers.Layer):
 
 
 @pytest.mark.behaviour("function-variables")
-@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+@cases("method", ["fit", "evaluate", "predict"])
 def test_a_recorded_step_of_a_model(method: str) -> None:
     """A step of `fit` is a recorded function too: there the variable lived from step to step."""
     x, y = np.ones((6, 3), np.float32), np.ones((6, 3), np.float32)

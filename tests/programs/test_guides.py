@@ -36,7 +36,7 @@ def check(value: Any, expected: Any, where: str, tolerances: dict[str, float]) -
         assert value == expected, where
 
 
-@pytest.mark.parametrize("folder", guides.FOLDERS)
+@cases("folder", guides.FOLDERS)
 def test_every_part_has_its_numbers(folder: str) -> None:
     assert guides.parts(folder).keys() == guides.expected(folder).keys()
 
@@ -47,7 +47,7 @@ def test_guides(name: str) -> None:
     check(guides.told(guides.parts("guides")[name](mr)), expected, name, TOLERANCES)
 
 
-@pytest.mark.parametrize("name", guides.expected("tensorflow1"))
+@cases("name", guides.expected("tensorflow1"))
 def test_tensorflow_1(name: str) -> None:
     part, expected = (of("tensorflow1")[name] for of in (guides.parts, guides.expected))
     check(guides.told(guides.as_run(part, mr, "tensorflow1")), expected, name, TOLERANCES)

@@ -7,6 +7,7 @@ from typing import Any
 import keras_names
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from tests.support import config_values
@@ -55,7 +56,7 @@ def test_the_table_has_every_case() -> None:
 
 
 @pytest.mark.behaviour("configurations")
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_keras_dicts(kind: str) -> None:
     """Ours are Keras'; theirs make an object of the same dict, and so does `from_config`."""
     differing = {}

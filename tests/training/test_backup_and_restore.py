@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
@@ -99,7 +100,7 @@ def test_a_spoilt_backup(double: bool, make: Callable[[], mr.Model], tmp_path: P
         assert int(model.optimizer.iterations) == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "error", "text"),
     [
         (("",), ValueError, "Empty `backup_dir` argument passed"),
@@ -114,7 +115,7 @@ def test_what_is_refused(arguments: Any, error: type[Exception], text: str) -> N
         C.BackupAndRestore(*arguments)
 
 
-@pytest.mark.parametrize(("frequency", "steps"), [("epoch", 12), (8, 4), (24, 12)])
+@cases(("frequency", "steps"), [("epoch", 12), (8, 4), (24, 12)])
 def test_steps_are_cut_where_it_may_save_alone(frequency: Any, steps: int) -> None:
     backup = C.BackupAndRestore("a", frequency)
     backup.set_params({"steps": 12})

@@ -121,7 +121,7 @@ def test_history() -> None:
     assert history.epoch == [0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("callbacks", "message"),
     [
         ([History], r"<class .*History'> of type type\. Did you forget the parentheses\?"),

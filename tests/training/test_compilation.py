@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -61,9 +62,7 @@ def test_its_arguments_are_those_of_keras() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("jit_compile", "scale"), [(True, False), (False, True), (None, True), ("auto", False)]
-)
+@cases(("jit_compile", "scale"), [(True, False), (False, True), (None, True), ("auto", False)])
 def test_what_has_nothing_to_do(jit_compile: Any, scale: bool) -> None:
     results = []
     for options in ({}, {"jit_compile": jit_compile, "auto_scale_loss": scale}):

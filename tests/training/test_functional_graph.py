@@ -150,7 +150,7 @@ def test_get_layer() -> None:
     assert model.get_layer(index=-1).name == "last"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "message"),
     [
         # The first two in Keras' words (3.15.1).
@@ -292,7 +292,7 @@ def test_a_model_without_call() -> None:
     assert not model.built
 
 
-@pytest.mark.parametrize("output", [lambda x: (x, x), lambda x: [x], lambda x: {"a": x}])
+@cases("output", [lambda x: (x, x), lambda x: [x], lambda x: {"a": x}])
 def test_several_outputs(output: Callable[[Any], Any]) -> None:
     class Several(mr.Model):
         def call(self, inputs: mr.Tensor) -> Any:

@@ -50,7 +50,7 @@ STRUCTURES: dict[str, tuple[Callable[[Any, Any], Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("structure", "calls"), STRUCTURES.values(), ids=STRUCTURES)
+@cases(("structure", "calls"), STRUCTURES.values(), ids=STRUCTURES)
 def test_inputs_are_given_as_they_were_made_or_by_name(
     structure: Callable[[Any, Any], Any], calls: list[Any]
 ) -> None:
@@ -126,7 +126,7 @@ class Towers(mr.Model):
 IDS = np.array([0, 4, 2])
 
 
-@pytest.mark.parametrize("how", ["call", "extra", "build_for"])
+@cases("how", ["call", "extra", "build_for"])
 def test_a_subclass_takes_a_dict(how: str) -> None:
     """Integers stay integers, as in Keras."""
     model = Towers()
@@ -159,7 +159,7 @@ class Notes(Layer):
         return mr.nest.map_structure(lambda each: each * factor, inputs)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("inputs", "shapes"),
     [
         ({"a": A, "b": B}, {"a": (3, 4), "b": (3, 2)}),
@@ -211,7 +211,7 @@ ARGUMENTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "kind", "message"), ARGUMENTS.values(), ids=ARGUMENTS)
+@cases(("call", "kind", "message"), ARGUMENTS.values(), ids=ARGUMENTS)
 def test_arguments_that_call_does_not_take(
     call: Callable[[], Any], kind: type[Exception], message: str
 ) -> None:

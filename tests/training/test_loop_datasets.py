@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -259,7 +260,7 @@ STEPS: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "size"), STEPS.values(), ids=STEPS)
+@cases(("options", "size"), STEPS.values(), ids=STEPS)
 def test_the_batch_size_follows_from_the_steps(options: dict[str, Any], size: int) -> None:
     sizes: list[int] = []
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -34,7 +34,7 @@ def batches_of_replicas(context: mr.distribute.InputContext) -> Any:
     return mr.data.Dataset.from_tensor_slices((X, Y)).batch(size)
 
 
-@pytest.mark.parametrize(
+@cases(
     "distribute",
     [
         lambda s: s.experimental_distribute_dataset(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from replica_context import ONE_AND_THREE
 
 import mirrored as mr
@@ -108,7 +109,7 @@ def test_forms_of_data(convert: Callable[[Any], Any], make_line: MakeLine) -> No
     model.fit(convert(X), convert(Y), validation_data=(convert(X), convert(Y)), verbose=0)
 
 
-@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+@cases("method", ["fit", "evaluate", "predict"])
 def test_loops_are_not_recorded(method: str) -> None:
     """Python runs them, so an error after half of one would leave a model that was changed."""
     model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1)])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from safetensors.numpy import load_file
 
 import mirrored as mr
@@ -114,7 +115,7 @@ def test_a_placeholder_that_fails_in_a_layer_builds_nothing_inside() -> None:
 
 
 @pytest.mark.behaviour("layer-outputs")
-@pytest.mark.parametrize("value", [5, "a", np.ones((6, 2), np.float32), [1.0], {}], ids=str)
+@cases("value", [5, "a", np.ones((6, 2), np.float32), [1.0], {}], ids=str)
 def test_what_is_no_tensor_is_no_output(value: Any) -> None:
     """The words are those of Keras 3.15, which raises for numbers and arrays alike."""
 

@@ -86,7 +86,7 @@ def state(model: Any) -> Any:
 
 
 @pytest.mark.behaviour("models-travel")
-@pytest.mark.parametrize(
+@cases(
     ("model", "replicas", "how"),
     [
         ("subclass", 2, "pickled"),
@@ -301,7 +301,7 @@ def test_a_function_of_a_module_is_known_by_its_name() -> None:
 
 
 @pytest.mark.behaviour("models-travel")
-@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+@cases("method", ["fit", "evaluate", "predict"])
 def test_a_model_that_runs(method: str) -> None:
     texts = []
 

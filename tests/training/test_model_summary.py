@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.training import model_summary
@@ -137,7 +138,7 @@ def test_layers_of_models_within_and_what_is_trained() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("names", "first", "last"),
     [
         (("inner", "relu"), "inner", "relu"),
@@ -174,7 +175,7 @@ def test_columns_of_given_widths() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
     [
         ({"line_length": 10}, "Insufficient console width to print summary"),

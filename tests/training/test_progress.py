@@ -252,7 +252,7 @@ def test_values(value: Any, text: str) -> None:
     assert format_logs({"a": value, "b": 1.0}) == f"a: {text} - b: 1.0000"
 
 
-@pytest.mark.parametrize("verbose", [3, -1, "foo", None, 0.5])
+@cases("verbose", [3, -1, "foo", None, 0.5])
 def test_verbose_refused(verbose: Any) -> None:
     with pytest.raises(ValueError, match=r'must be "auto", 0, 1 or 2\. Received: verbose='):
         shown(verbose)

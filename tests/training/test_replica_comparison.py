@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from card_training import make_devices
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError, NonFiniteLossError
@@ -270,7 +271,7 @@ WRONG: dict[str, tuple[Callable[[], mr.Model], str]] = {
 
 
 @pytest.mark.behaviour("compare-replicas")
-@pytest.mark.parametrize(("make", "text"), WRONG.values(), ids=WRONG)
+@cases(("make", "text"), WRONG.values(), ids=WRONG)
 def test_wrong_steps_are_found_by_name(make: Callable[[], mr.Model], text: str) -> None:
     model = make()
     y = None if isinstance(model, Adversaries) else Y

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.training.run_plan import MOST_DECISIONS, RunPlan, optimizers_of
@@ -48,7 +49,7 @@ class Custom(mr.metrics.Mean):
 KINDS = ("train", "test", "predict")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("model", "options", "custom"),
     [
         (mr.Sequential, {"loss": "mse", "metrics": ["mae"]}, ()),
@@ -90,7 +91,7 @@ def test_a_layer_that_gets_a_metric_when_it_is_built_makes_steps_custom() -> Non
     assert plan.is_custom("train")
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
     [
         lambda model: setattr(model.layers[0], "trainable", False),

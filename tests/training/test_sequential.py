@@ -28,7 +28,7 @@ def test_with_an_input_it_is_built_at_once() -> None:
     assert (model.inputs[0].name, model.output_names) == ("image", ["last"])
 
 
-@pytest.mark.parametrize("shape", [(2, 2), [2, 2], np.array([2, 2])])
+@cases("shape", [(2, 2), [2, 2], np.array([2, 2])])
 def test_a_first_layer_with_a_shape_begins_with_an_input(shape: Any) -> None:
     model = mr.Sequential([mr.layers.Flatten(input_shape=shape), mr.layers.Dense(3)])
     assert model.built
@@ -51,7 +51,7 @@ def test_the_first_layer_is_no_input() -> None:
     assert mr.Sequential([mr.layers.Input((4,))]).layers == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "first",
     [
         lambda: mr.Sequential([mr.layers.Input((4,)), mr.layers.Dense(3)]),
@@ -232,7 +232,7 @@ BAD_LAYERS: dict[str, tuple[list[Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "error", "message"), BAD_LAYERS.values(), ids=BAD_LAYERS)
+@cases(("given", "error", "message"), BAD_LAYERS.values(), ids=BAD_LAYERS)
 def test_layers_that_cannot_be_added(
     given: list[Any], error: type[Exception], message: str
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 pytest.importorskip("sklearn")
 import joblib
@@ -117,7 +118,7 @@ FOCAL = mr.losses.BinaryFocalCrossentropy(from_logits=True)
 SOFT = mr.losses.CategoricalCrossentropy(from_logits=True)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("loss", "last", "expected"),
     [
         ("categorical_crossentropy", "softmax", lambda z: z),
@@ -209,7 +210,7 @@ def test_replicas_train_the_clone_too(simulated_gpus: Callable[[int], None]) -> 
     assert three.model_.distribute_strategy.num_replicas_in_sync == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("estimator", "y", "error", "text"),
     [
         (SKLearnRegressor(mr.Sequential([mr.layers.Dense(1)])), VALUES, RuntimeError, "compiled"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices
@@ -61,7 +62,7 @@ def train(layer: type[Scaled], replicas: int, simulate: Any) -> tuple[float, dic
     return float(model.get_weights()[0]), history.history
 
 
-@pytest.mark.parametrize(("replicas", "layer"), [(8, ByMean), (2, ByPlace), (4, ByMeeting)])
+@cases(("replicas", "layer"), [(8, ByMean), (2, ByPlace), (4, ByMeeting)])
 def test_an_empty_shard_adds_zeros(simulate: Any, replicas: int, layer: type[Scaled]) -> None:
     one, one_history = train(layer, 1, simulate)
     devices.reset_devices()
@@ -80,7 +81,7 @@ def stopped(y: mr.Tensor, p: mr.Tensor) -> mr.Tensor:
     return mr.square(y - mr.stop_gradient(p))
 
 
-@pytest.mark.parametrize(("loss", "eager"), [(by_numpy, True), (stopped, True), (stopped, False)])
+@cases(("loss", "eager"), [(by_numpy, True), (stopped, True), (stopped, False)])
 def test_a_loss_without_any_gradient_is_an_error(simulate: Any, loss: Any, eager: bool) -> None:
     simulate(2)
     with mr.MirroredStrategy().scope():

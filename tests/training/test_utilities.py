@@ -29,7 +29,7 @@ def test_one_seed_sets_all_three() -> None:
     assert all(a != b for a, b in zip(first, drawn(), strict=True))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seed", "message"),
     [
         ("a", r"Expected `seed` argument to be an integer. Received: seed=a \(of type <class 'str"),
@@ -136,7 +136,7 @@ def test_data_are_packed_and_unpacked(parts: Any, packed: Any, unpacked: Any) ->
     assert mr.keras.utils.unpack_x_y_sample_weight(given) == unpacked
 
 
-@pytest.mark.parametrize("data", [(), [], (1, 2, 3, 4)])
+@cases("data", [(), [], (1, 2, 3, 4)])
 def test_what_is_no_packed_data(data: Any) -> None:
     with pytest.raises(ValueError, match="Data is expected to be in format `x`, "):
         mr.keras.utils.unpack_x_y_sample_weight(data)

@@ -42,7 +42,7 @@ def test_initial_values_made_of_tensors() -> None:
 
 
 @pytest.mark.behaviour("assign-another-shape")
-@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+@cases("method", ["assign", "assign_add", "assign_sub"])
 def test_an_assign_that_does_not_fit_changes_nothing(method: str) -> None:
     v = Variable([1.0, 2.0])
     with pytest.raises(ValueError) as caught:  # noqa: PT011

@@ -46,7 +46,7 @@ def test_rows(method: str, expected: Any) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("start", "method", "values", "expected"),
     [
         ([7, -7, 8], "scatter_div", [2, 2, -3], [3, -3, -2]),
@@ -62,7 +62,7 @@ def test_other_dtypes(start: Any, method: str, values: Any, expected: Any) -> No
     np.testing.assert_array_equal(variable.numpy(), expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("method", "expected"),
     [
         ("scatter_nd_add", [[1, 12], [3, 4], [8, 6]]),

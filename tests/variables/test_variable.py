@@ -42,7 +42,7 @@ def test_repr_and_format() -> None:
     assert f"{scalar:.2f}" == "3.00"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "error", "text"),
     [
         ({}, ValueError, "The `initial_value` arg to `mr.Variable` is required"),
@@ -201,21 +201,21 @@ def test_trainable_follows_from_the_modes(
 
 
 @pytest.mark.behaviour("aggregation")
-@pytest.mark.parametrize("value", ["sum", "SUM", None, 1, VariableSynchronization.ON_READ])
+@cases("value", ["sum", "SUM", None, 1, VariableSynchronization.ON_READ])
 def test_an_aggregation_that_there_is_not(value: Any) -> None:
     with pytest.raises(ValueError, match=r"Invalid variable aggregation mode: .* variable: v") as e:
         check_modes(VariableSynchronization.AUTO, value, None, "v")
     assert all(str(each) in str(e.value) for each in VariableAggregation)
 
 
-@pytest.mark.parametrize("value", ["on_read", None, 3, VariableAggregation.SUM])
+@cases("value", ["on_read", None, 3, VariableAggregation.SUM])
 def test_a_synchronization_that_there_is_not(value: Any) -> None:
     with pytest.raises(ValueError, match=r"Invalid variable synchronization mode: .*: v") as e:
         check_modes(value, VariableAggregation.NONE, None, "v")
     assert all(str(each) in str(e.value) for each in SYNCHRONIZATIONS)
 
 
-@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+@cases("method", ["assign", "assign_add", "assign_sub"])
 def test_a_write_may_return_nothing(method: str) -> None:
     variable = Variable(2.0)
     assert getattr(variable, method)(2.0, read_value=False) is None

@@ -1,6 +1,7 @@
 """How workers of a host share its cores."""
 
 import pytest
+from case_table import cases
 
 from mirrored.backends import product_settings
 from mirrored.workers.cores import part_of, share_cores
@@ -8,7 +9,7 @@ from mirrored.workers.cores import part_of, share_cores
 CORES = [0, 1, 2, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("mine", "everybody", "threads"),
     [
         (CORES, [CORES], 8),

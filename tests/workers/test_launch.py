@@ -5,13 +5,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from case_table import cases
 
 from mirrored.errors import FailedPreconditionError
 from mirrored.workers import launch as module
 from mirrored.workers.launch import Launch, launch, load_mpi
 
 
-@pytest.mark.parametrize(
+@cases(
     ("environment", "count"),
     [
         ({"PMI_RANK": "1", "PMI_SIZE": "4"}, 4),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from case_table import cases
 
 from mirrored import _interrupt
 from mirrored.errors import WorkerError, WorkerTimeoutError
@@ -58,7 +59,7 @@ def test_it_returns_when_all_is_ready() -> None:
     assert notices.looks == 4
 
 
-@pytest.mark.parametrize(("about", "worker", "host"), [(None, 2, "b"), (1, 1, "a"), (0, 2, "b")])
+@cases(("about", "worker", "host"), [(None, 2, "b"), (1, 1, "a"), (0, 2, "b")])
 def test_a_failure_names_the_worker_that_it_began_with(
     about: int | None, worker: int, host: str
 ) -> None:
@@ -176,7 +177,7 @@ def test_a_process_that_computes_is_seen_to() -> None:
     assert after > before
 
 
-@pytest.mark.parametrize("changes", [{"started": -1}, {"namespace": "pid:[1]"}, {"number": -1}])
+@cases("changes", [{"started": -1}, {"namespace": "pid:[1]"}, {"number": -1}])
 def test_another_process_is_not_mistaken_for_it(changes: dict[str, int | str]) -> None:
     assert this is not None
     assert processor_ticks(this._replace(**changes)) is None  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from case_table import cases
 
 from mirrored.workers import connect
 from mirrored.workers.worker import OneWorker
@@ -33,7 +34,7 @@ def test_one_worker_has_what_it_gives() -> None:
     assert vector.tolist() == [0.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("vector", "out", "said"),
     [
         (np.zeros(3), np.zeros(4), r"shape \(3,\), out=float64 of shape \(4,\)"),

@@ -1,6 +1,5 @@
 """What workers say of their calls, and when two of them agree."""
 
-import pytest
 from case_table import cases
 
 from mirrored.workers.worker_calls import ANY, BYTES, Call
@@ -8,7 +7,7 @@ from mirrored.workers.worker_calls import ANY, BYTES, Call
 CALL = Call(7, "sum", "float32", 12, "bucket 2 of 5 of step 17")
 
 
-@pytest.mark.parametrize(
+@cases(
     "call",
     [
         CALL,
@@ -24,7 +23,7 @@ def test_what_is_sent_is_what_arrives(call: Call) -> None:
     assert Call.decode(data).agrees(call)
 
 
-@pytest.mark.parametrize("what", ["x" * 500, "ö" * 500, "step " + "7" * 400])
+@cases("what", ["x" * 500, "ö" * 500, "step " + "7" * 400])
 def test_long_names_lose_their_end_and_still_agree(what: str) -> None:
     call = CALL._replace(label=what)
     assert len(call.encode()) == BYTES

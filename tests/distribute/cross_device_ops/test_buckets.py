@@ -71,7 +71,7 @@ def test_how_large(num_packs: int, bytes_per_pack: int, expected: int) -> None:
     assert bucket_bytes(1000, num_packs, bytes_per_pack) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "expected"),
     [
         (TensorSpec((), np.dtype(np.float64)), "8 bytes of float64"),
@@ -124,7 +124,7 @@ def test_what_is_packed_together() -> None:
     assert alike(batch) == [[0, 2], [1, 5], [3], [4]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("numbers", "changed"),
     [([2, 0, 1], []), ([0, 1], []), ([1, 2, 0], [0]), ([2, 0, 1], [0, 1, 2])],
 )

@@ -114,8 +114,8 @@ def test_broadcast(simulate: Simulate) -> None:
     assert [copy.numpy().tolist() for copy in copies] == [[1.0, 2.0]] * 3
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
-@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+@cases("axis", [0, 1, 2, -1, -3])
+@cases("dtype", ["float64", "int64", "bool"])
 def test_gather(simulate: Simulate, spread: Spread, axis: int, dtype: str) -> None:
     simulate(3)
     arrays = []
@@ -137,7 +137,7 @@ def test_numbers_of_gather(simulate: Simulate, spread: Spread) -> None:
     assert shapes == [(4, 2, 3), (1, 8, 3), (1, 2, 12)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "axis", "error", "match"),
     [
         ([], 0, InvalidArgumentError, "no values"),
@@ -171,7 +171,7 @@ def test_gather_refuses(
 
 
 @EACH
-@pytest.mark.parametrize(
+@cases(
     ("values", "match"),
     [
         ([], "nothing to reduce"),

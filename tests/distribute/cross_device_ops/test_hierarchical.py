@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -18,7 +19,7 @@ Lines = Callable[..., list[str]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 
 
-@pytest.mark.parametrize("replicas", range(1, 10))
+@cases("replicas", range(1, 10))
 def test_the_order_of_the_sum(simulate: Simulate, spread: Spread, replicas: int) -> None:
     """The first half, the second half, then both: bit by bit."""
     simulate(replicas)
@@ -83,7 +84,7 @@ def test_the_line_in_the_log(simulate: Simulate, spread: Spread, lines: Lines) -
 
 
 @pytest.mark.behaviour("num-packs")
-@pytest.mark.parametrize(
+@cases(
     ("num_packs", "nbytes", "packs"),
     [
         (0, 0, [2, 3, 1, 4]),
@@ -123,7 +124,7 @@ def test_how_many_all_reduces(
 
 
 @pytest.mark.behaviour("num-packs")
-@pytest.mark.parametrize("num_packs", [-1, 1.5, "2", True, None])
+@cases("num_packs", [-1, 1.5, "2", True, None])
 def test_refused(num_packs: Any) -> None:
     match = f"^HierarchicalCopy requires num_packs >= 0, but {num_packs} is specified$"
     with pytest.raises(ValueError, match=match):

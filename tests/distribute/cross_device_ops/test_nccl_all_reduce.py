@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -32,7 +33,7 @@ FULL = "/job:localhost/replica:0/task:0/device:"
 
 
 @pytest.mark.behaviour("num-packs")
-@pytest.mark.parametrize("num_packs", [-1, 2.0, "1", None])
+@cases("num_packs", [-1, 2.0, "1", None])
 def test_num_packs(num_packs: Any) -> None:
     match = f"^NCCL all-reduce requires num_packs >= 0, but {num_packs} is specified$"
     with pytest.raises(ValueError, match=match):

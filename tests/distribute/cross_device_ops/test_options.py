@@ -66,7 +66,7 @@ def test_sizes_of_numpy_are_sizes() -> None:
 
 
 @pytest.mark.behaviour("reduce")
-@pytest.mark.parametrize(
+@cases(
     ("given", "expected"),
     [
         (ReduceOp.SUM, ReduceOp.SUM),
@@ -81,7 +81,7 @@ def test_a_reduce_op(given: Any, expected: ReduceOp) -> None:
 
 
 @pytest.mark.behaviour("reduce")
-@pytest.mark.parametrize("given", ["PROD", "", None, 0, ["SUM"]])
+@cases("given", ["PROD", "", None, 0, ["SUM"]])
 def test_no_such_reduce_op(given: Any) -> None:
     with pytest.raises(ValueError, match="is not a valid ReduceOp") as error:
         ReduceOp.of(given)

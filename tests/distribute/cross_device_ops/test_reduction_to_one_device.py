@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -18,11 +19,11 @@ FULL = "/job:localhost/replica:0/task:0/device:"
 
 
 @pytest.mark.behaviour("deterministic")
-@pytest.mark.parametrize(
+@cases(
     ("shape", "dtype"),
     [((), "int32"), ((3,), "float64"), ((2, 0), "float32"), ((2, 3), "float32"), ((2, 3), "int32")],
 )
-@pytest.mark.parametrize(
+@cases(
     ("replicas", "reduce_op"),
     [(1, "mean"), (2, ReduceOp.SUM), (3, ReduceOp.MEAN), (8, ReduceOp.SUM), (8, "mean")],
 )
@@ -115,7 +116,7 @@ def test_the_line_is_logged_ten_times(simulate: Simulate, spread: Spread, lines:
     assert len(lines("Reduce to")) == 11
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "error", "match"),
     [
         (lambda: ReductionToOneDevice("/foo:1"), ValueError, "Unknown attribute 'foo'"),

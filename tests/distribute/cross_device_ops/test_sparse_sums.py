@@ -32,8 +32,8 @@ def two_replicas() -> list[IndexedSlices]:
 
 
 @pytest.mark.behaviour("sparse-sums")
-@pytest.mark.parametrize("collective", [ReductionToOneDevice(), HierarchicalCopyAllReduce()])
-@pytest.mark.parametrize(
+@cases("collective", [ReductionToOneDevice(), HierarchicalCopyAllReduce()])
+@cases(
     ("reduce_op", "rows"), [("sum", [[4.0, 6.0], [5.0, 6.0]]), ("mean", [[2.0, 3.0], [2.5, 3.0]])]
 )
 def test_numbers(simulate: Simulate, collective: Any, reduce_op: str, rows: Any) -> None:

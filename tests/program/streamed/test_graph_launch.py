@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored import ops
@@ -59,7 +60,7 @@ def test_what_cannot_be_captured_is_tried_once() -> None:
     assert backend.log == ["work", "capture", "work", "work", "work"]
 
 
-@pytest.mark.parametrize("runs", [0, 1, 3])
+@cases("runs", [0, 1, 3])
 def test_new_settings_begin_anew(runs: int) -> None:
     backend: Any = Recorder()
     launch = GraphLaunch(backend, backend.work)

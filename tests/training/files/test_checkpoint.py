@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 from safetensors.numpy import load_file
 
 import mirrored as mr
@@ -66,8 +67,8 @@ def test_paths_and_the_counter(tmp_path: Path) -> None:
     assert checkpoint.save(prefix) == f"{prefix}-3"
 
 
-@pytest.mark.parametrize("path", [b"ck", 3, None], ids=repr)
-@pytest.mark.parametrize("use", ["save", "write", "restore", "latest_checkpoint"])
+@cases("path", [b"ck", 3, None], ids=repr)
+@cases("use", ["save", "write", "restore", "latest_checkpoint"])
 def test_what_is_no_path(use: str, path: Any) -> None:
     checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
     call = getattr(checkpoint, use, None) or mr.train.latest_checkpoint
@@ -228,7 +229,7 @@ def test_no_warning_of_a_file_that_fits(two: str, caplog: pytest.LogCaptureFixtu
 # ---------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize("name", ["_epoch", "save", "restore", "save_counter", "__class__"])
+@cases("name", ["_epoch", "save", "restore", "save_counter", "__class__"])
 def test_names_that_are_taken(name: str) -> None:
     with pytest.raises(ValueError, match=f"no attribute already. Received: '{name}'"):
         mr.train.Checkpoint(**{name: mr.Variable(0)})

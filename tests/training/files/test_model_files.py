@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
@@ -207,7 +208,7 @@ def test_what_is_not_written(
     assert Path("old.keras").read_text() == "old"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "text"),
     [
         ("no.keras", "File not found: filepath=.*accessible `.keras` zip file"),

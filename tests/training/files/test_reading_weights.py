@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.backends.cuda.cuda_backend import CudaBackend
@@ -119,7 +120,7 @@ def test_what_just_fits_is_trained_and_saved(simulate: Callable[..., Any], tmp_p
     del hog
 
 
-@pytest.mark.parametrize("aggregation", ["SUM", "MEAN", "ONLY_FIRST_REPLICA"])
+@cases("aggregation", ["SUM", "MEAN", "ONLY_FIRST_REPLICA"])
 def test_what_is_brought_together_on_reads(aggregation: str, simulate: Callable[..., Any]) -> None:
     simulate(2)
     with mr.MirroredStrategy().scope():

@@ -34,7 +34,7 @@ def test_a_last_axis_of_one_is_not_broadcast(y_shape: Any, p_shape: Any) -> None
     np.testing.assert_array_equal(result.numpy(), expected.mean(-1) if p.ndim > 1 else expected)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "float64", "bool"])
+@cases("dtype", ["int32", "int64", "float64", "bool"])
 def test_targets_are_cast_to_the_predictions_dtype(dtype: str) -> None:
     y = np.array([[0], [1]], dtype)
     p = np.array([[0.5], [0.5]], np.float32)
@@ -42,7 +42,7 @@ def test_targets_are_cast_to_the_predictions_dtype(dtype: str) -> None:
     assert losses.as_loss(lambda y_true, y_pred: y_true - y_pred)(y, p).dtype == "float32"
 
 
-@pytest.mark.parametrize("y", [[1.0, 0.0], [[1], [0]], np.array([1, 0], np.int32)])
+@cases("y", [[1.0, 0.0], [[1], [0]], np.array([1, 0], np.int32)])
 def test_labels_of_any_form(y: Any) -> None:
     p = np.array([[0.25, 0.75], [0.5, 0.5]])
     result = losses.SparseCategoricalCrossentropy(reduction="none", dtype="float64")(y, p)
@@ -95,7 +95,7 @@ def test_shapes_refused(loss: Loss, y: Any, p: Any, message: str) -> None:
         loss(y, p)
 
 
-@pytest.mark.parametrize("weights", [np.ones(3), np.ones((2, 2)), np.ones((1, 2))])
+@cases("weights", [np.ones(3), np.ones((2, 2)), np.ones((1, 2))])
 def test_weights_refused(weights: Array) -> None:
     with pytest.raises(ValueError, match=r"shape \(2,\) or \(2, 1\). Received: sample_weight with"):
         losses.MeanSquaredError()(np.zeros((2, 1)), np.zeros((2, 1)), weights)
@@ -116,9 +116,7 @@ def test_weights_of_a_mean_by_weights() -> None:
         loss(y, p, [[1.0, 2.0]])
 
 
-@pytest.mark.parametrize(
-    "reduction", ["sum_over_batch_size", "sum", "none", "mean_with_sample_weight"]
-)
+@cases("reduction", ["sum_over_batch_size", "sum", "none", "mean_with_sample_weight"])
 def test_one_number_for_the_batch(reduction: str) -> None:
     """It is the loss, whatever the reduction, as in Keras 3.15."""
 
@@ -179,7 +177,7 @@ def test_names(name: str, cls: type[Loss]) -> None:
     assert type(losses.as_loss(name)) is cls
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "cls"),
     [
         (losses.mse, losses.MeanSquaredError),
@@ -209,7 +207,7 @@ def test_get_has_functions_by_their_names() -> None:
             losses.get(wrong)
 
 
-@pytest.mark.parametrize("identifier", ["foo", 3, None, dict, ["mse"]])
+@cases("identifier", ["foo", 3, None, dict, ["mse"]])
 def test_unknown(identifier: Any) -> None:
     with pytest.raises(ValueError, match=r"Could not interpret loss identifier: .*The losses") as e:
         losses.as_loss(identifier)
@@ -244,7 +242,7 @@ def test_the_mean_over_a_batch_is_refused_in_a_scope() -> None:
     assert float(losses.MeanSquaredError()(y, p)) == 0.0
 
 
-@pytest.mark.parametrize("reduction", ["none", "sum", "mean", "mean_with_sample_weight"])
+@cases("reduction", ["none", "sum", "mean", "mean_with_sample_weight"])
 def test_of_placeholders_it_is_a_node(reduction: str) -> None:
     loss = losses.MeanSquaredError(reduction=reduction)
     parts = [mr.layers.Input((2,)), mr.layers.Input((2,)), mr.layers.Input(())]

@@ -150,7 +150,7 @@ def test_the_table_names_every_public_loss() -> None:
 
 
 @all_losses
-@pytest.mark.parametrize(
+@cases(
     ("shape", "dtype"),
     [((5, 4), "float32"), ((1, 2), "float64"), ((3, 2, 4), "float32"), ((3, 2, 4), "float64")],
 )
@@ -253,7 +253,7 @@ def test_saturated_predictions_are_exact_by_their_logits(
     np.testing.assert_allclose(values.numpy(), expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("loss", "y"),
     [
         (losses.SparseCategoricalCrossentropy, [0]),
@@ -266,7 +266,7 @@ def test_saturated_probabilities_are_clipped(loss: Any, y: Any) -> None:
     assert value == pytest.approx(-np.log(EPSILON), rel=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("loss", "activation", "y", "formula"),
     [
         (losses.BinaryCrossentropy, ops.softmax, np.eye(3)[[0, 2]], binary),
@@ -282,7 +282,7 @@ def test_logits_of_another_activation_are_not_used(
     np.testing.assert_allclose(loss().per_example(y, predictions).numpy(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     "activation",
     [
         mr.keras.activations.softmax,
@@ -308,8 +308,8 @@ def test_every_cross_entropy_takes_the_logits_of_keras_activations(activation: A
         np.testing.assert_allclose(values.numpy(), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["binary_crossentropy", "categorical_crossentropy"])
-@pytest.mark.parametrize("activation", ["softmax", "sigmoid"])
+@cases("loss", ["binary_crossentropy", "categorical_crossentropy"])
+@cases("activation", ["softmax", "sigmoid"])
 def test_a_model_has_the_loss_of_its_logits(loss: str, activation: str) -> None:
     x, y = random((4, 3)).astype(np.float32), np.eye(3)[[0, 2, 1, 1]]
     inputs = mr.layers.Input((3,))
@@ -332,7 +332,7 @@ TWO_VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "function"), TWO_VECTORS)
+@cases(("kind", "function"), TWO_VECTORS)
 def test_two_vectors_are_one_example(kind: Any, function: Any) -> None:
     y, p = (RNG.uniform(0.1, 0.9, 5).astype(np.float32) for _ in range(2))
     for reduction in ("none", "sum", "sum_over_batch_size"):
@@ -353,8 +353,8 @@ def test_weights_tell_the_examples_of_vectors_apart() -> None:
         losses.CosineSimilarity()(y, p, weights)
 
 
-@pytest.mark.parametrize("reduction", ["sum", "sum_over_batch_size"])
-@pytest.mark.parametrize("kind", [losses.MeanSquaredError, losses.KLDivergence])
+@cases("reduction", ["sum", "sum_over_batch_size"])
+@cases("kind", [losses.MeanSquaredError, losses.KLDivergence])
 def test_vectors_on_replicas(kind: Any, reduction: str, simulate: Any) -> None:
     simulate(3)
     x, y = RNG.uniform(0.1, 0.9, (7, 2)), RNG.uniform(0.1, 0.9, 7)

@@ -75,7 +75,7 @@ def test_weights_that_broadcast_to_the_losses(shape: Any) -> None:
     assert float(average(np.ones((2, 3)), sample_weight=np.full(shape, 2.0))) == 6.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("weights", "expected"),
     [(None, 3.0), (0.5, 1.5), ([0.0, 1.0], 2.0), ([[0.0], [1.0]], 2.0), (np.float64([1, 0]), 1.0)],
 )
@@ -163,7 +163,7 @@ def test_the_cross_replica_context(strategy: mr.MirroredStrategy, function: Any)
             function([1.0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("size", "error", "match"),
     [
         (0, ValueError, "global_batch_size must be positive. Received: global_batch_size=0"),

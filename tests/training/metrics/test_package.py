@@ -93,7 +93,7 @@ def test_the_table_names_every_public_metric() -> None:
 
 
 @all_metrics
-@pytest.mark.parametrize(
+@cases(
     ("weights", "dtype"),
     [(None, "float32"), (WEIGHTS, "float64"), (WEIGHTS[:, None], "float32")],
     ids=["plain", "w", "w1"],
@@ -271,7 +271,7 @@ def test_other_identifiers() -> None:
     assert metrics.get(error).name == "error"
 
 
-@pytest.mark.parametrize("identifier", ["foo", 3, None, dict, ["mse"]])
+@cases("identifier", ["foo", 3, None, dict, ["mse"]])
 def test_unknown(identifier: Any) -> None:
     assert metrics.get(None) is None
     for call in (metrics.get, lambda i: metrics.resolve(i, losses.as_loss("mse"), (None, 1))):
@@ -282,7 +282,7 @@ def test_unknown(identifier: Any) -> None:
         assert all(name in str(e.value) for name in [*NAMES, "acc"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metric", "y", "p", "message"),
     [
         (metrics.Accuracy, np.zeros((3, 2)), np.zeros((3, 4)), "must have the same shape"),
@@ -299,7 +299,7 @@ def test_shapes_refused(metric: type[Metric], y: Any, p: Any, message: str) -> N
     assert float(made.result()) == 0.0
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64"])
+@cases("dtype", ["float64", "float32", "float16", "int64"])
 def test_the_best_of_any_dtype(dtype: str) -> None:
     p = np.array([[3, 1, 2, 0], [1, 2, 3, 0], [0, 1, 2, 9], [5, 4, 3, 2]]).astype(dtype)
     y, rows = np.array([0, 1, 2, 3]), np.eye(4)
@@ -317,7 +317,7 @@ def test_the_best_of_any_dtype(dtype: str) -> None:
         assert float(metric.result()) == 0.75
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
+@cases("dtype", ["int64", "uint8", "bool"])
 def test_a_function_is_given_integers_as_they_are(dtype: str) -> None:
     metric = metrics.MeanMetricWrapper(lambda t, p: ops.cast(ops.equal(t, p), "float32"))
     metric.update_state(np.array([1, 0, 1, 0], dtype), np.array([1, 1, 1, 0], dtype))
@@ -345,7 +345,7 @@ def test_weights_refused() -> None:
         metrics.Mean().update_state([1.0, 2.0, 3.0], [1.0, 2.0])
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
+@cases("threshold", [-0.1, 1.1, float("nan")])
 def test_threshold_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match=r"interval \[0, 1\]. Received: threshold="):
         metrics.BinaryAccuracy(threshold=threshold)
