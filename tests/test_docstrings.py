@@ -14,6 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from case_table import cases
 from extras import EXAMPLES_NEED_MORE, IMPORT_MORE
 
 import mirrored as mr
@@ -49,7 +50,7 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("examples", MODULES.values(), ids=MODULES)
+@cases("examples", MODULES.values(), ids=MODULES)
 def test_examples(examples: list[doctest.DocTest], reset: Callable[[], None]) -> None:
     """Each starts from the state that a test starts from."""
     report: list[str] = []
@@ -66,7 +67,7 @@ def test_examples_that_need_more_packages(reset: Callable[[], None]) -> None:
     modules = [importlib.import_module(name) for name in sorted(EXAMPLES_NEED_MORE)]
     examples = list(docstring_examples(modules))
     assert len(examples) > 3
-    test_examples(examples, reset)
+    test_examples.__wrapped__(examples, reset)
 
 
 def test_examples_are_found_in_every_part() -> None:

@@ -318,7 +318,7 @@ STEPS: dict[str, Callable[[mr.data.Dataset, int], mr.data.Dataset]] = {
     st.integers(0, 12),
     st.integers(1, 6),
 )
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_chunks_hold_what_elements_would(
     steps: list[tuple[str, int]], size: int, batch: int
 ) -> None:

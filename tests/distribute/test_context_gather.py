@@ -56,7 +56,7 @@ def test_shapes_over_four_replicas(
 
 
 @pytest.mark.behaviour("gather", "replica-context")
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data(), sizes=st.lists(st.integers(0, 3), min_size=1, max_size=4))
 def test_uneven_shards_are_concatenated(data: st.DataObject, sizes: list[int]) -> None:
     """By replicas and outside of them, as NumPy does; and the gradient is that of the parts."""

@@ -47,7 +47,7 @@ def test_reduce(simulate: Simulate, op: str, axis: int | None, expected: Any) ->
 
 
 @pytest.mark.behaviour("reduce-uneven")
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     data=st.data(),
     sizes=st.lists(st.integers(0, 4), min_size=1, max_size=4),

@@ -48,7 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     elif stand_ins.wanted() or mr.test.is_gpu_available(cuda_only=True):
         return
     else:
-        reason = "no GPU was found"
+        reason = "no GPU was found, for this test and the others of its file"
+        first = {item.path: item for item in reversed(own)}  # One of a file stands for all.
+        items[:] = [item for item in items if first.get(item.path, item) is item]
+        own = list(first.values())
     for item in own:
         item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -250,7 +250,7 @@ NODES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12)
 
 @pytest.mark.behaviour("crafted-configurations")
 @pytest.mark.filterwarnings("ignore:Model '.*' had a build config")
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(NODES, st.sampled_from(VALUES), st.booleans())
 def test_a_value_that_is_wrong_somewhere(path: list[int], value: Any, is_left_out: bool) -> None:
     """What is made of it is an error, or a model; never anything else, and nothing runs on."""

@@ -33,10 +33,14 @@ def numbers(rank: int, size: int) -> np.ndarray:
     return rng.random(size, np.float32) * powers - 0.5
 
 
+@functools.cache
 def values(rank: int, name: str, size: int) -> np.ndarray:
-    """Return what a worker adds."""
+    """Return what a worker adds, which nobody changes."""
     wide = numbers(rank, size)
-    return (wide if dtype_of(name).kind not in "iu" else np.abs(wide) % 50).astype(dtype_of(name))
+    wide = wide if dtype_of(name).kind not in "iu" else np.abs(wide) % 50
+    found = wide.astype(dtype_of(name))
+    found.flags.writeable = False
+    return found
 
 
 def folded(arrays: list[np.ndarray]) -> np.ndarray:
@@ -48,6 +52,7 @@ def folded(arrays: list[np.ndarray]) -> np.ndarray:
     return total.astype(arrays[0].dtype)
 
 
+@functools.cache
 def expected(name: str, size: int) -> np.ndarray:
     hosts = defaultdict(list)
     for rank, host in enumerate(WORKERS.hosts):
@@ -59,7 +64,7 @@ def sums() -> None:
     for name, size in itertools.product(DTYPES, SIZES):
         if (size > 4096 and name not in LARGE) or (size > 300_001 and name != "float32"):
             continue
-        mine = values(WORKERS.rank, name, size)
+        mine = values(WORKERS.rank, name, size).copy()
         total = np.full_like(mine, 1)
         WORKERS.sum_in_order(mine, total, f"{name} of {size}")
         right = expected(name, size)
@@ -81,7 +86,7 @@ def sums() -> None:
 
 def sums_meanwhile() -> None:
     sizes = (5, 300_001, 7, 4096) * 3
-    vectors = [values(WORKERS.rank, "float32", size) for size in sizes]
+    vectors = [values(WORKERS.rank, "float32", size).copy() for size in sizes]
     pending = [WORKERS.begin_sum(each, each, "a bucket") for each in vectors]
     # It comes after all of them, on every worker.
     assert WORKERS.gather(WORKERS.rank, "ranks") == list(range(WORKERS.count))
@@ -108,7 +113,7 @@ def gathers() -> None:
 
 def broadcasts() -> None:
     rank = WORKERS.rank
-    arrays = [values(rank, name, size) for name in DTYPES for size in (0, 1, 5000)]
+    arrays = [values(rank, name, size).copy() for name in DTYPES for size in (0, 1, 5000)]
     transposed = np.arange(6.0).reshape(2, 3).T + rank
     scalar = np.array(7 + rank)
     WORKERS.broadcast([*arrays, transposed, scalar], "weights")

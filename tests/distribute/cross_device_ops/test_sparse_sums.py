@@ -82,7 +82,7 @@ def test_dense_values_beside_sparse_ones_keep_their_places(simulate: Simulate) -
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-9, 9)), max_size=6)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.lists(ROWS, min_size=1, max_size=4), st.sampled_from(list(ReduceOp)))
 def test_as_the_dense_sum(replicas: list[list[tuple[int, int]]], reduce_op: ReduceOp) -> None:
     slices, dense = [], np.zeros((5, 2))
