@@ -15,13 +15,18 @@ html_title = f"mirrored {VERSION}"
 
 extensions = [
     "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
     "sphinx_design",
     "outside_pages",
+    "reference",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 nitpicky = True
+
+default_role = "literal"  # What single backticks are in docstrings.
+add_module_names = False
+python_maximum_signature_line_length = 72
+toc_object_entries = False  # The extension `reference` shows them.
+smartquotes = False
 
 # Pages that are not in docs/: where they are shown. The start page stands for the README.
 outside_pages = {
