@@ -33,6 +33,7 @@ outside_pages = {
     "README.md": "index",
     "CONTRIBUTING.md": "contributing",
     "CHANGELOG.md": "changelog",
+    "RELEASING.md": "releasing",
     "benchmarks/README.md": "reference/running-benchmarks",
 }
 

@@ -6,6 +6,7 @@ if no other module has it. All other names lead there.
 
 import importlib
 import inspect
+import re
 from functools import cached_property
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -83,11 +84,20 @@ def has_docstring(value: Any) -> bool:
 def documentation(name: str, value: Any) -> str:
     """Return the docstring of a public object, which is empty if there is none."""
     text = None
-    if has_docstring(value):
+    if type(value).__module__ == "typing":
+        text = described_in(mirrored.types, name.rpartition(".")[2])
+    elif has_docstring(value):
         text = vars(value).get("__doc__") if isinstance(value, type) else value.__doc__
     elif type(value).__module__ == "numpy.dtypes":
         text = f"NumPy's dtype `{value}`."
     return inspect.cleandoc(text or CONSTANTS.get(name.rpartition(".")[2], ""))
+
+
+def described_in(module: ModuleType, name: str) -> str | None:
+    """Return what the list in a module's docstring says of a name."""
+    pattern = rf"^- `{name}\b[^`]*`: (.*?)(?=\n- |\n\n)"
+    match = re.search(pattern, module.__doc__ or "", re.DOTALL | re.MULTILINE)
+    return match and match[1].replace("\n  ", "\n")
 
 
 def names_of(module: ModuleType) -> list[str]:

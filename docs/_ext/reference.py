@@ -135,7 +135,7 @@ def title(text: str) -> str:
 def module_page(module: str) -> str:
     """Return the page of a public module."""
     text = title(module) + f".. py:module:: {module}\n\n"
-    text += inspect.cleandoc(NAMES.modules[module].__doc__ or "") + "\n\n"
+    text += body(module, inspect.cleandoc(NAMES.modules[module].__doc__ or "")) + "\n\n"
     if module in NAMES.other_names:
         others = ", ".join(f"``{name}``" for name in sorted(NAMES.other_names[module]))
         text += f"Also: {others}\n\n"
