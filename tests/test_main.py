@@ -536,7 +536,7 @@ def test_the_fields_of_the_json_are_those_of_the_page(capsys: pytest.CaptureFixt
     [
         ([], None, "a command is missing"),
         (["device"], None, "invalid choice: 'device'"),
-        (["devices", "--all"], None, "unrecognized arguments: --all"),
+        (["devices", "--all"], "devices", "unrecognized arguments: --all"),
         (["run", "-m", "no_such_package.train"], "run", "There is no module 'no_such_package"),
     ],
 )

@@ -87,8 +87,8 @@ def test_the_others_hear_of_what_is_no_good_end(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "the following arguments are required: PROGRAM"),
-        (["-m"], "the following arguments are required: PROGRAM"),
+        ([], "the following arguments are required: PROGRAM\n"),
+        (["-m"], "the following arguments are required: PROGRAM\n"),
         (["--unknown", "x.py"], "unrecognized arguments: --unknown"),
         (
             ["no-such-file.py", "--help"],
@@ -107,7 +107,7 @@ def test_a_wrong_command_line_is_one_line_and_a_status(
     assert out == ""
     *usage, line = err.splitlines()
     assert line.startswith("mirrored: ")
-    assert message in line
+    assert message in f"{line}\n"
     assert all(text.startswith(("usage: ", " ")) for text in usage)
     # The other workers wait for this one if the command line was parsed.
     assert [str(error) for error in told.failures] == ([line[10:]] if not usage else [])

@@ -84,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SystemExit: The program of `run` raised it, or `--help` was printed.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    options = argparse.Namespace(command=None, json="--json" in words)
+    command = next((word for word in words if word in COMMANDS), None)
+    options = argparse.Namespace(command=command, json="--json" in words)
     try:
         with command_errors():
             options = _parse(words)

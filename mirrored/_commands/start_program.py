@@ -19,9 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("-m", dest="is_module", action="store_true", help="PROGRAM is a module")
     parser.add_argument("program", metavar="PROGRAM", help="a file, or with -m a module")
-    parser.add_argument(
+    rest = parser.add_argument(
         "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="arguments of the program"
     )
+    rest.required = False  # For the text of an error.
 
 
 def execute(options: argparse.Namespace, say: Say) -> Result:
