@@ -5,6 +5,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained, takes_older
 from mirrored._numbers import as_real
+from mirrored._types import AxisLike, Identifier
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.layers.layer_normalization import as_axes
@@ -34,7 +35,7 @@ class Activation(SameShape):
     _supports_masking = True
     _keeps_integers = True
 
-    def __init__(self, activation: Any, **options: Unpack[LayerOptions]) -> None:
+    def __init__(self, activation: Identifier, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.activation = activations.get(activation)
 
@@ -169,10 +170,10 @@ class PReLU(SameShape):
 
     def __init__(
         self,
-        alpha_initializer: Any = "Zeros",
-        alpha_regularizer: Any = None,
-        alpha_constraint: Any = None,
-        shared_axes: Any = None,
+        alpha_initializer: Identifier = "Zeros",
+        alpha_regularizer: Identifier | None = None,
+        alpha_constraint: Identifier | None = None,
+        shared_axes: AxisLike | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -214,7 +215,7 @@ class Softmax(SameShape):
 
     _supports_masking = True
 
-    def __init__(self, axis: Any = -1, **options: Unpack[LayerOptions]) -> None:
+    def __init__(self, axis: AxisLike = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axis = as_axes(axis)
 

@@ -6,10 +6,10 @@ Their names, arguments and defaults are Keras 3's; `activations` looks them up.
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explain_functions
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 from mirrored.ops.activations import ANY_ENTROPY, remember
@@ -89,7 +89,10 @@ def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
 
 
 def relu(
-    x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
+    x: TensorLike,
+    negative_slope: float = 0.0,
+    max_value: float | None = None,
+    threshold: float = 0.0,
 ) -> Tensor:
     """Return max(x, 0), elementwise, or what the arguments make of it.
 
@@ -117,7 +120,7 @@ def relu(
     return above - negative_slope * ops.relu(threshold - x)
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
+def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
     """Return ``x`` where it is above 0, and ``negative_slope`` times ``x`` elsewhere.
 
     Args:
@@ -131,7 +134,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
     return ops.leaky_relu(x, negative_slope)
 
 
-def relu6(x: Any) -> Tensor:
+def relu6(x: TensorLike) -> Tensor:
     """Return min(max(x, 0), 6), elementwise.
 
     Args:
@@ -144,7 +147,7 @@ def relu6(x: Any) -> Tensor:
     return ops.relu6(x)
 
 
-def elu(x: Any, alpha: float = 1.0) -> Tensor:
+def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """Return ``x`` where it is above 0, and ``alpha * (exp(x) - 1)`` elsewhere.
 
     Clevert et al., 2015: https://arxiv.org/abs/1511.07289
@@ -162,7 +165,7 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     return result if alpha == 1 else ops.leaky_relu(result, alpha)
 
 
-def celu(x: Any, alpha: float = 1.0) -> Tensor:
+def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """Return ``x`` where it is above 0, and ``alpha * (exp(x / alpha) - 1)`` elsewhere.
 
     Barron, 2017: https://arxiv.org/abs/1704.07483
@@ -178,7 +181,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     return ops.maximum(x, 0.0) + alpha * ops.expm1(ops.minimum(x, 0.0) / alpha)
 
 
-def selu(x: Any) -> Tensor:
+def selu(x: TensorLike) -> Tensor:
     """Return ``elu`` with the scales that keep mean 0 and variance 1 from layer to layer.
 
     Klambauer et al., 2017: https://arxiv.org/abs/1706.02515
@@ -193,7 +196,7 @@ def selu(x: Any) -> Tensor:
     return ops.selu(x)
 
 
-def gelu(x: Any, approximate: bool = False) -> Tensor:
+def gelu(x: TensorLike, approximate: bool = False) -> Tensor:
     """Return ``x`` times the probability that a normal number is below it.
 
     Hendrycks and Gimpel, 2016: https://arxiv.org/abs/1606.08415
@@ -212,7 +215,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
     return ops.gelu(x, approximate)
 
 
-def silu(x: Any) -> Tensor:
+def silu(x: TensorLike) -> Tensor:
     """Return ``x * sigmoid(x)``, elementwise; its other name is ``swish``.
 
     Ramachandran et al., 2017: https://arxiv.org/abs/1710.05941
@@ -230,7 +233,7 @@ def silu(x: Any) -> Tensor:
 swish = silu
 
 
-def mish(x: Any) -> Tensor:
+def mish(x: TensorLike) -> Tensor:
     """Return ``x * tanh(softplus(x))``, elementwise.
 
     Misra, 2019: https://arxiv.org/abs/1908.08681
@@ -245,7 +248,7 @@ def mish(x: Any) -> Tensor:
     return ops.multiply(x, ops.tanh(ops.softplus(x)))
 
 
-def softplus(x: Any) -> Tensor:
+def softplus(x: TensorLike) -> Tensor:
     """Return log(exp(x) + 1), elementwise, without overflow.
 
     Args:
@@ -258,7 +261,7 @@ def softplus(x: Any) -> Tensor:
     return ops.softplus(x)
 
 
-def softsign(x: Any) -> Tensor:
+def softsign(x: TensorLike) -> Tensor:
     """Return ``x / (abs(x) + 1)``, elementwise.
 
     Args:
@@ -271,7 +274,7 @@ def softsign(x: Any) -> Tensor:
     return ops.softsign(x)
 
 
-def log_sigmoid(x: Any) -> Tensor:
+def log_sigmoid(x: TensorLike) -> Tensor:
     """Return the logarithm of ``sigmoid(x)``, elementwise, without overflow.
 
     Args:
@@ -284,7 +287,7 @@ def log_sigmoid(x: Any) -> Tensor:
     return ops.log_sigmoid(x)
 
 
-def log_softmax(x: Any, axis: int | tuple[int, ...] = -1) -> Tensor:
+def log_softmax(x: TensorLike, axis: int | tuple[int, ...] = -1) -> Tensor:
     """Return the logarithm of ``softmax(x, axis)``.
 
     Args:
@@ -332,7 +335,7 @@ def along_axes(function: Callable[..., Tensor], x: Tensor, axes: tuple[int, ...]
     return ops.transpose(ops.reshape(function(flat), moved.shape), back)
 
 
-def exponential(x: Any) -> Tensor:
+def exponential(x: TensorLike) -> Tensor:
     """Return exp(x), elementwise.
 
     Args:
@@ -345,7 +348,7 @@ def exponential(x: Any) -> Tensor:
     return ops.exp(x)
 
 
-def hard_sigmoid(x: Any) -> Tensor:
+def hard_sigmoid(x: TensorLike) -> Tensor:
     """Return ``x / 6 + 0.5``, cut off at 0 and at 1.
 
     Args:
@@ -358,7 +361,7 @@ def hard_sigmoid(x: Any) -> Tensor:
     return ops.relu6(ops.convert_to_tensor(x) + 3.0) / 6.0
 
 
-def hard_silu(x: Any) -> Tensor:
+def hard_silu(x: TensorLike) -> Tensor:
     """Return ``x * hard_sigmoid(x)``, elementwise; its other name is ``hard_swish``.
 
     Howard et al., 2019: https://arxiv.org/abs/1905.02244
@@ -376,7 +379,7 @@ def hard_silu(x: Any) -> Tensor:
 hard_swish = hard_silu
 
 
-def hard_tanh(x: Any) -> Tensor:
+def hard_tanh(x: TensorLike) -> Tensor:
     """Return ``x``, cut off at -1 and at 1.
 
     Args:
@@ -389,7 +392,7 @@ def hard_tanh(x: Any) -> Tensor:
     return ops.clip_by_value(x, -1.0, 1.0)
 
 
-def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
+def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """Return ``x`` where it is farther from 0 than the threshold, and 0 elsewhere.
 
     Args:
@@ -404,7 +407,7 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     return ops.where(ops.greater(ops.abs(x), threshold), x, 0)
 
 
-def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
+def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """Return ``x`` brought nearer to 0 by the threshold, and 0 where that goes beyond it.
 
     Args:
@@ -420,7 +423,7 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     return ops.where(ops.greater(x, threshold), x - threshold, below)
 
 
-def tanh_shrink(x: Any) -> Tensor:
+def tanh_shrink(x: TensorLike) -> Tensor:
     """Return ``x - tanh(x)``, elementwise.
 
     Args:
@@ -433,7 +436,7 @@ def tanh_shrink(x: Any) -> Tensor:
     return ops.subtract(x, ops.tanh(x))
 
 
-def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
+def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
     """Return ``x`` where it is above a threshold, and a value elsewhere.
 
     Args:
@@ -450,7 +453,7 @@ def threshold(x: Any, threshold: float, default_value: float) -> Tensor:
     return ops.where(ops.greater(x, threshold), x, default_value)
 
 
-def squareplus(x: Any, b: float = 4) -> Tensor:
+def squareplus(x: TensorLike, b: float = 4) -> Tensor:
     """Return ``(x + sqrt(x^2 + b)) / 2``, elementwise.
 
     Barron, Squareplus, 2021: https://arxiv.org/abs/2112.11687
@@ -466,7 +469,7 @@ def squareplus(x: Any, b: float = 4) -> Tensor:
     return ops.add(x, ops.sqrt(ops.square(x) + b)) / 2
 
 
-def sparse_plus(x: Any) -> Tensor:
+def sparse_plus(x: TensorLike) -> Tensor:
     """Return 0 up to -1, ``x`` from 1 on, and ``(x + 1)^2 / 4`` between them.
 
     Args:
@@ -481,7 +484,7 @@ def sparse_plus(x: Any) -> Tensor:
     return ops.where(ops.less_equal(x, -1.0), 0, bent)
 
 
-def sparse_sigmoid(x: Any) -> Tensor:
+def sparse_sigmoid(x: TensorLike) -> Tensor:
     """Return ``(x + 1) / 2``, and 0 up to -1 and 1 from 1 on.
 
     Blondel et al., Learning with Fenchel-Young Losses, 2019: https://arxiv.org/abs/1901.02324
@@ -498,7 +501,7 @@ def sparse_sigmoid(x: Any) -> Tensor:
     return ops.where(ops.less_equal(x, -1.0), 0, rising)
 
 
-def glu(x: Any, axis: int = -1) -> Tensor:
+def glu(x: TensorLike, axis: int = -1) -> Tensor:
     """Return one half of ``x`` times the sigmoid of the other one.
 
     Dauphin et al., Language Modeling with Gated Convolutional Networks, 2016:
@@ -524,7 +527,7 @@ def glu(x: Any, axis: int = -1) -> Tensor:
     return first * ops.sigmoid(second)
 
 
-def sparsemax(x: Any, axis: int = -1) -> Tensor:
+def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     """Return ``max(x - t, 0)``, where Keras' t is above the paper's unless one value is left.
 
     Keras adds up the sums of the largest values, where Martins and Astudillo, From Softmax to

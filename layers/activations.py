@@ -51,7 +51,7 @@ def serialize(activation: Any) -> Any:
 
 
 @explained
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the activation that a configuration describes.
 
     Args:

@@ -42,7 +42,7 @@ def serialize(activation: Any) -> Any:
     """
     return serialized(activation, is_activation=True)
 @explained
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None=None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None=None) -> Any:
     """Return the activation that a configuration describes.
 
     Args:

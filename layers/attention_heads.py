@@ -8,6 +8,7 @@ import math
 from typing import Any, Unpack
 
 from mirrored import ops
+from mirrored._types import Identifier
 from mirrored.layers import regularizers
 from mirrored.layers.activation import Softmax
 from mirrored.layers.call_arguments import CallArguments
@@ -47,13 +48,13 @@ class AttentionHeads(Layer):
     def __init__(
         self,
         head_size: int,
-        dropout: Any,
+        dropout: float,
         use_bias: bool,
-        sliding_window: Any,
-        flash_attention: Any,
+        sliding_window: int | None,
+        flash_attention: bool | None,
         kernel: WeightSettings,
         bias: WeightSettings,
-        activity_regularizer: Any,
+        activity_regularizer: Identifier | None,
         use_gate: bool,
         seed: Any,
         /,

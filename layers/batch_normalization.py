@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
+from mirrored._types import Identifier
 from mirrored.distribute import get_replica_context
 from mirrored.layers import initializers
 from mirrored.layers.layer import LayerOptions
@@ -84,14 +85,14 @@ class BatchNormalization(ScaledAndMoved):
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        moving_mean_initializer: Any = "zeros",
-        moving_variance_initializer: Any = "ones",
-        beta_regularizer: Any = None,
-        gamma_regularizer: Any = None,
-        beta_constraint: Any = None,
-        gamma_constraint: Any = None,
+        beta_initializer: Identifier = "zeros",
+        gamma_initializer: Identifier = "ones",
+        moving_mean_initializer: Identifier = "zeros",
+        moving_variance_initializer: Identifier = "ones",
+        beta_regularizer: Identifier | None = None,
+        gamma_regularizer: Identifier | None = None,
+        beta_constraint: Identifier | None = None,
+        gamma_constraint: Identifier | None = None,
         *,
         synchronized: bool | None = None,
         renorm: bool = False,

@@ -1,6 +1,6 @@
 """Numbers of categories, and bins of numbers, as rows of zeros and ones or of counts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Self, Unpack
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_positive
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.layers.layer import Layer, LayerOptions, shared_config
 from mirrored.layers.shapes import Shape, require_rank
@@ -78,7 +79,7 @@ class CategoryEncoding(Layer):
         """Raise ValueError unless there is one input."""
         require_rank(self.name, input_shape, 0)
 
-    def call(self, inputs: Tensor, count_weights: Any = None) -> Tensor:
+    def call(self, inputs: Tensor, count_weights: TensorLike | None = None) -> Tensor:
         """Return the rows.
 
         Args:
@@ -187,12 +188,12 @@ class Discretization(Layer):
 
     def __init__(
         self,
-        bin_boundaries: Any = None,
+        bin_boundaries: Sequence[float] | None = None,
         num_bins: int | None = None,
         epsilon: float = 0.01,
         output_mode: str = "int",
         sparse: bool = False,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name, dtype=dtype)
@@ -291,8 +292,8 @@ class Discretization(Layer):
         """Return ``input_shape``, or that of rows of the bins, as ``CategoryEncoding`` has it."""
         if self.output_mode == "int":
             return input_shape
-        known = self.bin_boundaries is not None
-        depth = len(self.bin_boundaries) + 1 if known else self.num_bins
+        bounds = self.bin_boundaries
+        depth = self.num_bins if bounds is None else len(bounds) + 1
         if self.output_mode == "one_hot":
             drops = len(input_shape) > 1 and input_shape[-1] == 1
             return (*(input_shape[:-1] if drops else input_shape), depth)

@@ -9,6 +9,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
+from mirrored._types import AxisLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import Configured, serialized
 from mirrored.serialization.registry import Registry, spelt
@@ -56,7 +57,7 @@ class MaxNorm(Constraint):
         [[0.6000000238418579, 0.5], [0.800000011920929, 0.0]]
     """
 
-    def __init__(self, max_value: float = 2, axis: Any = 0) -> None:
+    def __init__(self, max_value: float = 2, axis: AxisLike = 0) -> None:
         self.max_value = max_value
         self.axis = axis
 
@@ -98,7 +99,7 @@ class UnitNorm(Constraint):
         [[0.6000000238418579], [0.800000011920929]]
     """
 
-    def __init__(self, axis: Any = 0) -> None:
+    def __init__(self, axis: AxisLike = 0) -> None:
         self.axis = axis
 
     def __call__(self, w: Any) -> Tensor:
@@ -127,7 +128,7 @@ class MinMaxNorm(Constraint):
     """
 
     def __init__(
-        self, min_value: float = 0.0, max_value: float = 1.0, rate: float = 1.0, axis: Any = 0
+        self, min_value: float = 0.0, max_value: float = 1.0, rate: float = 1.0, axis: AxisLike = 0
     ) -> None:
         self.min_value = min_value
         self.max_value = max_value
@@ -201,7 +202,7 @@ def serialize(constraint: Any) -> Any:
 
 
 @explained
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the constraint that a configuration describes.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Any, Self, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.layers.layer import Layer, LayerOptions, PlainOptions, SameShape, shared_config
 from mirrored.layers.masks import carrying
 from mirrored.layers.regularizers import L1L2
@@ -54,10 +55,15 @@ class Rescaling(SameShape):
     _casts_all = True
     _built_from_start = False
 
-    def __init__(self, scale: Any, offset: Any = 0.0, **options: Unpack[LayerOptions]) -> None:
+    def __init__(
+        self,
+        scale: TensorLike | Mapping[str, Any],
+        offset: TensorLike | Mapping[str, Any] = 0.0,
+        **options: Unpack[LayerOptions],
+    ) -> None:
         super().__init__(**options)
-        self.scale = deserialized(scale, None) if isinstance(scale, dict) else scale
-        self.offset = deserialized(offset, None) if isinstance(offset, dict) else offset
+        self.scale: Any = deserialized(scale, None) if isinstance(scale, dict) else scale
+        self.offset: Any = deserialized(offset, None) if isinstance(offset, dict) else offset
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the scaled inputs, floats of the shape of ``inputs``."""
@@ -201,7 +207,7 @@ class Masking(SameShape):
 
     _keeps_integers = True
 
-    def __init__(self, mask_value: Any = 0.0, **options: Unpack[LayerOptions]) -> None:
+    def __init__(self, mask_value: float = 0.0, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.mask_value = mask_value
 

@@ -4,11 +4,12 @@ Its maths is one matrix product; further leading axes are folded into the batch 
 """
 
 import math
-from typing import Any, Unpack
+from typing import Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained, only
 from mirrored._numbers import as_positive
+from mirrored._types import Identifier
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape, require_rank
@@ -57,15 +58,15 @@ class Dense(Layer):
     def __init__(
         self,
         units: int,
-        activation: Any = None,
+        activation: Identifier | None = None,
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        kernel_regularizer: Identifier | None = None,
+        bias_regularizer: Identifier | None = None,
+        activity_regularizer: Identifier | None = None,
+        kernel_constraint: Identifier | None = None,
+        bias_constraint: Identifier | None = None,
         *,
         quantization_config: None = None,
         **options: Unpack[PlainOptions],

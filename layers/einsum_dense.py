@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained, only
+from mirrored._types import Identifier, PartialShapeLike
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.initializers import Filling, VarianceScaling
 from mirrored.layers.layer import Layer, LayerOptions, shared_config
@@ -64,15 +65,15 @@ class EinsumDense(Layer):
     def __init__(
         self,
         equation: str,
-        output_shape: Any,
-        activation: Any = None,
+        output_shape: PartialShapeLike,
+        activation: Identifier | None = None,
         bias_axes: str | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        kernel_regularizer: Identifier | None = None,
+        bias_regularizer: Identifier | None = None,
+        kernel_constraint: Identifier | None = None,
+        bias_constraint: Identifier | None = None,
         *,
         quantization_config: None = None,
         **options: Unpack[LayerOptions],

@@ -3,11 +3,13 @@
 The gradient of the table is that of the rows which a batch has, each summed over its places.
 """
 
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained, only, takes_older
 from mirrored._numbers import as_integer
+from mirrored._types import DTypeLike, Identifier, TensorLike
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import EmbeddingOptions, Layer, shared_config
 from mirrored.layers.shapes import Shape, require_rank
@@ -52,11 +54,11 @@ class Embedding(Layer):
         self,
         input_dim: int,
         output_dim: int,
-        embeddings_initializer: Any = "uniform",
-        embeddings_regularizer: Any = None,
-        embeddings_constraint: Any = None,
+        embeddings_initializer: Identifier = "uniform",
+        embeddings_regularizer: Identifier | None = None,
+        embeddings_constraint: Identifier | None = None,
         mask_zero: bool = False,
-        weights: Any = None,
+        weights: Sequence[TensorLike] | None = None,
         *,
         quantization_config: None = None,
         **options: Unpack[EmbeddingOptions],
@@ -166,11 +168,11 @@ class ReversibleEmbedding(Embedding):
         input_dim: int,
         output_dim: int,
         tie_weights: bool = True,
-        embeddings_initializer: Any = "uniform",
-        embeddings_regularizer: Any = None,
-        embeddings_constraint: Any = None,
+        embeddings_initializer: Identifier = "uniform",
+        embeddings_regularizer: Identifier | None = None,
+        embeddings_constraint: Identifier | None = None,
         mask_zero: bool = False,
-        reverse_dtype: Any = None,
+        reverse_dtype: DTypeLike | None = None,
         logit_soft_cap: float | None = None,
         *,
         quantization_config: None = None,

@@ -65,7 +65,7 @@ def serialize(initializer: Any) -> Any:
 
 
 @explained
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the initializer that a configuration describes.
 
     Args:

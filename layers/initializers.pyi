@@ -52,7 +52,7 @@ def serialize(initializer: Any) -> Any:
     """
     return serialized(initializer)
 @explained
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None=None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None=None) -> Any:
     """Return the initializer that a configuration describes.
 
     Args:

@@ -6,6 +6,7 @@
 from typing import Any
 
 from mirrored._arguments import explained, explained_only, takes_older
+from mirrored._types import DTypeLike
 from mirrored.graph import Node, SymbolicTensor
 from mirrored.layers.layer import Layer
 from mirrored.layers.policy import DTypePolicy
@@ -44,7 +45,7 @@ class InputLayer(Layer):
         self,
         shape: object = None,
         batch_size: int | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | DTypePolicy | None = None,
         sparse: bool | None = None,
         ragged: bool | None = None,
         batch_shape: object = None,
@@ -139,7 +140,7 @@ def _check_same(
 def Input(
     shape: object = None,
     batch_size: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | DTypePolicy | None = None,
     sparse: bool | None = None,
     ragged: bool | None = None,
     batch_shape: object = None,

@@ -4,10 +4,12 @@ Both check shapes as Keras does, before anything is computed.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained, explained_only
+from mirrored._types import TensorLike
 from mirrored.layers.layer import LayerOptions
 from mirrored.layers.merging import Merge, check_masks, mask_of_rank
 from mirrored.layers.shapes import Shape, Shapes, is_shape
@@ -245,7 +247,9 @@ class Dot(Merge):
 
 
 @explained_only
-def concatenate(inputs: Any, axis: int = -1, **kwargs: Unpack[LayerOptions]) -> Any:
+def concatenate(
+    inputs: Sequence[TensorLike], axis: int = -1, **kwargs: Unpack[LayerOptions]
+) -> Any:
     """Return inputs joined along an axis: `Concatenate`, made and called.
 
     Args:
@@ -262,7 +266,7 @@ def concatenate(inputs: Any, axis: int = -1, **kwargs: Unpack[LayerOptions]) -> 
 
 
 @explained_only
-def dot(inputs: Any, axes: Any = -1, **kwargs: Any) -> Any:
+def dot(inputs: Sequence[TensorLike], axes: int | tuple[int, int] = -1, **kwargs: Any) -> Any:
     """Return the products of two inputs along an axis of each: `Dot`, made and called.
 
     Args:

@@ -20,6 +20,7 @@ from mirrored._contexts import Within
 from mirrored._naming import check_name, path_of, snake_case, unique_name, within_path
 from mirrored._symbolic import draw_call
 from mirrored._tracebacks import shorten, shortened
+from mirrored._types import DTypeLike, Identifier, PartialShapeLike
 from mirrored.distribute.context import one_of_several
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers import added_losses, construction, regularizers
@@ -198,10 +199,10 @@ class Layer(Part, _overrides.Subclassable):
     def __init__(
         self,
         *,
-        activity_regularizer: Any = None,
+        activity_regularizer: Identifier | None = None,
         name: str | None = None,
         trainable: bool = True,
-        dtype: Any = None,
+        dtype: DTypeLike | DTypePolicy | None = None,
         autocast: bool = True,
         input_shape: object = None,
         input_dim: int | None = None,
@@ -287,7 +288,7 @@ class Layer(Part, _overrides.Subclassable):
         return self.__state__.policy
 
     @dtype_policy.setter
-    def dtype_policy(self, value: Any) -> None:
+    def dtype_policy(self, value: DTypeLike | DTypePolicy) -> None:
         self.__state__.take_policy(as_policy(value))
 
     @property
@@ -317,14 +318,14 @@ class Layer(Part, _overrides.Subclassable):
 
     def add_weight(
         self,
-        shape: Any = None,
-        initializer: Any = None,
-        dtype: Any = None,
+        shape: PartialShapeLike | None = None,
+        initializer: Identifier | None = None,
+        dtype: DTypeLike | None = None,
         *,
         name: str | None = None,
         trainable: bool = True,
-        regularizer: Any = None,
-        constraint: Any = None,
+        regularizer: Identifier | None = None,
+        constraint: Identifier | None = None,
         synchronization: VariableSynchronization | str | None = VariableSynchronization.AUTO,
         aggregation: VariableAggregation | str | None = VariableAggregation.NONE,
         autocast: bool = True,

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained, only
 from mirrored._numbers import as_integer, as_real
+from mirrored._types import AxisLike, Identifier
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, require_rank
 from mirrored.layers.weights import WeightSettings, add_configured, settings_of
@@ -56,7 +57,7 @@ class ScaledAndMoved(Normalizing):
 
     def __init__(
         self,
-        axis: Any,
+        axis: AxisLike,
         epsilon: float,
         center: bool,
         scale: bool,
@@ -66,7 +67,7 @@ class ScaledAndMoved(Normalizing):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
-        self.axis = axis
+        self.axis: Any = axis
         self.epsilon = as_epsilon(epsilon)
         self.center = bool(center)
         self.scale = bool(scale)
@@ -210,16 +211,16 @@ class LayerNormalization(ScaledAndMoved):
 
     def __init__(
         self,
-        axis: Any = -1,
+        axis: AxisLike = -1,
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        beta_regularizer: Any = None,
-        gamma_regularizer: Any = None,
-        beta_constraint: Any = None,
-        gamma_constraint: Any = None,
+        beta_initializer: Identifier = "zeros",
+        gamma_initializer: Identifier = "ones",
+        beta_regularizer: Identifier | None = None,
+        gamma_regularizer: Identifier | None = None,
+        beta_constraint: Identifier | None = None,
+        gamma_constraint: Identifier | None = None,
         *,
         rms_scaling: bool = False,
         **options: Unpack[LayerOptions],
@@ -266,7 +267,7 @@ class RMSNormalization(Normalizing):
     scale: Variable
 
     def __init__(
-        self, axis: Any = -1, epsilon: float = 1e-6, **options: Unpack[LayerOptions]
+        self, axis: AxisLike = -1, epsilon: float = 1e-6, **options: Unpack[LayerOptions]
     ) -> None:
         super().__init__(**options)
         self.axis = as_axes(axis)
@@ -306,7 +307,7 @@ class UnitNormalization(Normalizing):
 
     _built_from_start = True
 
-    def __init__(self, axis: Any = -1, **options: Unpack[LayerOptions]) -> None:
+    def __init__(self, axis: AxisLike = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axis = as_axes(axis)
 
@@ -362,12 +363,12 @@ class GroupNormalization(ScaledAndMoved):
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        beta_regularizer: Any = None,
-        gamma_regularizer: Any = None,
-        beta_constraint: Any = None,
-        gamma_constraint: Any = None,
+        beta_initializer: Identifier = "zeros",
+        gamma_initializer: Identifier = "ones",
+        beta_regularizer: Identifier | None = None,
+        gamma_regularizer: Identifier | None = None,
+        beta_constraint: Identifier | None = None,
+        gamma_constraint: Identifier | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         number = as_integer(groups)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained, explained_only
+from mirrored._types import TensorLike
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import Tensor
@@ -283,7 +284,7 @@ class Minimum(Extreme):
 
 
 @explained_only
-def add(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+def add(inputs: Sequence[TensorLike], **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the sum of inputs: `Add`, made and called.
 
     Args:
@@ -299,7 +300,7 @@ def add(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
 
 
 @explained_only
-def subtract(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+def subtract(inputs: Sequence[TensorLike], **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the first of two inputs less the second: `Subtract`, made and called.
 
     Args:
@@ -315,7 +316,7 @@ def subtract(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
 
 
 @explained_only
-def multiply(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+def multiply(inputs: Sequence[TensorLike], **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the product of inputs: `Multiply`, made and called.
 
     Args:
@@ -331,7 +332,7 @@ def multiply(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
 
 
 @explained_only
-def average(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+def average(inputs: Sequence[TensorLike], **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the mean of inputs: `Average`, made and called.
 
     Args:
@@ -347,7 +348,7 @@ def average(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
 
 
 @explained_only
-def maximum(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+def maximum(inputs: Sequence[TensorLike], **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the largest of inputs: `Maximum`, made and called.
 
     Args:
@@ -363,7 +364,7 @@ def maximum(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
 
 
 @explained_only
-def minimum(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+def minimum(inputs: Sequence[TensorLike], **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the smallest of inputs: `Minimum`, made and called.
 
     Args:

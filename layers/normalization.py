@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import AxisLike, TensorLike
 from mirrored.distribute import get_strategy, in_cross_replica_context
 from mirrored.errors import InvalidArgumentError
 from mirrored.layers.layer import LayerOptions, SameShape, shared_config
@@ -62,9 +63,9 @@ class Normalization(SameShape):
 
     def __init__(
         self,
-        axis: Any = -1,
-        mean: Any = None,
-        variance: Any = None,
+        axis: AxisLike | None = -1,
+        mean: TensorLike | None = None,
+        variance: TensorLike | None = None,
         invert: bool = False,
         **options: Unpack[LayerOptions],
     ) -> None:

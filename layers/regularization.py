@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_real
+from mirrored._types import PartialShapeLike
 from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.layers.shapes import Shape, require_rank
 from mirrored.ops import SeedGenerator, Tensor
@@ -153,7 +154,7 @@ class Dropout(Drawing):
         rate: float,
         *,
         seed: int | SeedGenerator | None = None,
-        noise_shape: Any = None,
+        noise_shape: PartialShapeLike | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         fraction = from_0_to_1("rate", rate)
@@ -270,7 +271,7 @@ class AlphaDropout(Drawing):
         rate: float,
         *,
         seed: Any = None,
-        noise_shape: Any = None,
+        noise_shape: PartialShapeLike | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         fraction = from_0_to_1("rate", rate)

@@ -5,7 +5,7 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import FLOATS, DType, Shape
@@ -51,7 +52,7 @@ class Initializer(Configured):
         [0.0, 0.5, 1.0]
     """
 
-    def __call__(self, shape: Shape, dtype: Any = None) -> Any:
+    def __call__(self, shape: Shape, dtype: DTypeLike | None = None) -> Any:
         """Return the values that a weight starts with.
 
         Args:
@@ -76,7 +77,7 @@ class Zeros(Initializer):
         [0.0, 0.0]
     """
 
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
         """Return zeros of ``shape``; ``dtype`` None means the default float."""
         return ops.zeros(shape, dtype=as_dtype(dtype))
 
@@ -89,7 +90,7 @@ class Ones(Initializer):
         [1.0, 1.0]
     """
 
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
         """Return ones of ``shape``; ``dtype`` None means the default float."""
         return ops.ones(shape, dtype=as_dtype(dtype))
 
@@ -106,10 +107,10 @@ class Constant(Initializer):
         [3.0, 3.0]
     """
 
-    def __init__(self, value: Any = 0.0) -> None:
+    def __init__(self, value: TensorLike | Mapping[str, Any] = 0.0) -> None:
         self.value = deserialized(value, None) if isinstance(value, dict) else value
 
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
         """Return the value in ``shape``; ``dtype`` None means the default float.
 
         Raises:
@@ -138,7 +139,7 @@ class Identity(Initializer):
     def __init__(self, gain: float = 1.0) -> None:
         self.gain = gain
 
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
         """Return the matrix; ``dtype`` None means the default float.
 
         Raises:
@@ -168,7 +169,7 @@ class Drawn(Initializer):
             )
         self.seed = seed
 
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
         """Return random values of ``shape``; ``dtype`` None means the default float.
 
         With an integer seed, every call returns the same values. Without, each draws new ones

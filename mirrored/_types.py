@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol, TypeAlias, TypeVar
 
     import numpy as np
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     AxisLike: TypeAlias = int | Sequence[int]
     DTypeLike: TypeAlias = np.dtype[Any] | str | type[Any]
     PathLike: TypeAlias = str | os.PathLike[str]
+    Identifier: TypeAlias = str | Mapping[str, Any] | Callable[..., Any]
     Nest: TypeAlias = "_Leaf | _NestedSequence[Nest[_Leaf]] | Mapping[Any, Nest[_Leaf]]"
 else:
     from typing import Generic, NewType, TypeVar
@@ -65,6 +66,7 @@ else:
     AxisLike = _named("AxisLike")
     DTypeLike = _named("DTypeLike")
     PathLike = _named("PathLike")
+    Identifier = _named("Identifier")
 
     class Nest(Generic[TypeVar("_Leaf")]):
         """Nested lists, tuples and dicts."""

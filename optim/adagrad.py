@@ -4,13 +4,13 @@ Weights that seldom have a gradient take larger steps.
 """
 
 import math
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import Settings, Tensors, check_number
+from mirrored.optim.hyperparameters import LearningRate, Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -42,7 +42,7 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         initial_accumulator_value: float = 0.1,
         epsilon: float = 1e-7,
         **settings: Unpack[Settings],
@@ -95,7 +95,7 @@ class Adadelta(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         rho: float = 0.95,
         epsilon: float = 1e-7,
         **settings: Unpack[Settings],
@@ -145,7 +145,7 @@ class RMSprop(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         rho: float = 0.9,
         momentum: float = 0.0,
         epsilon: float = 1e-7,
@@ -222,7 +222,7 @@ class Adafactor(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         beta_2_decay: float = -0.8,
         epsilon_1: float = 1e-30,
         epsilon_2: float = 1e-3,
@@ -305,7 +305,7 @@ class Ftrl(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         learning_rate_power: float = -0.5,
         initial_accumulator_value: float = 0.1,
         l1_regularization_strength: float = 0.0,

@@ -4,13 +4,19 @@ They adapt to each weight separately, so they need little tuning.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import OtherSettings, Settings, Tensors, check_number
+from mirrored.optim.hyperparameters import (
+    LearningRate,
+    OtherSettings,
+    Settings,
+    Tensors,
+    check_number,
+)
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -20,7 +26,7 @@ class _ByMeans(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
@@ -74,7 +80,7 @@ class Adam(_ByMeans):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
@@ -137,7 +143,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         weight_decay: float = 0.004,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
@@ -321,7 +327,7 @@ class ScheduleFreeAdamW(_ByMeans):
 
     def __init__(
         self,
-        learning_rate: Any = 0.0025,
+        learning_rate: LearningRate = 0.0025,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
@@ -381,7 +387,7 @@ class Lion(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.99,
         **settings: Unpack[Settings],

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Self, TypedDict
+from typing import Any, Self, TypeAlias, TypedDict
 
 from mirrored import ops
 from mirrored._reprs import made_with
+from mirrored._types import TensorLike
 from mirrored.ops import Tensor
 
 Tensors = tuple[Tensor, ...]  # The values of a variable's slots.
+LearningRate: TypeAlias = TensorLike | Callable[..., Any]  # A number, a schedule or a function.
 
 
 class OtherSettings(TypedDict, total=False):

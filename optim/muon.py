@@ -6,13 +6,19 @@ What is no matrix is trained by AdamW's rule.
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import OtherSettings, Tensors, check_number, optional_number
+from mirrored.optim.hyperparameters import (
+    LearningRate,
+    OtherSettings,
+    Tensors,
+    check_number,
+    optional_number,
+)
 from mirrored.optim.optimizer import Optimizer
 from mirrored.variables import Variable
 
@@ -65,7 +71,7 @@ class Muon(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRate = 0.001,
         adam_beta_1: float = 0.9,
         adam_beta_2: float = 0.999,
         adam_weight_decay: float | None = 0.004,

@@ -17,6 +17,7 @@ from mirrored._naming import name_scope, snake_case, unique_name
 from mirrored._numbers import check_count
 from mirrored._reprs import made_with
 from mirrored._tracebacks import shortened
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.autodiff import GradientTape
 from mirrored.distribute import Strategy, get_replica_context, get_strategy, has_strategy
 from mirrored.distribute.distributed_variables import copies_of
@@ -25,7 +26,13 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import only, recorded_by
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import Tensors, check_number, optional_number, scheduled
+from mirrored.optim.hyperparameters import (
+    LearningRate,
+    Tensors,
+    check_number,
+    optional_number,
+    scheduled,
+)
 from mirrored.optim.slots import SAME_SCOPE, Kept, Slots, build_once, unknown
 from mirrored.optim.transforms import Clipping
 from mirrored.optim.updates import Rule, RuleByVariable, Update
@@ -112,7 +119,7 @@ class Optimizer(_overrides.Subclassable):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: LearningRate,
         weight_decay: float | None = None,
         clipnorm: float | None = None,
         clipvalue: float | None = None,
@@ -240,7 +247,7 @@ class Optimizer(_overrides.Subclassable):
         del step
         return shared
 
-    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Any) -> None:
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: TensorLike) -> None:
         """Update one variable: assign it and what is kept for it their new values.
 
         A subclass defines it, or `update`; one of an optimizer there is may call it. It is run in
@@ -254,7 +261,7 @@ class Optimizer(_overrides.Subclassable):
         """
         self.rule.update_in_place(gradient, variable, learning_rate)
 
-    def assign(self, variable: Variable, value: Any) -> None:
+    def assign(self, variable: Variable, value: TensorLike) -> None:
         """Give a variable a value, in `update_step`.
 
         Args:
@@ -263,7 +270,7 @@ class Optimizer(_overrides.Subclassable):
         """
         variable.assign(ops.cast(value, variable.dtype))
 
-    def assign_add(self, variable: Variable, value: Any) -> None:
+    def assign_add(self, variable: Variable, value: TensorLike) -> None:
         """Add a value to a variable, in `update_step`.
 
         Args:
@@ -272,7 +279,7 @@ class Optimizer(_overrides.Subclassable):
         """
         variable.assign_add(ops.cast(value, variable.dtype))
 
-    def assign_sub(self, variable: Variable, value: Any) -> None:
+    def assign_sub(self, variable: Variable, value: TensorLike) -> None:
         """Take a value from a variable, in `update_step`.
 
         Args:
@@ -350,7 +357,7 @@ class Optimizer(_overrides.Subclassable):
         return scheduled(self._learning_rate, self._iterations)
 
     @learning_rate.setter
-    def learning_rate(self, value: Any) -> None:
+    def learning_rate(self, value: LearningRate) -> None:
         if callable(value) and not is_tensor(value):
             self._learning_rate = value
             self._rates += 1
@@ -482,11 +489,11 @@ class Optimizer(_overrides.Subclassable):
 
     def add_variable(
         self,
-        shape: Any,
+        shape: ShapeLike,
         initializer: Initializer = "zeros",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         aggregation: str | None = "none",
-        layout: Any = None,
+        layout: None = None,
         name: str | None = None,
     ) -> Variable:
         """Make a variable of the optimizer, equal on every replica.
@@ -649,7 +656,10 @@ class Optimizer(_overrides.Subclassable):
         )
 
     def stateless_apply(
-        self, optimizer_variables: Any, grads: Any, trainable_variables: Any
+        self,
+        optimizer_variables: Sequence[Any],
+        grads: Sequence[Any],
+        trainable_variables: Sequence[Any],
     ) -> NoReturn:
         """Refuse, as Keras does on TensorFlow.
 
@@ -665,7 +675,7 @@ class Optimizer(_overrides.Subclassable):
 
     # ------------------------------------------------------------------ a step
 
-    def scale_loss(self, loss: Any) -> Any:
+    def scale_loss(self, loss: float | Tensor) -> Any:
         """Return a loss times `loss_scale_factor`, inside the tape; `apply_gradients` undoes it.
 
         Args:
@@ -735,7 +745,7 @@ class Optimizer(_overrides.Subclassable):
         self.prepare(variables, strategy.sum_gradients(variables, gradients), among).commit()
 
     @shortened
-    def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Take one step, as `apply_gradients` does, with gradients and variables in two lists.
 
         Args:

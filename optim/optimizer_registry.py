@@ -71,7 +71,7 @@ def serialize(optimizer: Any) -> Any:
 
 
 @explained
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the optimizer that a configuration describes.
 
     Args:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained, explained_only
+from mirrored._types import TensorLike
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import LearningRateSchedule as LearningRateSchedule
 from mirrored.serialization.constructor_arguments import Configured
@@ -57,7 +58,7 @@ class ExponentialDecay(_Schedule):
     staircase: bool = False
     name: str = "ExponentialDecay"
 
-    def __call__(self, step: Any) -> Tensor:
+    def __call__(self, step: TensorLike) -> Tensor:
         """Return the rate after so many steps."""
         parts = _parts(step, self.decay_steps, self.staircase)
         return _number(self.initial_learning_rate) * ops.pow(_number(self.decay_rate), parts)
@@ -91,7 +92,7 @@ class InverseTimeDecay(_Schedule):
     staircase: bool = False
     name: str = "InverseTimeDecay"
 
-    def __call__(self, step: Any) -> Tensor:
+    def __call__(self, step: TensorLike) -> Tensor:
         """Return the rate after so many steps."""
         parts = _parts(step, self.decay_steps, self.staircase)
         rate: Tensor = _number(self.initial_learning_rate) / (1.0 + parts * self.decay_rate)
@@ -131,7 +132,7 @@ class PolynomialDecay(_Schedule):
     cycle: bool = False
     name: str = "PolynomialDecay"
 
-    def __call__(self, step: Any) -> Tensor:
+    def __call__(self, step: TensorLike) -> Tensor:
         """Return the rate after so many steps."""
         steps, of = _number(step), _number(self.decay_steps)
         if self.cycle:
@@ -175,7 +176,7 @@ class PiecewiseConstantDecay(_Schedule):
                 f"values={self.values} of length {len(self.values)}."
             )
 
-    def __call__(self, step: Any) -> Tensor:
+    def __call__(self, step: TensorLike) -> Tensor:
         """Return the rate after so many steps."""
         steps = ops.convert_to_tensor(step)
         rate = _number(self.values[0])
@@ -219,7 +220,7 @@ class CosineDecay(_Schedule):
     warmup_target: Any = None
     warmup_steps: Any = 0
 
-    def __call__(self, step: Any) -> Tensor:
+    def __call__(self, step: TensorLike) -> Tensor:
         """Return the rate after so many steps."""
         start, of = _number(self.initial_learning_rate), _number(self.decay_steps)
         if self.warmup_target is None:
@@ -271,7 +272,7 @@ class CosineDecayRestarts(_Schedule):
 
     _above_zero: ClassVar[str] = "first_decay_steps"
 
-    def __call__(self, step: Any) -> Tensor:
+    def __call__(self, step: TensorLike) -> Tensor:
         """Return the rate after so many steps."""
         done = _number(step) / self.first_decay_steps
         if float(self.t_mul) == 1.0:
@@ -314,7 +315,7 @@ def serialize(learning_rate_schedule: Any) -> Any:
 
 
 @explained_only
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the schedule that a configuration describes.
 
     Args:

@@ -3,11 +3,11 @@
 The plainest rule there is: a step against the gradient.
 """
 
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import Settings, Tensors, check_number
+from mirrored.optim.hyperparameters import LearningRate, Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -41,7 +41,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.01,
+        learning_rate: LearningRate = 0.01,
         momentum: float = 0.0,
         nesterov: bool = False,
         **settings: Unpack[Settings],

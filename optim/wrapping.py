@@ -12,11 +12,12 @@ from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
 from mirrored._naming import name_scope
 from mirrored._reprs import made_with
+from mirrored._types import TensorLike
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
-from mirrored.optim.hyperparameters import check_number
+from mirrored.optim.hyperparameters import LearningRate, check_number
 from mirrored.optim.optimizer import SETTINGS, Optimizer, read_config
 from mirrored.optim.slots import SAME_SCOPE, Kept, Slots
 from mirrored.optim.updates import Rule, Target, Values
@@ -290,7 +291,7 @@ class LossScaleOptimizer(Wrapping):
         return self.inner_optimizer.learning_rate
 
     @learning_rate.setter
-    def learning_rate(self, value: Any) -> None:
+    def learning_rate(self, value: LearningRate) -> None:
         self.inner_optimizer.learning_rate = value
 
     @property
@@ -306,7 +307,7 @@ class LossScaleOptimizer(Wrapping):
         """
         self.inner_optimizer.finalize_variable_values(var_list)
 
-    def scale_loss(self, loss: Any) -> Any:
+    def scale_loss(self, loss: TensorLike) -> Any:
         """Return a loss times the factor, inside the tape; `apply_gradients` undoes it.
 
         Args:
@@ -561,7 +562,7 @@ class MultiOptimizer(Wrapping):
         )
 
     @learning_rate.setter
-    def learning_rate(self, value: Any) -> None:
+    def learning_rate(self, value: LearningRate) -> None:
         raise AttributeError(
             "Learning rate cannot be set on a MultiOptimizer. Set the learning rate on the "
             "individual sub-optimizers instead."

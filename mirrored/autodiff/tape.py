@@ -11,6 +11,7 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 from mirrored import _nest, ops
 from mirrored._arguments import explained
 from mirrored._contexts import Within
+from mirrored._types import TensorLike
 from mirrored.autodiff.backpropagation import (
     Node,
     backpropagate,
@@ -234,8 +235,8 @@ class GradientTape(Recording):
 
     def batch_jacobian(
         self,
-        target: Any,
-        source: Any,
+        target: TensorLike,
+        source: TensorLike,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,

@@ -6,6 +6,7 @@ from typing import Any
 
 from mirrored import _nest, ops
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.control_flow.both_branches import Branch, select_branch
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt, is_tensor
@@ -17,7 +18,7 @@ from mirrored.ops.tensor import Tensor
 
 @explained
 def cond(
-    pred: Any,
+    pred: TensorLike | Callable[[], Any],
     true_fn: Branch | None = None,
     false_fn: Branch | None = None,
     name: str | None = None,
@@ -236,7 +237,7 @@ def while_loop(
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
-    maximum_iterations: Any = None,
+    maximum_iterations: TensorLike | None = None,
     name: str | None = None,
 ) -> Any:
     """Run a function as long as a condition holds, each time on what it returned before.

@@ -5,6 +5,7 @@ from typing import Any
 
 from mirrored import _nest, ops
 from mirrored._arguments import explained
+from mirrored._types import Nest, TensorLike
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import CustomCall, active_listeners, only
@@ -17,7 +18,7 @@ from mirrored.program.signature import Slot, slotted
 @explained
 def map_fn(
     fn: Callable[[Any], Any],
-    elems: Any,
+    elems: Nest[TensorLike],
     dtype: Any = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
@@ -75,7 +76,7 @@ def map_fn(
 @explained
 def vectorized_map(
     fn: Callable[[Any], Any],
-    elems: Any,
+    elems: Nest[TensorLike],
     fallback_to_while_loop: bool = True,
     warn: bool = True,
 ) -> Any:
@@ -121,8 +122,8 @@ def vectorized_map(
 @explained
 def scan(
     fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
+    elems: Nest[TensorLike],
+    initializer: Nest[TensorLike] | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -179,8 +180,8 @@ def scan(
 @explained
 def foldl(
     fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
+    elems: Nest[TensorLike],
+    initializer: Nest[TensorLike] | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -215,8 +216,8 @@ def foldl(
 @explained
 def foldr(
     fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
+    elems: Nest[TensorLike],
+    initializer: Nest[TensorLike] | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike
 from mirrored.data.dataset import Dataset
 from mirrored.data.dataset_iterators import DatasetIterator
 from mirrored.data.element_transforms import Asserted
@@ -52,7 +53,7 @@ def cardinality(dataset: Dataset[Any]) -> Tensor:
 
 
 @explained
-def Counter(start: Any = 0, step: Any = 1, dtype: Any = int64) -> Dataset[Tensor]:
+def Counter(start: Any = 0, step: Any = 1, dtype: DTypeLike = int64) -> Dataset[Tensor]:
     """Return numbers without end; see `Dataset.counter`.
 
     Args:

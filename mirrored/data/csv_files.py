@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._arguments import explained
+from mirrored._types import PathLike
 from mirrored.data.dataset import Dataset
 from mirrored.data.elements import DatasetBase, Element, Elements, as_count, attempt
 from mirrored.data.leaf_specs import LeafSpec
@@ -222,7 +223,7 @@ class CsvDataset(Dataset[Any]):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: PathLike | Sequence[PathLike] | DatasetBase[Any],
         record_defaults: Sequence[Any],
         compression_type: str | None = None,
         buffer_size: int | None = None,
@@ -262,7 +263,7 @@ class CsvDataset(Dataset[Any]):
 
 @explained
 def make_csv_dataset(
-    file_pattern: Any,
+    file_pattern: PathLike | Sequence[PathLike],
     batch_size: int,
     column_names: Sequence[str] | None = None,
     column_defaults: Sequence[Any] | None = None,

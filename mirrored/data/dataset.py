@@ -24,6 +24,7 @@ from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored._tracebacks import shortened_methods
+from mirrored._types import DTypeLike, PathLike
 from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator, elements_of
 from mirrored.data.dataset_options import Optioned, Options, merged_options
 from mirrored.data.elements import (
@@ -191,7 +192,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
 
     @classmethod
     def range(
-        cls, *args: Any, output_type: Any = int64, name: str | None = None
+        cls, *args: Any, output_type: DTypeLike = int64, name: str | None = None
     ) -> "Dataset[Tensor]":
         """Return the numbers of a range, as scalars.
 
@@ -217,7 +218,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
     @classmethod
     def list_files(
         cls,
-        file_pattern: Any,
+        file_pattern: PathLike | Sequence[PathLike],
         shuffle: bool | None = None,
         seed: int | None = None,
         name: str | None = None,
@@ -278,7 +279,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
 
     @classmethod
     def counter(
-        cls, start: Any = 0, step: Any = 1, dtype: Any = int64, name: str | None = None
+        cls, start: Any = 0, step: Any = 1, dtype: DTypeLike = int64, name: str | None = None
     ) -> "Dataset[Tensor]":
         """Return numbers without end, each a step further.
 

@@ -3,7 +3,7 @@
 A model takes arrays, whose rows are equally long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer, check_count
+from mirrored._types import DTypeLike
 
 _SIDES = ("pre", "post")
 
 
 @explained
 def pad_sequences(
-    sequences: Any,
+    sequences: Iterable[Sequence[Any]],
     maxlen: int | None = None,
-    dtype: Any = "int32",
+    dtype: DTypeLike = "int32",
     padding: str = "pre",
     truncating: str = "pre",
-    value: Any = 0.0,
+    value: float | str = 0.0,
 ) -> NDArray[Any]:
     """Return sequences as the rows of an array, filled up or cut to one length.
 

@@ -151,7 +151,7 @@ class TFRecordWriter:
         if options.compression_type == "ZLIB":
             self._deflate = zlib.compressobj(level)
 
-    def write(self, record: Any) -> None:
+    def write(self, record: str | bytes | StringTensor) -> None:
         """Write a record.
 
         Args:

@@ -109,7 +109,11 @@ def compress(condition: TensorLike, a: TensorLike, axis: int | None = None) -> T
 
 
 def take(
-    a: TensorLike, indices: TensorLike, axis: int | None = None, out: Any = None, mode: str = "clip"
+    a: TensorLike,
+    indices: TensorLike,
+    axis: int | None = None,
+    out: None = None,
+    mode: str = "clip",
 ) -> Any:
     """Return the slices along an axis that indices name.
 

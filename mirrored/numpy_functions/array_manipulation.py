@@ -222,7 +222,7 @@ def moveaxis(a: TensorLike, source: AxisLike, destination: AxisLike) -> Tensor:
     return ops.transpose(tensor, order)
 
 
-def broadcast_to(array: Any, shape: ShapeLike) -> Tensor:
+def broadcast_to(array: TensorLike, shape: ShapeLike) -> Tensor:
     """Return the elements broadcast to a shape.
 
     Args:
@@ -435,7 +435,7 @@ def repeat(a: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tenso
     return ops.repeat(array(a), array(repeats), axis)
 
 
-def pad(array: Any, pad_width: TensorLike, mode: str, **kwargs: Any) -> Tensor:
+def pad(array: TensorLike, pad_width: TensorLike, mode: str, **kwargs: Any) -> Tensor:
     """Return the elements with a margin.
 
     Args:

@@ -1,5 +1,6 @@
 """NumPy's products of vectors and matrices, in the promoted dtype."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,9 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     return ops.tensordot(a, b, [[0], [-2]]) if a.ndim == 1 else ops.matmul(a, b)
 
 
-def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
+def tensordot(
+    a: TensorLike, b: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2
+) -> Tensor:
     """Return the sum of products over axes of both.
 
     Args:

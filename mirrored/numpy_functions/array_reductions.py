@@ -87,7 +87,7 @@ def mean(
     a: TensorLike,
     axis: AxisLike | None = None,
     dtype: DTypeLike | None = None,
-    out: Any = None,
+    out: None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
     """Return the mean over axes; that of integers and booleans is float64.
@@ -120,7 +120,7 @@ def _extreme(function: Reduction, of_bools: Reduction, a: Any, axis: Any, keepdi
 
 
 def amax(
-    a: TensorLike, axis: AxisLike | None = None, out: Any = None, keepdims: bool | None = None
+    a: TensorLike, axis: AxisLike | None = None, out: None = None, keepdims: bool | None = None
 ) -> Tensor:
     """Return the largest element over axes.
 
@@ -136,7 +136,7 @@ def amax(
 
 
 def amin(
-    a: TensorLike, axis: AxisLike | None = None, out: Any = None, keepdims: bool | None = None
+    a: TensorLike, axis: AxisLike | None = None, out: None = None, keepdims: bool | None = None
 ) -> Tensor:
     """Return the smallest element over axes.
 
@@ -188,7 +188,7 @@ def var(
     a: TensorLike,
     axis: AxisLike | None = None,
     dtype: DTypeLike | None = None,
-    out: Any = None,
+    out: None = None,
     ddof: int = 0,
     keepdims: bool | None = None,
 ) -> Tensor:

@@ -190,7 +190,7 @@ def angle(z: TensorLike, deg: bool = False) -> Tensor:
     return angles * _TO_DEGREES if deg else angles
 
 
-def sign(x: TensorLike, out: Any = None, where: TensorLike | None = None, **kwargs: Any) -> Tensor:
+def sign(x: TensorLike, out: None = None, where: TensorLike | None = None, **kwargs: Any) -> Tensor:
     """Return -1, 0 or 1 for each element.
 
     Args:

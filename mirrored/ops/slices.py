@@ -72,7 +72,7 @@ def strided_slice(
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
-    var: Any = None,
+    var: None = None,
     name: str | None = None,
 ) -> Tensor:
     """Return what an index gives, which is written as numbers and masks.

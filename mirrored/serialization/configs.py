@@ -229,7 +229,7 @@ def sharing_what_is_read() -> AbstractContextManager[None]:
 
 @explained_only
 def deserialize_keras_object(
-    config: Any,
+    config: Mapping[str, Any],
     custom_objects: Mapping[str, Any] | None = None,
     safe_mode: bool = True,
     **kwargs: Any,

@@ -7,7 +7,7 @@ there is none.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from mirrored._extras import package
 from mirrored._files import PathName, as_path
 from mirrored._naming import scoped
 from mirrored._numbers import as_integer
+from mirrored._types import TensorLike
 from mirrored.distribute import get_replica_context
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -57,7 +58,7 @@ class SummaryWriter:
         """Do nothing: a writer is ready when it is made."""
 
     @contextmanager
-    def as_default(self, step: Any = None) -> Iterator["SummaryWriter"]:
+    def as_default(self, step: SupportsIndex | None = None) -> Iterator["SummaryWriter"]:
         """Within this context write summaries by this writer; behind it they are in the file.
 
         Args:
@@ -77,7 +78,7 @@ class SummaryWriter:
             finally:
                 self.flush()
 
-    def set_as_default(self, step: Any = None) -> None:
+    def set_as_default(self, step: SupportsIndex | None = None) -> None:
         """Write summaries by this writer from now on.
 
         Args:
@@ -203,7 +204,9 @@ _condition: ContextVar[Any] = ContextVar("mirrored_summary_condition", default=T
 
 
 @explained
-def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+def scalar(
+    name: str, data: TensorLike, step: SupportsIndex | None = None, description: str | None = None
+) -> Tensor:
     """Write a number, and return whether it was written.
 
     Args:
@@ -232,8 +235,8 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 @explained
 def histogram(
     name: str,
-    data: Any,
-    step: Any = None,
+    data: TensorLike,
+    step: SupportsIndex | None = None,
     buckets: int | None = None,
     description: str | None = None,
 ) -> Tensor:
@@ -259,7 +262,9 @@ def histogram(
 
 
 @explained
-def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+def text(
+    name: str, data: Any, step: SupportsIndex | None = None, description: str | None = None
+) -> Tensor:
     """Write text, and return whether it was written.
 
     Args:
@@ -331,7 +336,7 @@ def should_record_summaries() -> Tensor:
     return ops.constant(current_writer.get() is not None and _holds())
 
 
-def set_step(step: Any) -> None:
+def set_step(step: SupportsIndex) -> None:
     """Say which step summaries are of that have none of their own.
 
     Args:

@@ -249,7 +249,7 @@ class Step:
         """Add the penalties' gradients to those of the global batch; return the penalty too."""
         optimizer = self._model.required_compilation().required_optimizer()
         with GradientTape() as tape:
-            penalty = self._penalty()
+            penalty: Any = self._penalty()
             scaled = optimizer.scale_loss(penalty)
         added = enumerate(optimizer.unscaled(tape.gradient(scaled, self._variables)))
         sums = {i: gradients[i] + g if i in gradients else g for i, g in added if g is not None}

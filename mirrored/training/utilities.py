@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mirrored import ops
 from mirrored._arguments import explained, explained_only
 from mirrored._numbers import as_integer
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 
 
@@ -50,7 +51,7 @@ def set_random_seed(seed: int) -> None:
 
 
 @explained
-def to_categorical(x: Any, num_classes: int | None = None) -> NDArray[np.float64]:
+def to_categorical(x: TensorLike, num_classes: int | None = None) -> NDArray[np.float64]:
     """Return labels as rows with a 1 in the place of the label, for `categorical_crossentropy`.
 
     Args:

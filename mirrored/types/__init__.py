@@ -7,6 +7,8 @@
 - `AxisLike`: one axis, or several; negative ones count from the last.
 - `DTypeLike`: a dtype of NumPy, its name, a scalar type, or Python's float, int and bool.
 - `PathLike`: a string, or a path object such as `pathlib.Path`.
+- `Identifier`: a layer's, loss's or metric's part by its name, its configuration, or itself: a
+  function, or an object of an initializer, a regularizer and so on.
 - `Nest[X]`: an `X`, or nested lists, tuples and dicts of them.
 
 Type checkers refuse a call whose arguments are something else. At run time the names have no
@@ -26,7 +28,9 @@ _public_module(
     "tf.types",
     __name__,
     {
-        "mirrored._types": "AxisLike DTypeLike Nest PartialShapeLike PathLike ShapeLike TensorLike",
+        "mirrored._types": """
+            AxisLike DTypeLike Identifier Nest PartialShapeLike PathLike ShapeLike TensorLike
+        """,
         "mirrored.types": "experimental",
     },
 )

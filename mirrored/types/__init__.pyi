@@ -2,6 +2,7 @@
 from mirrored._absent import public_module as _public_module
 from mirrored._types import AxisLike as AxisLike
 from mirrored._types import DTypeLike as DTypeLike
+from mirrored._types import Identifier as Identifier
 from mirrored._types import Nest as Nest
 from mirrored._types import PartialShapeLike as PartialShapeLike
 from mirrored._types import PathLike as PathLike

@@ -17,6 +17,7 @@ from mirrored._arguments import explained
 from mirrored._naming import check_name, unique_name
 from mirrored._numbers import as_integer
 from mirrored._reprs import made_with
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.creation import zeros_like
@@ -61,7 +62,7 @@ def _check_shape(words: Any, size: int | None) -> None:
 
 
 @explained
-def create_rng_state(seed: Any, alg: Any) -> Tensor:
+def create_rng_state(seed: TensorLike, alg: str | int) -> Tensor:
     """Return the state of a generator that starts from a seed.
 
     Args:
@@ -123,7 +124,7 @@ class Generator:
     """
 
     def __init__(
-        self, copy_from: "Generator | None" = None, state: Any = None, alg: Any = None
+        self, copy_from: "Generator | None" = None, state: Any = None, alg: str | int | None = None
     ) -> None:
         needless = copy_from is not None
         if (state is None) != needless or (alg is None) != needless:
@@ -139,24 +140,24 @@ class Generator:
         self._state = words if isinstance(words, Variable) else state_variable(words, "StateVar")
 
     @classmethod
-    def from_state(cls, state: Any, alg: Any) -> "Generator":
+    def from_state(cls, state: Any, alg: str | int) -> "Generator":
         """Return a generator that goes on from a state; arguments as for the class."""
         return cls(alg=alg, state=state)
 
     @classmethod
-    def from_seed(cls, seed: Any, alg: Any = None) -> "Generator":
+    def from_seed(cls, seed: TensorLike, alg: str | int | None = None) -> "Generator":
         """Return a generator that starts from a seed; arguments as for `create_rng_state`."""
         chosen = as_algorithm("philox" if alg is None else alg)
         return cls(state=create_rng_state(seed, chosen), alg=chosen)
 
     @classmethod
-    def from_non_deterministic_state(cls, alg: Any = None) -> "Generator":
+    def from_non_deterministic_state(cls, alg: str | int | None = None) -> "Generator":
         """Return a generator that starts from numbers of the operating system."""
         chosen = as_algorithm("philox" if alg is None else alg)
         return cls(state=[secrets.randbits(64) for _ in range(_SIZE)], alg=chosen)
 
     @classmethod
-    def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> "Generator":
+    def from_key_counter(cls, key: TensorLike, counter: Any, alg: str | int) -> "Generator":
         """Return a generator that starts from a key and a counter.
 
         Args:
@@ -175,11 +176,11 @@ class Generator:
         _check_shape(words, _SIZE)
         self._state.assign(words)
 
-    def reset_from_seed(self, seed: Any) -> None:
+    def reset_from_seed(self, seed: TensorLike) -> None:
         """Start again from a seed, as `create_rng_state` takes it."""
         self._state.assign(create_rng_state(seed, self._algorithm))
 
-    def reset_from_key_counter(self, key: Any, counter: Any) -> None:
+    def reset_from_key_counter(self, key: TensorLike, counter: Any) -> None:
         """Start again from a key and a counter, as `from_key_counter` takes them."""
         self._state.assign(_joined(key, counter))
 
@@ -198,7 +199,7 @@ class Generator:
         """The key, a scalar."""
         return self._state[-1]
 
-    def skip(self, delta: Any) -> Tensor:
+    def skip(self, delta: TensorLike) -> Tensor:
         """Move on as drawing so many numbers would, and return the state before.
 
         Args:
@@ -222,10 +223,10 @@ class Generator:
 
     def normal(
         self,
-        shape: Any,
-        mean: Any = 0.0,
-        stddev: Any = 1.0,
-        dtype: Any = float32,
+        shape: ShapeLike,
+        mean: TensorLike = 0.0,
+        stddev: TensorLike = 1.0,
+        dtype: DTypeLike = float32,
         name: str | None = None,
     ) -> Tensor:
         """Return normal numbers; arguments as for `random.normal`."""
@@ -233,10 +234,10 @@ class Generator:
 
     def truncated_normal(
         self,
-        shape: Any,
-        mean: Any = 0.0,
-        stddev: Any = 1.0,
-        dtype: Any = float32,
+        shape: ShapeLike,
+        mean: TensorLike = 0.0,
+        stddev: TensorLike = 1.0,
+        dtype: DTypeLike = float32,
         name: str | None = None,
     ) -> Tensor:
         """Return normal numbers of up to two standard deviations from the mean."""
@@ -244,10 +245,10 @@ class Generator:
 
     def uniform(
         self,
-        shape: Any,
-        minval: Any = 0,
-        maxval: Any = None,
-        dtype: Any = float32,
+        shape: ShapeLike,
+        minval: TensorLike = 0,
+        maxval: TensorLike | None = None,
+        dtype: DTypeLike = float32,
         name: str | None = None,
     ) -> Tensor:
         """Return numbers drawn evenly; arguments as for `random.stateless_uniform`."""
@@ -261,7 +262,9 @@ class Generator:
             maxval = 1
         return self._next(shape).uniform(shape, minval, maxval, wanted)
 
-    def uniform_full_int(self, shape: Any, dtype: Any = uint64, name: str | None = None) -> Tensor:
+    def uniform_full_int(
+        self, shape: ShapeLike, dtype: DTypeLike = uint64, name: str | None = None
+    ) -> Tensor:
         """Return integers of all that a dtype holds."""
         return self._next(shape).full_int(shape, as_dtype(dtype))
 

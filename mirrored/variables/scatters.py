@@ -9,6 +9,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._tracebacks import shorten, shortened
+from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import IndexedSlices
 from mirrored.ops.shaping import BROADCAST_TO
@@ -43,7 +44,9 @@ class Scatters(Operators):
         change = getattr(ops, f"tensor_{method}")
         return self._change(method, lambda old: change(old, indices, updates))
 
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+    def scatter_add(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Add to some rows and return the variable.
 
         In a replica what is given is first brought together as the variable's `aggregation` says;
@@ -68,15 +71,21 @@ class Scatters(Operators):
         """
         return self._scatter("scatter_add", sparse_delta)
 
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+    def scatter_sub(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Subtract from some rows; see `scatter_add`."""
         return self._scatter("scatter_sub", sparse_delta)
 
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+    def scatter_mul(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Multiply some rows; see `scatter_add`."""
         return self._scatter("scatter_mul", sparse_delta)
 
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+    def scatter_div(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Divide some rows; see `scatter_add`. Where 0 can be seen, it is refused."""
         if isinstance(sparse_delta, IndexedSlices):
             from mirrored.variables.row_changes import check_divisors  # Few programs need it.
@@ -84,7 +93,9 @@ class Scatters(Operators):
             check_divisors(sparse_delta.values)
         return self._scatter("scatter_div", sparse_delta)
 
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+    def scatter_update(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Replace some rows, each by the last one for it; see `scatter_add`.
 
         Raises:
@@ -92,15 +103,21 @@ class Scatters(Operators):
         """
         return self._scatter("scatter_update", sparse_delta)
 
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+    def scatter_max(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Replace elements of some rows by those that are greater; see `scatter_update`."""
         return self._scatter("scatter_max", sparse_delta)
 
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+    def scatter_min(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Replace elements of some rows by those that are less; see `scatter_update`."""
         return self._scatter("scatter_min", sparse_delta)
 
-    def scatter_nd_add(self, indices: Any, updates: Any, name: Any = None) -> Any:
+    def scatter_nd_add(
+        self, indices: TensorLike, updates: TensorLike, name: str | None = None
+    ) -> Any:
         """Add as `tensor_scatter_nd_add` does, and return the variable.
 
         Args:
@@ -121,27 +138,35 @@ class Scatters(Operators):
         """
         return self._scatter_nd("scatter_nd_add", indices, updates)
 
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: Any = None) -> Any:
+    def scatter_nd_sub(
+        self, indices: TensorLike, updates: TensorLike, name: str | None = None
+    ) -> Any:
         """Subtract as `tensor_scatter_nd_sub` does; see `scatter_nd_add`."""
         return self._scatter_nd("scatter_nd_sub", indices, updates)
 
-    def scatter_nd_update(self, indices: Any, updates: Any, name: Any = None) -> Any:
+    def scatter_nd_update(
+        self, indices: TensorLike, updates: TensorLike, name: str | None = None
+    ) -> Any:
         """Replace as `tensor_scatter_nd_update` does; see `scatter_nd_add`."""
         return self._scatter_nd("scatter_nd_update", indices, updates)
 
-    def scatter_nd_max(self, indices: Any, updates: Any, name: Any = None) -> Any:
+    def scatter_nd_max(
+        self, indices: TensorLike, updates: TensorLike, name: str | None = None
+    ) -> Any:
         """Replace as `tensor_scatter_nd_max` does; see `scatter_nd_add`."""
         return self._scatter_nd("scatter_nd_max", indices, updates)
 
-    def scatter_nd_min(self, indices: Any, updates: Any, name: Any = None) -> Any:
+    def scatter_nd_min(
+        self, indices: TensorLike, updates: TensorLike, name: str | None = None
+    ) -> Any:
         """Replace as `tensor_scatter_nd_min` does; see `scatter_nd_add`."""
         return self._scatter_nd("scatter_nd_min", indices, updates)
 
-    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather_nd(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """Return elements or slices of the value; see `gather_nd`."""
         return ops.gather_nd(self, indices)
 
-    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+    def sparse_read(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """Return rows of the value; see `gather`."""
         return ops.gather(self, indices, axis=0)
 

@@ -19,6 +19,7 @@ from mirrored._contexts import Within
 from mirrored._interrupt import InterruptGuard
 from mirrored._naming import scoped
 from mirrored._tracebacks import shorten
+from mirrored._types import PartialShapeLike, TensorLike
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.spec import check_shape
 from mirrored.ops.tensor import Tensor, value_text
@@ -417,7 +418,7 @@ class Variable(Scatters, metaclass=_VariableType):
         """Keras' name of it: those of the model and the layers around it, and its own."""
         return self._traits.path or self.name.removesuffix(":0")
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: PartialShapeLike | None) -> None:
         """Check that the variable has a shape, which never changes.
 
         Args:
@@ -434,7 +435,7 @@ class Variable(Scatters, metaclass=_VariableType):
 
     def assign(
         self,
-        value: Any,
+        value: TensorLike,
         use_locking: bool = False,
         name: str | None = None,
         read_value: bool = True,
@@ -463,7 +464,7 @@ class Variable(Scatters, metaclass=_VariableType):
 
     def assign_add(
         self,
-        delta: Any,
+        delta: TensorLike,
         use_locking: bool = False,
         name: str | None = None,
         read_value: bool = True,
@@ -478,7 +479,7 @@ class Variable(Scatters, metaclass=_VariableType):
 
     def assign_sub(
         self,
-        delta: Any,
+        delta: TensorLike,
         use_locking: bool = False,
         name: str | None = None,
         read_value: bool = True,
@@ -495,7 +496,7 @@ class Variable(Scatters, metaclass=_VariableType):
         written = self._write(method, value)
         return written if read_value else None
 
-    def prepare(self, method: str, value: Any) -> "Sequence[tuple[Variable, Prepared]]":
+    def prepare(self, method: str, value: TensorLike) -> "Sequence[tuple[Variable, Prepared]]":
         """Return what `assign`, `assign_add` or `assign_sub` would write into each copy.
 
         All that can fail happens here, and nothing is changed: variables that belong together

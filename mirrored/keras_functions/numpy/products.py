@@ -1,5 +1,6 @@
 """`keras.ops` that multiply and sum: products of vectors, matrices and tensors."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from mirrored import ops
@@ -144,7 +145,9 @@ def cross(
     return widened(lambda a, b: array_products.cross(a, b, *axes))(*promoted_tensors(x1, x2))
 
 
-def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
+def tensordot(
+    x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2
+) -> Tensor:
     """Return the sum of products over axes of both.
 
     Args:

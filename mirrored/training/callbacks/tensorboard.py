@@ -67,7 +67,7 @@ class TensorBoard(Callback):
         update_freq: int | str = "epoch",
         profile_batch: int | tuple[int, int] = 0,
         embeddings_freq: int = 0,
-        embeddings_metadata: Any = None,
+        embeddings_metadata: None = None,
     ) -> None:
         super().__init__()
         _check_not_asked(

@@ -42,7 +42,7 @@ WEIGHTS = "model.weights.h5"  # In the file of a whole model.
 
 @explained
 def save_weights(
-    model: "Model", filepath: PathName, overwrite: bool = True, max_shard_size: Any = None
+    model: "Model", filepath: PathName, overwrite: bool = True, max_shard_size: float | None = None
 ) -> None:
     """Write a model's weights; `Model.save_weights` says what the arguments mean.
 

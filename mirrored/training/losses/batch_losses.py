@@ -11,6 +11,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
+from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.distribute import get_replica_context
 from mirrored.distribute.global_batch import global_batch
 from mirrored.errors import InvalidArgumentError
@@ -52,7 +53,7 @@ def _sums(values: list[Tensor], axis: Any) -> list[Tensor]:
 
 
 @explained
-def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
+def dice(y_true: TensorLike, y_pred: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return 1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred)).
 
     Args:
@@ -78,7 +79,11 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
 
 @explained
 def tversky(
-    y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    alpha: float = 0.5,
+    beta: float = 0.5,
+    axis: AxisLike | None = None,
 ) -> Tensor:
     """Return 1 - both / (both + alpha missed + beta wrong), of sums (Salehi et al. 2017).
 
@@ -108,7 +113,9 @@ def tversky(
 class _Overlap(Loss):
     """What losses of sums share: over axes with the batch, all replicas have its one number."""
 
-    def __init__(self, name: str, reduction: str | None, axis: Any, dtype: Any) -> None:
+    def __init__(
+        self, name: str, reduction: str | None, axis: AxisLike | None, dtype: DTypeLike | None
+    ) -> None:
         super().__init__(name, reduction, dtype)
         axes = axis if isinstance(axis, tuple | list) else (axis,)
         if axis is not None and None in [as_integer(index) for index in axes]:
@@ -230,8 +237,8 @@ class Dice(_Overlap):
         self,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "dice",
-        axis: Any = None,
-        dtype: Any = None,
+        axis: AxisLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, axis, dtype)
 
@@ -267,8 +274,8 @@ class Tversky(_Overlap):
         beta: float = 0.5,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "tversky",
-        axis: Any = None,
-        dtype: Any = None,
+        axis: AxisLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, axis, dtype)
         self.alpha = alpha
@@ -289,10 +296,10 @@ def _of_replicas(labels: Tensor, embeddings: Tensor) -> tuple[Tensor, Tensor, in
 
 @explained
 def circle(
-    y_true: Any,
-    y_pred: Any,
-    ref_labels: Any = None,
-    ref_embeddings: Any = None,
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    ref_labels: TensorLike | None = None,
+    ref_embeddings: TensorLike | None = None,
     remove_diagonal: bool = True,
     gamma: float = 80,
     margin: float = 0.4,
@@ -385,7 +392,7 @@ class Circle(Loss):
         remove_diagonal: bool = True,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "circle",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         self.gamma = gamma

@@ -5,12 +5,13 @@ They differ in what the targets are; predictions are probabilities, or logits.
 
 import math
 import warnings
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.ops.activations import ANY_ENTROPY, logits_for
 from mirrored.training.losses import targets
@@ -46,7 +47,7 @@ class _Crossentropy(LossByLastAxis):
         axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name or self._name, reduction, dtype)
         self.from_logits = from_logits
@@ -86,8 +87,8 @@ def binary_entropies(
 
 @explained
 def binary_crossentropy(
-    y_true: Any,
-    y_pred: Any,
+    y_true: TensorLike,
+    y_pred: TensorLike,
     from_logits: bool = False,
     label_smoothing: float = 0.0,
     axis: int = -1,
@@ -200,8 +201,8 @@ def categorical_entropies(
 
 @explained
 def categorical_crossentropy(
-    y_true: Any,
-    y_pred: Any,
+    y_true: TensorLike,
+    y_pred: TensorLike,
     from_logits: bool = False,
     label_smoothing: float = 0.0,
     axis: int = -1,
@@ -291,8 +292,8 @@ def sparse_entropies(
 
 @explained
 def sparse_categorical_crossentropy(
-    y_true: Any,
-    y_pred: Any,
+    y_true: TensorLike,
+    y_pred: TensorLike,
     from_logits: bool = False,
     ignore_class: int | None = None,
     axis: int = -1,
@@ -353,7 +354,7 @@ class SparseCategoricalCrossentropy(LossByLastAxis):
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         axis: int = -1,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name or "sparse_categorical_crossentropy", reduction, dtype)
         self.from_logits = from_logits

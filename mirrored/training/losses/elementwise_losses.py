@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.values import check_same_shape, converted
@@ -68,7 +69,7 @@ class Elementwise(LossByLastAxis):
         self,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name or self._name, reduction, dtype)
 
@@ -106,7 +107,7 @@ def function_of(loss: type[Elementwise]) -> LossFunction:
     extent = "last axis" if loss._sums else "elements"
     loss.__doc__ = _LOSS.format(sentence=sentence, extent=extent, **texts)
 
-    def function(y_true: Any, y_pred: Any) -> Tensor:
+    def function(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
         return losses_of(loss, *converted(y_true, y_pred))
 
     sentence = sentence[0].lower() + sentence[1:]

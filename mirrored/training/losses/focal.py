@@ -4,11 +4,10 @@ The focal ones let what is predicted well count little, the generalized one what
 label.
 """
 
-from typing import Any
-
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.training.losses.crossentropy import (
     BinaryCrossentropy,
@@ -53,8 +52,8 @@ def focal_entropies(
 
 @explained
 def binary_focal_crossentropy(
-    y_true: Any,
-    y_pred: Any,
+    y_true: TensorLike,
+    y_pred: TensorLike,
     apply_class_balancing: bool = False,
     alpha: float = 0.25,
     gamma: float = 2.0,
@@ -126,7 +125,7 @@ class BinaryFocalCrossentropy(BinaryCrossentropy):
         axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.apply_class_balancing = apply_class_balancing
@@ -142,9 +141,9 @@ class BinaryFocalCrossentropy(BinaryCrossentropy):
 
 @explained
 def categorical_focal_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    alpha: Any = 0.25,
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    alpha: TensorLike = 0.25,
     gamma: float = 2.0,
     from_logits: bool = False,
     label_smoothing: float = 0.0,
@@ -212,14 +211,14 @@ class CategoricalFocalCrossentropy(CategoricalCrossentropy):
 
     def __init__(
         self,
-        alpha: Any = 0.25,
+        alpha: TensorLike = 0.25,
         gamma: float = 2.0,
         from_logits: bool = False,
         label_smoothing: float = 0.0,
         axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.alpha = alpha
@@ -233,7 +232,9 @@ class CategoricalFocalCrossentropy(CategoricalCrossentropy):
 
 
 @explained
-def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float) -> Tensor:
+def categorical_generalized_cross_entropy(
+    y_true: TensorLike, y_pred: TensorLike, q: float
+) -> Tensor:
     """Return (1 - p^q) / q of the classes' probabilities (Zhang and Sabuncu 2018).
 
     Args:
@@ -285,7 +286,7 @@ class CategoricalGeneralizedCrossEntropy(LossByLastAxis):
         q: float = 0.5,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "categorical_generalized_cross_entropy",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         number = as_real(q)
         if number is None or not 0 < number < 1:

@@ -16,6 +16,7 @@ from mirrored._naming import snake_case
 from mirrored._reprs import made_with
 from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._tracebacks import shorten
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.distribute.global_batch import global_batch
 from mirrored.layers.added_losses import are_ignored
@@ -107,7 +108,7 @@ class Loss(_overrides.Subclassable, Configured):
         self,
         name: str | None = None,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         reduction = Reduction.NONE if reduction is None else reduction
         if reduction not in _REDUCTIONS:
@@ -284,7 +285,9 @@ class Loss(_overrides.Subclassable, Configured):
             check_one_weight(f"loss {self.name!r}", sample_weight)
         return cast_values(values, y_pred.dtype)
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+    def __call__(
+        self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None
+    ) -> Tensor:
         """Return the loss of a batch, reduced as `reduction` says.
 
         Args:

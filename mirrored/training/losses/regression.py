@@ -5,11 +5,11 @@ Each is a formula, which its function and its metric have too. The cross-entropi
 """
 
 import math
-from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_real
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.training.losses.elementwise_losses import Elementwise, function_of
@@ -72,7 +72,7 @@ def huber_errors(y_true: Tensor, y_pred: Tensor, delta: float = 1.0) -> Tensor:
 
 
 @explained
-def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
+def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
     """Return the mean of Huber's losses over the last axis: squares of small errors, large as such.
 
     Args:
@@ -120,7 +120,7 @@ class Huber(Elementwise):
         delta: float = 1.0,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "huber_loss",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         number = as_real(delta)
         if number is None or not 0 <= number < math.inf:
@@ -158,7 +158,7 @@ def cosines(y_true: Tensor, y_pred: Tensor, axis: int = -1) -> Tensor:
 
 
 @explained
-def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
+def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Tensor:
     """Return the cosine of the angle between targets and predictions, with its sign turned.
 
     Args:
@@ -205,7 +205,7 @@ class CosineSimilarity(LossByLastAxis):
         axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "cosine_similarity",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         number = as_integer(axis)
         if number is None or number == 0:
@@ -297,7 +297,7 @@ squared_hinge = function_of(SquaredHinge)
 
 
 @explained
-def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
+def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """Return max(neg - pos + 1, 0): the best of the wrong classes, less the right one.
 
     Args:
@@ -340,7 +340,7 @@ class CategoricalHinge(LossByLastAxis):
         self,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "categorical_hinge",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
 

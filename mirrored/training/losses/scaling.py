@@ -8,6 +8,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
+from mirrored._types import TensorLike
 from mirrored.distribute import ReplicaContext, get_replica_context
 from mirrored.ops import Tensor
 from mirrored.training.losses.values import weighted
@@ -15,7 +16,9 @@ from mirrored.training.losses.values import weighted
 
 @explained
 def compute_average_loss(
-    per_example_loss: Any, sample_weight: Any = None, global_batch_size: int | None = None
+    per_example_loss: TensorLike,
+    sample_weight: TensorLike | None = None,
+    global_batch_size: int | None = None,
 ) -> Tensor:
     """Return a replica's part of the mean loss over the global batch.
 
@@ -58,7 +61,7 @@ def compute_average_loss(
 
 
 @explained
-def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
     """Return the penalties' sum divided by the number of replicas, each of which adds it.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INDICES
 from mirrored.training.losses import Loss, SparseCategoricalCrossentropy
@@ -40,7 +41,7 @@ class Accuracy(Comparison):
 
     _direction = "up"
 
-    def __init__(self, name: str = "accuracy", dtype: Any = None) -> None:
+    def __init__(self, name: str = "accuracy", dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype, name)
 
     def _as_predictions(self, y_pred: Any) -> Tensor:
@@ -75,7 +76,7 @@ class BinaryAccuracy(Comparison):
     _direction = "up"
 
     def __init__(
-        self, name: str = "binary_accuracy", dtype: Any = None, threshold: float = 0.5
+        self, name: str = "binary_accuracy", dtype: DTypeLike | None = None, threshold: float = 0.5
     ) -> None:
         if not 0 <= threshold <= 1:
             raise ValueError(
@@ -107,7 +108,7 @@ class CategoricalAccuracy(Comparison):
 
     _direction = "up"
 
-    def __init__(self, name: str = "categorical_accuracy", dtype: Any = None) -> None:
+    def __init__(self, name: str = "categorical_accuracy", dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype, name)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -132,7 +133,9 @@ class SparseCategoricalAccuracy(Comparison):
 
     _direction = "up"
 
-    def __init__(self, name: str = "sparse_categorical_accuracy", dtype: Any = None) -> None:
+    def __init__(
+        self, name: str = "sparse_categorical_accuracy", dtype: DTypeLike | None = None
+    ) -> None:
         super().__init__(dtype, name)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -181,7 +184,7 @@ def accuracy_for(loss: Loss | None, output_shape: tuple[int | None, ...]) -> Met
 
 
 @explained
-def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
+def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Tensor:
     """Return for each prediction whether it is on the side of the threshold that its target says.
 
     Args:
@@ -204,7 +207,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
 
 
 @explained
-def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """Return for each row of predictions whether its largest is that of its one-hot target.
 
     Args:
@@ -224,7 +227,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 
 @explained
-def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """Return for each row of predictions whether its largest is that of its label.
 
     Args:
@@ -247,7 +250,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 
 @explained
-def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
+def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Tensor:
     """Return for each row of predictions whether its one-hot target's is among the k best.
 
     Args:
@@ -270,7 +273,7 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
 
 @explained
 def sparse_top_k_categorical_accuracy(
-    y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False
+    y_true: TensorLike, y_pred: TensorLike, k: int = 5, from_sorted_ids: bool = False
 ) -> Tensor:
     """Return for each row of predictions whether its label is among the k best.
 
@@ -366,7 +369,7 @@ class _TopK(Comparison):
     _direction = "up"
     _default: ClassVar[str]
 
-    def __init__(self, k: int = 5, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, k: int = 5, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         self.k = check_count("k", k, least=1)
         super().__init__(dtype, name or self._default)
 

@@ -1,10 +1,11 @@
 """True and false positives and negatives: counts, precision, recall, and what follows from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import serialized
 from mirrored.training.losses.values import EPSILON, cast, check_same_shape, example_weights
@@ -32,7 +33,9 @@ class _AtThresholds(Counting):
         self._levels, self.thresholds = levels, levels.values
         self._start((len(levels.values),))
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
         """Add a batch.
 
         Args:
@@ -75,7 +78,12 @@ class _Condition(_AtChosen):
 
     _counted = ("accumulator",)
 
-    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        thresholds: float | Sequence[float] | None = None,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
         super().__init__(dtype, name)
         self._choose(thresholds, 0.5)
 
@@ -183,11 +191,11 @@ class _Share(_AtChosen):
 
     def __init__(
         self,
-        thresholds: Any = None,
+        thresholds: float | Sequence[float] | None = None,
         top_k: int | None = None,
         class_id: int | None = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(dtype, name)
         self.top_k, self.class_id = top_k, class_id
@@ -260,7 +268,12 @@ class OperatingPoint(_AtThresholds):
     _rate: ClassVar[Callable[..., Tensor]]
 
     def __init__(
-        self, value: float, num_thresholds: int, class_id: int | None, name: Any, dtype: Any
+        self,
+        value: float,
+        num_thresholds: int,
+        class_id: int | None,
+        name: str | None,
+        dtype: DTypeLike | None,
     ) -> None:
         if value < 0 or value > 1:
             raise ValueError(
@@ -336,7 +349,7 @@ class SensitivityAtSpecificity(OperatingPoint):
         num_thresholds: int = 200,
         class_id: int | None = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(specificity, num_thresholds, class_id, name, dtype)
 
@@ -371,7 +384,7 @@ class SpecificityAtSensitivity(OperatingPoint):
         num_thresholds: int = 200,
         class_id: int | None = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
 
@@ -406,7 +419,7 @@ class PrecisionAtRecall(OperatingPoint):
         num_thresholds: int = 200,
         class_id: int | None = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(recall, num_thresholds, class_id, name, dtype)
 
@@ -441,7 +454,7 @@ class RecallAtPrecision(OperatingPoint):
         num_thresholds: int = 200,
         class_id: int | None = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(precision, num_thresholds, class_id, name, dtype)
 
@@ -482,14 +495,16 @@ class FBetaScore(Counting):
         beta: float = 1.0,
         threshold: float | None = None,
         name: str = "fbeta_score",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         _check(average, beta, threshold)
         super().__init__(dtype, name)
         self.average, self.beta, self.threshold = average, beta, threshold
         self.axis = None if average == "micro" else 0
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
         """Add a batch.
 
         Args:
@@ -568,7 +583,7 @@ class F1Score(FBetaScore):
         average: str | None = None,
         threshold: float | None = None,
         name: str = "f1_score",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(average, 1.0, threshold, name, dtype)
 

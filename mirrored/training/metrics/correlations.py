@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.training.losses.values import (
     EPSILON,
@@ -19,7 +20,7 @@ from mirrored.training.metrics.quotient import Comparison, is_first_axis
 
 
 @explained
-def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
+def pearson_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Tensor:
     """Return the covariances of targets and predictions over their standard deviations.
 
     Args:
@@ -50,7 +51,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
 
 
 @explained
-def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
+def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Tensor:
     """Return how close targets and predictions are to the line of their being equal.
 
     Args:
@@ -88,7 +89,9 @@ class _Correlation(Comparison):
     _default: ClassVar[str]
     _correlation: ClassVar[Any]
 
-    def __init__(self, name: str | None = None, dtype: Any = None, axis: int = -1) -> None:
+    def __init__(
+        self, name: str | None = None, dtype: DTypeLike | None = None, axis: int = -1
+    ) -> None:
         super().__init__(dtype, name or self._default)
         self.axis = axis
 
@@ -172,7 +175,7 @@ class R2Score(Counting):
         class_aggregation: str | None = "uniform_average",
         num_regressors: int = 0,
         name: str = "r2_score",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         ways = (None, "uniform_average", "variance_weighted_average")
         if class_aggregation not in ways:
@@ -189,7 +192,9 @@ class R2Score(Counting):
         self.class_aggregation, self.num_regressors = class_aggregation, num_regressors
         self.num_samples = self.add_variable((), "zeros", ops.float64, name="num_samples")
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
         """Add a batch.
 
         Args:

@@ -1,9 +1,11 @@
 """Areas under curves of rates over thresholds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized
 from mirrored.training.losses.values import EPSILON, cast
@@ -63,11 +65,11 @@ class AUC(Counting):
         curve: str = "ROC",
         summation_method: str = "interpolation",
         name: str | None = None,
-        dtype: Any = None,
-        thresholds: Any = None,
+        dtype: DTypeLike | None = None,
+        thresholds: Sequence[float] | None = None,
         multi_label: bool = False,
         num_labels: int | None = None,
-        label_weights: Any = None,
+        label_weights: TensorLike | None = None,
         from_logits: bool = False,
     ) -> None:
         inner = _inner(num_thresholds, thresholds)
@@ -110,7 +112,9 @@ class AUC(Counting):
         columns = shape[1:] if self.multi_label else ()
         self._start((self.num_thresholds, *columns))
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
         """Add a batch.
 
         Args:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike
 from mirrored.ops import Tensor
 from mirrored.training.losses import MeanSquaredError as _SquaredError
 from mirrored.training.losses.elementwise_losses import Elementwise
@@ -39,7 +40,7 @@ class Mean(Quotient):
         3.0
     """
 
-    def __init__(self, name: str = "mean", dtype: Any = None) -> None:
+    def __init__(self, name: str = "mean", dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype, name)
 
     def statistics(self, values: Any, sample_weight: Any = None) -> Statistics:
@@ -109,7 +110,7 @@ class Errors(Comparison):
         texts = {"title": cls.__name__, "arguments": arguments, "result": result}
         cls.__doc__ = _ERRORS.format(sentence=str(cls.__doc__).rstrip("."), **texts)
 
-    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype, name or self._default)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:

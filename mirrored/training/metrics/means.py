@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
+from mirrored._types import DTypeLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.training.losses import crossentropy, regression
@@ -48,7 +49,7 @@ class MeanMetricWrapper(FunctionMetric):
         self,
         fn: Callable[..., Any],
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(fn, name or snake_case(type(self).__name__))
@@ -93,7 +94,7 @@ class Sum(Quotient):
 
     _has_count = False
 
-    def __init__(self, name: str = "sum", dtype: Any = None) -> None:
+    def __init__(self, name: str = "sum", dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype, name)
 
     def statistics(self, values: Any, sample_weight: Any = None) -> Statistics:
@@ -226,7 +227,9 @@ class CosineSimilarity(Comparison):
 
     _if_changed = ("axis",)
 
-    def __init__(self, name: str = "cosine_similarity", dtype: Any = None, axis: int = -1) -> None:
+    def __init__(
+        self, name: str = "cosine_similarity", dtype: DTypeLike | None = None, axis: int = -1
+    ) -> None:
         super().__init__(dtype, name)
         self.axis = axis
 
@@ -247,7 +250,7 @@ class _Entropy(Comparison):
     def __init__(
         self,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         from_logits: bool = False,
         label_smoothing: float = 0,
     ) -> None:
@@ -305,7 +308,7 @@ class CategoricalCrossentropy(_Entropy):
     def __init__(
         self,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         from_logits: bool = False,
         label_smoothing: float = 0,
         axis: int = -1,
@@ -350,7 +353,7 @@ class SparseCategoricalCrossentropy(Comparison):
     def __init__(
         self,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         from_logits: bool = False,
         ignore_class: int | None = None,
         axis: int = -1,

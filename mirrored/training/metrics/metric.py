@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 from weakref import WeakSet
 
@@ -14,6 +14,7 @@ from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._naming import name_scope, snake_case
 from mirrored._tracebacks import shorten
+from mirrored._types import DTypeLike, Identifier
 from mirrored.distribute import (
     DistributedVariable,
     SyncOnReadVariable,
@@ -92,7 +93,7 @@ class Metric(Part, _overrides.Subclassable, Configured):
         if vars(cls).keys() & {"_is_custom", "_mixes_examples"}:
             type.__setattr__(cls, "update_state", _reported(cls.update_state))
 
-    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
+    def __init__(self, dtype: DTypeLike | None = None, name: str | None = None) -> None:
         self.name = name or snake_case(type(self).__name__)
         own_dtype = ops.floatx() if dtype is None else getattr(dtype, "compute_dtype", dtype)
         self._dtype = ops.as_dtype(own_dtype)  # That of a layer's policy, too.
@@ -115,9 +116,9 @@ class Metric(Part, _overrides.Subclassable, Configured):
 
     def add_variable(
         self,
-        shape: Any,
-        initializer: Any,
-        dtype: Any = None,
+        shape: Sequence[int],
+        initializer: Identifier | None,
+        dtype: DTypeLike | None = None,
         aggregation: VariableAggregation | str | None = "sum",
         name: str | None = None,
     ) -> Variable:
@@ -154,9 +155,9 @@ class Metric(Part, _overrides.Subclassable, Configured):
 
     def add_weight(
         self,
-        shape: Any = (),
-        initializer: Any = None,
-        dtype: Any = None,
+        shape: Sequence[int] = (),
+        initializer: Identifier | None = None,
+        dtype: DTypeLike | None = None,
         name: str | None = None,
         *,
         aggregation: VariableAggregation | str | None = "sum",

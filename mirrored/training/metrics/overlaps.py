@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS
 from mirrored.training.losses.values import EPSILON, cast
@@ -50,7 +51,7 @@ class IoU(Counting):
         num_classes: int,
         target_class_ids: Sequence[int],
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         ignore_class: int | None = None,
         sparse_y_true: bool = True,
         sparse_y_pred: bool = True,
@@ -68,7 +69,9 @@ class IoU(Counting):
         self.ignore_class, self.axis = ignore_class, axis
         self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
         """Add a batch.
 
         Args:
@@ -168,12 +171,14 @@ class BinaryIoU(IoU):
         target_class_ids: Sequence[int] = (0, 1),
         threshold: float = 0.5,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(2, target_class_ids, name, dtype)
         self.threshold = threshold
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None
+    ) -> None:
         """Add a batch.
 
         Args:
@@ -214,7 +219,7 @@ class MeanIoU(IoU):
         self,
         num_classes: int,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         ignore_class: int | None = None,
         sparse_y_true: bool = True,
         sparse_y_pred: bool = True,
@@ -254,7 +259,7 @@ class OneHotIoU(IoU):
         num_classes: int,
         target_class_ids: Sequence[int],
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         ignore_class: int | None = None,
         sparse_y_pred: bool = False,
         axis: int = -1,
@@ -287,7 +292,7 @@ class OneHotMeanIoU(MeanIoU):
         self,
         num_classes: int,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         ignore_class: int | None = None,
         sparse_y_pred: bool = False,
         axis: int = -1,

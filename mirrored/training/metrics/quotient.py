@@ -12,6 +12,7 @@ import numpy as np
 from mirrored import _overrides, devices, ops
 from mirrored._naming import snake_case
 from mirrored._tracebacks import shorten
+from mirrored._types import DTypeLike
 from mirrored.distribute import get_replica_context
 from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import global_batch
@@ -39,7 +40,7 @@ class Quotient(Metric):
     _has_count: ClassVar[bool] = True  # False: the result is the total.
     __overrides__ = _overrides.QUOTIENT
 
-    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
+    def __init__(self, dtype: DTypeLike | None = None, name: str | None = None) -> None:
         super().__init__(dtype, name)
         # Exact for as long as an epoch lasts, whatever the metric's dtype.
         self._total = self.add_variable((), "zeros", ops.float64, name="total")
