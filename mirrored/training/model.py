@@ -567,9 +567,8 @@ class Model(Layer):
     @property
     def optimizer(self) -> Optimizer | Any:
         """The optimizer of `compile`. Another one may be set, also by a model that does without."""
-        if self.__state__.compilation is None:
-            return self._uncompiled_optimizer
-        return self.__state__.compilation.optimizer
+        compilation = self.__state__.compilation
+        return self._uncompiled_optimizer if compilation is None else compilation.optimizer
 
     @optimizer.setter
     def optimizer(self, value: Any) -> None:
@@ -613,9 +612,10 @@ class Model(Layer):
     @property
     def run_eagerly(self) -> bool:
         """Whether Python runs for every op of every step. It may be set; `compile` sets it anew."""
-        if self.__state__.compilation is None:
-            return self.__state__.uncompiled_eagerly
-        return self.__state__.compilation.run_eagerly
+        state = self.__state__
+        return (
+            state.uncompiled_eagerly if state.compilation is None else state.compilation.run_eagerly
+        )
 
     @run_eagerly.setter
     def run_eagerly(self, value: bool) -> None:
@@ -1139,11 +1139,11 @@ class Model(Layer):
         """What configurations call the class of a functional model, as Keras does; else None."""
         if self.__state__.graph is None or not _is_functional(type(self)):
             return None
-        name = "Functional"
+        kind = "Functional"
         return {
             "module": "keras.src.models.functional",
-            "class_name": name,
-            "registered_name": name,
+            "class_name": kind,
+            "registered_name": kind,
         }
 
     def get_config(self) -> dict[str, Any]:
