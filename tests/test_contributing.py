@@ -43,7 +43,7 @@ def test_the_guides_examples_pass_the_tests_that_it_names(tmp_path: Path) -> Non
     expected = set().union(*map(guide_examples.files_of, guide_examples.LIMITS))
     changed = guide_examples.changed(tmp_path)
     assert {path for path in changed if not path.endswith(".pyi")} == expected
-    asked = ["-q", "-p", "no:cacheprovider", "-k", _RUN.replace(" ", " or ")]
+    asked = ["-q", "-p", "no:cacheprovider", "--assert=plain", "-k", _RUN.replace(" ", " or ")]
     commands = [[sys.executable, "-m", "pytest", *asked, *guide_examples.tests_named()]]
     imports = Path(sys.executable).with_name("lint-imports")  # Of the extra `dev`.
     commands += [[str(imports)]] if imports.exists() else []

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -171,31 +171,26 @@ def check(error: Any, done: int) -> None:
     assert 0 <= done < STEPS
 
 
-# Some of the calls of three steps; in the slow form each of a step's calls, in one of the three.
-places = pytest.mark.parametrize(
-    "each", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "each"]
-)
+def some_of(calls: int) -> range:
+    """Return each of a step's calls, in one of three steps."""
+    return range(1, 3 * calls + 1, 3)
 
 
-@places
 @pytest.mark.parametrize(
-    ("way", "some"),
+    ("way", "calls"),
     [
-        pytest.param(WAYS[0], [SUMS + 3], id="one by one", marks=pytest.mark.slow),
+        pytest.param(WAYS[0], some_of(SUMS), id="one by one", marks=pytest.mark.slow),
         pytest.param(WAYS[1], [3 * SUMS], id="ahead"),
-        pytest.param(WAYS[2], [3 * SUMS], id="eager", marks=pytest.mark.slow),
+        pytest.param(WAYS[1], some_of(SUMS), id="ahead, each", marks=pytest.mark.slow),
+        pytest.param(WAYS[2], some_of(SUMS), id="eager", marks=pytest.mark.slow),
     ],
 )
 def test_a_sum_with_an_error_of_its_own(
-    way: dict[str, Any],
-    some: list[int],
-    each: bool,
-    on_cards: Callable[..., Cards],
-    tmp_path: Path,
+    way: dict[str, Any], calls: Iterable[int], on_cards: Callable[..., Cards], tmp_path: Path
 ) -> None:
     """The error is seen at once, or while later steps are on their way."""
     cards = on_cards((1, 1), **way)
-    for call in range(1, 3 * SUMS + 1, 3) if each else some:
+    for call in calls:
         cards.emulator.nccl.break_async(after=call)
         error, done = cards.fails(CollectiveError, tmp_path / "w.weights.safetensors")
         check(error, done)
@@ -203,23 +198,24 @@ def test_a_sum_with_an_error_of_its_own(
         assert "ncclRemoteError" in str(error)
 
 
-@places
 @pytest.mark.parametrize(
-    ("function", "calls", "some"),
+    ("function", "number", "calls"),
     [
-        pytest.param("ncclAllReduce", 2 * SUMS, [1], id="ncclAllReduce", marks=pytest.mark.slow),
-        pytest.param("ncclGroupEnd", SUMS, [3 * SUMS], id="ncclGroupEnd"),
+        pytest.param("ncclAllReduce", 2 * SUMS, some_of(2 * SUMS), marks=pytest.mark.slow),
+        pytest.param("ncclGroupEnd", SUMS, [3 * SUMS]),
+        pytest.param("ncclGroupEnd", SUMS, some_of(SUMS), marks=pytest.mark.slow),
     ],
+    ids=["ncclAllReduce", "ncclGroupEnd", "ncclGroupEnd, each"],
 )
 def test_a_call_that_is_refused(
-    function: str, calls: int, some: list[int], each: bool, on_cards: Callable[..., Cards]
+    function: str, number: int, calls: Iterable[int], on_cards: Callable[..., Cards]
 ) -> None:
     cards = on_cards((2, 1), seed=1, **WAYS[1])
-    for call in range(1, 3 * calls + 1, 3) if each else some:
+    for call in calls:
         cards.emulator.fail(function, 3, after=call)
         error, done = cards.fails(CollectiveError)
         check(error, done)
-        assert done <= (call - 1) // calls
+        assert done <= (call - 1) // number
         assert f"{function} answered ncclInternalError" in str(error)
 
 

@@ -126,7 +126,7 @@ def test_all_hear_of_it(
 
 @pytest.mark.behaviour("worker-failures")
 @pytest.mark.slow
-@pytest.mark.parametrize("hosts", [(), ("a:1", "b:1", "c:1"), ("a:2", "b:1")], ids=str)
+@pytest.mark.parametrize("hosts", [(), ("a:2", "b:1")], ids=str)
 def test_who_hangs_is_named_by_the_deadline(tmp_path: Path, hosts: tuple[str, ...]) -> None:
     fault = "os.kill(os.getpid(), signal.SIGSTOP)"
     done = run_ranks(program(fault, deadline=1.0, size=500_000), tmp_path, 3, hosts=hosts)
@@ -138,6 +138,7 @@ def test_who_hangs_is_named_by_the_deadline(tmp_path: Path, hosts: tuple[str, ..
     check_none_is_left(done)
 
 
+APART, STOP = ("a", "b"), "os.kill(os.getpid(), signal.SIGSTOP)"
 # The same while three sums of each step are under way, of which worker 1 has begun one.
 MEANWHILE = """
 def train():
@@ -163,17 +164,22 @@ def program_meanwhile(fault: str, *, deadline: float) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("hosts", "fault", "said"),
     [
-        ("raise ZeroDivisionError('no batch')", "WorkerError .* failed, .*ZeroDivisionError"),
-        ("sys.exit(0)", "WorkerError .*has ended after 10 calls, .*bucket 1 of step 3"),
-        ("os.kill(os.getpid(), signal.SIGSTOP)", "WorkerTimeoutError .*did not come to call 1[01]"),
-        ("signal.raise_signal(signal.SIGINT)", "WorkerError .* failed, .*KeyboardInterrupt"),
+        (
+            APART,
+            "raise ZeroDivisionError('no batch')",
+            "WorkerError .* failed, .*ZeroDivisionError",
+        ),
+        ((), "sys.exit(0)", "WorkerError .*has ended after 10 calls, .*bucket 1 of step 3"),
+        (APART, STOP, "WorkerTimeoutError .*did not come to call 1[01]"),
+        ((), STOP, "WorkerTimeoutError .*did not come to call 1[01]"),
+        ((), "signal.raise_signal(signal.SIGINT)", "WorkerError .* failed, .*KeyboardInterrupt"),
     ],
+    ids=["raises-a b", "exits", "hangs-a b", "hangs", "is interrupted"],
 )
-@pytest.mark.parametrize("hosts", [("a", "b"), ()], ids=str)
 def test_in_the_midst_of_sums(
-    tmp_path: Path, fault: str, said: str, hosts: tuple[str, ...]
+    tmp_path: Path, hosts: tuple[str, ...], fault: str, said: str
 ) -> None:
     done = run_ranks(program_meanwhile(fault, deadline=2.0), tmp_path, 2, hosts=hosts)
     assert done.status != 0
@@ -228,9 +234,8 @@ if workers.rank == 1:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [100, 500_000])
-def test_who_is_slow_is_waited_for(tmp_path: Path, size: int) -> None:
-    done = run_ranks(program("time.sleep(1.5)", size=size), tmp_path, 3, hosts=("a:2", "b:1"))
+def test_who_is_slow_is_waited_for(tmp_path: Path) -> None:
+    done = run_ranks(program("time.sleep(1.5)", size=500_000), tmp_path, 3, hosts=("a:2", "b:1"))
     assert done.status == 0, done.err
     assert all(text.endswith("done\n") for text in done.out)
 
@@ -316,7 +321,7 @@ import mirrored as mr
 options = mr.distribute.experimental.CommunicationOptions(timeout_seconds=2)
 mr.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 """
-    done = run_ranks(text, tmp_path, 3, module=None)
+    done = run_ranks(text, tmp_path, 2, module=None)
     assert done.status != 0
     assert done.seconds < 30
-    assert "_wait_until_all_workers_have_started" in done.err[0] + done.err[2]
+    assert "_wait_until_all_workers_have_started" in done.err[0]

@@ -50,11 +50,10 @@ def fusions(*sizes: int, dtypes: Sequence[np.dtype] = DTYPES) -> Iterator[Source
 
 
 @pytest.mark.slow
-def test_each_dtype_compiles(complaints: Callable[..., str]) -> None:
+def test_a_dtype_of_each_kind_compiles(complaints: Callable[..., str]) -> None:
     """Down to a card's own code."""
-    sources = list(fusions(3))
-    assert len(sources) == len(float_dtypes()) + 4
-    assert complaints(sources, "sm_90") == ""
+    some = [dtype for dtype in DTYPES if dtype.name in ("float64", "bfloat16", "int64")]
+    assert complaints(fusions(3, dtypes=some), "sm_90") == ""
 
 
 @pytest.mark.slow

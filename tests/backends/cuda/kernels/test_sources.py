@@ -19,7 +19,7 @@ def test_names_tell_sources_apart() -> None:
 
 
 # Their texts are those of others, but for an expression.
-ALIKE = ("prod", "min", "less", "argmin", "cumprod", "any")
+ALIKE = ("prod", "min", "less", "argmin", "cumprod", "any", "cross-entropy")
 ALIKE += tuple(f"{kind} along 2 axes beside 2" for kind in ("prod", "max", "min", "any"))
 FLOATS = ("float16", "float32", "float64", "bfloat16")
 
