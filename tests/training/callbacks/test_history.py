@@ -56,7 +56,6 @@ def pyplot() -> Iterator[Any]:
     plt.close("all")
 
 
-@pytest.mark.slow
 def test_pyplot_shows_a_plot(pyplot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     history = mr.callbacks.History()
     history.on_epoch_end(0, {"loss": 0.5})
@@ -71,7 +70,6 @@ def test_pyplot_shows_a_plot(pyplot: Any, monkeypatch: pytest.MonkeyPatch) -> No
         assert pyplot.get_fignums() == shown
 
 
-@pytest.mark.slow
 @pytest.mark.behaviour("history")
 @pytest.mark.usefixtures("pyplot")
 def test_plots_of_epochs_of_which_some_are_validated() -> None:
@@ -88,7 +86,6 @@ def test_plots_of_epochs_of_which_some_are_validated() -> None:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("pyplot")
 def test_plots_of_two_calls_and_of_values_that_were_put_there() -> None:
     history = mr.callbacks.History()
