@@ -612,10 +612,8 @@ class Model(Layer):
     @property
     def run_eagerly(self) -> bool:
         """Whether Python runs for every op of every step. It may be set; `compile` sets it anew."""
-        state = self.__state__
-        return (
-            state.uncompiled_eagerly if state.compilation is None else state.compilation.run_eagerly
-        )
+        own, compilation = self.__state__.uncompiled_eagerly, self.__state__.compilation
+        return own if compilation is None else compilation.run_eagerly
 
     @run_eagerly.setter
     def run_eagerly(self, value: bool) -> None:
@@ -1139,12 +1137,8 @@ class Model(Layer):
         """What configurations call the class of a functional model, as Keras does; else None."""
         if self.__state__.graph is None or not _is_functional(type(self)):
             return None
-        kind = "Functional"
-        return {
-            "module": "keras.src.models.functional",
-            "class_name": kind,
-            "registered_name": kind,
-        }
+        names = dict.fromkeys(("class_name", "registered_name"), "Functional")
+        return {"module": "keras.src.models.functional", **names}
 
     def get_config(self) -> dict[str, Any]:
         """Return what makes a model like it: its layers and their calls, or its arguments.
