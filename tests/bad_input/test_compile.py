@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -54,7 +55,7 @@ def clean_state(shared: Any, clean_names: None) -> None:
 
 
 @pytest.mark.behaviour("unknown-activation", "units")
-@pytest.mark.parametrize(("make", "message"), CONSTRUCTED.values(), ids=CONSTRUCTED)
+@cases(("make", "message"), CONSTRUCTED.values(), ids=CONSTRUCTED, clean=False)
 def test_construction(
     make: Callable[[], Any],
     message: str,
@@ -77,7 +78,7 @@ NAMES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.behaviour("unknown-loss", "unknown-optimizer")
-@pytest.mark.parametrize(("change", "message"), NAMES.values(), ids=NAMES)
+@cases(("change", "message"), NAMES.values(), ids=NAMES, clean=False)
 def test_names_at_compile(
     change: dict[str, Any],
     message: str,
@@ -95,7 +96,7 @@ def test_names_at_compile(
 
 
 @pytest.mark.behaviour("not-compiled")
-@pytest.mark.parametrize("method", ["fit", "evaluate"])
+@cases("method", ["fit", "evaluate"], clean=False)
 def test_before_compile(
     method: str, strategy: mr.MirroredStrategy, data: tuple[np.ndarray, np.ndarray]
 ) -> None:
@@ -180,7 +181,7 @@ SCOPES: dict[str, tuple[Scoped, tuple[str, ...]]] = {
 
 
 @pytest.mark.behaviour("compile-scopes")
-@pytest.mark.parametrize(("act", "messages"), SCOPES.values(), ids=SCOPES)
+@cases(("act", "messages"), SCOPES.values(), ids=SCOPES, clean=False)
 def test_scopes(
     act: Scoped,
     messages: tuple[str, ...],

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -122,10 +123,11 @@ def clean_state(shared: Any, clean_names: None) -> None:
 
 
 @pytest.mark.behaviour("empty-data", "batch-size-zero", "cardinality", "label-values")
-@pytest.mark.parametrize(
+@cases(
     ("change", "message"),
     [*DATA.values(), *NUMBERS_OUT_OF_RANGE.values()],
     ids=[*DATA, *NUMBERS_OUT_OF_RANGE],
+    clean=False,
 )
 def test_fit(
     change: dict[str, Any],
@@ -260,7 +262,7 @@ STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.behaviour("unbatched-dataset", "label-values")
-@pytest.mark.parametrize(("data", "change", "message"), STREAMS.values(), ids=STREAMS)
+@cases(("data", "change", "message"), STREAMS.values(), ids=STREAMS, clean=False)
 def test_fit_on_streams(
     data: Callable[[], Any],
     change: dict[str, Any],
@@ -295,7 +297,7 @@ SECOND: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize(("second", "message"), SECOND.values(), ids=SECOND)
+@cases(("second", "message"), SECOND.values(), ids=SECOND, clean=False)
 def test_a_batch_that_does_not_fit(
     second: tuple[Any, ...],
     message: str,
@@ -311,8 +313,8 @@ def test_a_batch_that_does_not_fit(
     check_refused(make_model(strategy), act, ValueError, "Batch 1 of the data", message, steps=1)
 
 
-@pytest.mark.parametrize("case", ["shape", "inputs in a dict", "ragged rows"])
-@pytest.mark.parametrize("method", ["evaluate", "predict"])
+@cases("case", ["shape", "inputs in a dict", "ragged rows"], clean=False)
+@cases("method", ["evaluate", "predict"], clean=False)
 def test_a_batch_that_does_not_fit_elsewhere(
     method: str,
     case: str,
@@ -338,9 +340,10 @@ RUNS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.behaviour("unbatched-dataset")
-@pytest.mark.parametrize(
+@cases(
     ("method", "case"),
     [*(("evaluate", case) for case in RUNS), *(("predict", case) for case in [*RUNS][1:])],
+    clean=False,
 )
 def test_evaluate_and_predict_on_streams(
     method: str,
@@ -359,8 +362,8 @@ def test_evaluate_and_predict_on_streams(
 
 
 @pytest.mark.behaviour("empty-data", "batch-size-zero")
-@pytest.mark.parametrize("method", ["evaluate", "predict"])
-@pytest.mark.parametrize(
+@cases("method", ["evaluate", "predict"], clean=False)
+@cases(
     ("change", "message"),
     [
         ({"x": X[:, :4]}, FITS_NOT),
@@ -373,6 +376,7 @@ def test_evaluate_and_predict_on_streams(
         ({"verbose": 5}, "Received: verbose=5"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+    clean=False,
 )
 def test_evaluate_and_predict(
     method: str,
@@ -391,7 +395,7 @@ def test_evaluate_and_predict(
     check_refused(make_model(strategy), act, ValueError, message)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "message"),
     [
         ({"y": Y + 7}, "outside the valid range"),
@@ -402,6 +406,7 @@ def test_evaluate_and_predict(
         ({"x": rows(), "y": None, "batch_size": None}, "needs batches"),
     ],
     ids=["labels", "rank", "validation", "steps", "labels of a dataset", "single examples"],
+    clean=False,
 )
 def test_a_model_that_is_not_built_stays_so(
     change: dict[str, Any],

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.ops.hooks import shapes_alone
@@ -38,7 +39,7 @@ def clean_state(shared: Any, clean_names: None) -> None:
     """Let devices and models stay from row to row."""
 
 
-@pytest.mark.parametrize(("hook", "steps"), HOOKS.items())
+@cases(("hook", "steps"), HOOKS.items(), clean=False)
 def test_an_exception_in_a_callback(
     hook: str,
     steps: int,
@@ -61,8 +62,8 @@ def test_an_exception_in_a_callback(
     )
 
 
-@pytest.mark.parametrize("hook", ["begin", "batch_begin", "batch_end", "end"])
-@pytest.mark.parametrize("method", ["evaluate", "predict"])
+@cases("hook", ["begin", "batch_begin", "batch_end", "end"], clean=False)
+@cases("method", ["evaluate", "predict"], clean=False)
 def test_an_exception_in_a_callback_of(
     method: str,
     hook: str,
@@ -91,7 +92,7 @@ CALLBACKS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("callbacks", "message"), CALLBACKS.values(), ids=CALLBACKS)
+@cases(("callbacks", "message"), CALLBACKS.values(), ids=CALLBACKS, clean=False)
 def test_callbacks_that_are_none(
     callbacks: Any,
     message: str,
@@ -217,7 +218,7 @@ LOOKS: dict[str, Callable[[mr.Tensor], Any]] = {
 }
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@cases("look", LOOKS.values(), ids=LOOKS, clean=False)
 def test_a_recorded_step_has_no_values(
     look: Callable[[mr.Tensor], Any],
     strategy: mr.MirroredStrategy,
@@ -312,7 +313,7 @@ LOSSES: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("loss", "message"), LOSSES.values(), ids=LOSSES)
+@cases(("loss", "message"), LOSSES.values(), ids=LOSSES, clean=False)
 def test_a_loss_of_another_shape(
     loss: Callable[..., Any],
     message: str,

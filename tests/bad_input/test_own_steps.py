@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 from mirrored.errors import NonFiniteLossError
@@ -81,7 +82,7 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize(("given", "steps", "error", "message"), CASES.values(), ids=CASES)
+@cases(("given", "steps", "error", "message"), CASES.values(), ids=CASES, clean=False)
 def test_what_does_not_fit(
     given: Callable[[], tuple[Any, ...]],
     steps: int,

@@ -79,7 +79,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.behaviour("sources-that-break")
-@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+@cases("make", SOURCES.values(), ids=SOURCES, clean=False)
 def test_what_raises_in_training(
     make: Callable[[], Any],
     strategy: mr.MirroredStrategy,
@@ -96,8 +96,8 @@ def test_what_raises_in_training(
     assert "In batch 1 of the data (counted from 0)." in error.__notes__
 
 
-@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
-@pytest.mark.parametrize("method", ["evaluate", "predict"])
+@cases("make", SOURCES.values(), ids=SOURCES, clean=False)
+@cases("method", ["evaluate", "predict"], clean=False)
 def test_what_raises_elsewhere(
     make: Callable[[], Any],
     method: str,
@@ -137,8 +137,8 @@ FRAMES: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.slow  # They need pandas.
-@pytest.mark.parametrize(("column", "message"), FRAMES.values(), ids=FRAMES)
-@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+@cases(("column", "message"), FRAMES.values(), ids=FRAMES, clean=False)
+@cases("method", ["fit", "evaluate", "predict"], clean=False)
 def test_frames(
     column: list[Any],
     message: str,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_table import cases
 
 import mirrored as mr
 
@@ -77,7 +78,7 @@ GIVEN: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "message"), GIVEN.values(), ids=GIVEN)
+@cases(("given", "message"), GIVEN.values(), ids=GIVEN, clean=False)
 def test_arrays(given: dict[str, Any], message: str, model: mr.Model) -> None:
     data = {"x": INPUTS, "y": TARGETS, **given}
     check(model, lambda: model.fit(**data, verbose=0), message)
@@ -96,7 +97,7 @@ SECOND: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("second", "message"), SECOND.values(), ids=SECOND)
+@cases(("second", "message"), SECOND.values(), ids=SECOND, clean=False)
 def test_a_batch_that_is_unlike_the_first(second: Any, message: str, model: mr.Model) -> None:
     first = (INPUTS, TARGETS)
     assert "Batch 1 of the data" not in message
@@ -105,7 +106,7 @@ def test_a_batch_that_is_unlike_the_first(second: Any, message: str, model: mr.M
         check(model, lambda m=method, d=data: getattr(model, m)(d, verbose=0), message, steps)
 
 
-@pytest.mark.parametrize("loss", [{}, {"a": None, "b": None}], ids=repr)
+@cases("loss", [{}, {"a": None, "b": None}], ids=repr, clean=False)
 def test_outputs_without_any_loss(loss: Any, strategy: mr.MirroredStrategy) -> None:
     model = made(strategy, loss=loss)
     before = model.get_weights()
