@@ -1,6 +1,7 @@
 """Where the names of TensorFlow 2 draw graphs: in a graph's scope, and without eager execution."""
 
 import inspect
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -263,3 +264,10 @@ def test_modes() -> None:
     with v1.Graph().as_default():
         v1.placeholder(tf.float32)
     v1.enable_eager_execution()
+
+
+def test_functions_of_scripts_that_name_the_package_travel() -> None:
+    """A process pool sends a function of `__main__` with the modules that it names."""
+    for module in (tf, tf.math):
+        assert type(module) is eager_execution.GraphModule
+        assert pickle.loads(pickle.dumps(module)) is module

@@ -132,6 +132,10 @@ class GraphModule(ModuleType):
             shorten(error)
             raise
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it by name, as cloudpickle does with modules of Python's own class."""
+        return import_module, (self.__name__,)
+
 
 def _in_graphs(home: str, name: str) -> Any:
     """Return what a name of a module is where graphs are drawn."""
