@@ -261,14 +261,20 @@ def test_the_program_is_a_function_of_the_package() -> None:
     assert callable(getattr(importlib.import_module(module), function))
 
 
+def skip_beside_the_checkout() -> None:
+    """Skip a test of what is installed where Python imports the checkout."""
+    if str(ROOT) in sys.path or "" in sys.path:
+        pytest.skip("the checkout comes first on sys.path: run `pytest`, not `python -m pytest`")
+
+
 def test_version_is_written_down_once() -> None:
     assert "version" in PROJECT["dynamic"]
+    skip_beside_the_checkout()
     assert importlib.metadata.version("mirrored") == mr.__version__
 
 
 def test_package_under_test_is_the_installed_one() -> None:
-    if str(ROOT) in sys.path or "" in sys.path:
-        pytest.skip("the checkout comes first on sys.path: run `pytest`, not `python -m pytest`")
+    skip_beside_the_checkout()
     distribution = importlib.metadata.distribution("mirrored")
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     editable = origin.get("dir_info", {}).get("editable", False)

@@ -103,6 +103,8 @@ def test_make_and_pre_commit_name_files_and_targets_that_exist() -> None:
     (phony,) = re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
     assert set(phony.split()) == targets
     assert all((ROOT / path).exists() for path in re.findall(r"\btests/[\w/.]+", makefile))
+    (build,) = re.findall(r"\$\(PYTHON\) (-m sphinx .+)", makefile)
+    assert f"run .venv/bin/python {build}\n" in (ROOT / ".ci/run").read_text()
     hooks = re.findall(r"entry: (.+)", (ROOT / ".pre-commit-config.yaml").read_text())
     assert len(hooks) == 3
     for hook in hooks:
