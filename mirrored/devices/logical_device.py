@@ -153,9 +153,10 @@ class Device:
         try:
             return allocate()
         except OutOfPoolMemory as refused:
-            # Not bound to a name: the error's traceback holds this frame, and a frame that held
-            # the error would keep every tensor of the failed call alive.
-            raise ResourceExhaustedError(self._explain(refused, label)) from None
+            text = self._explain(refused, label)
+        # Not within the block above: the frames of an error's context would keep every tensor of
+        # the failed call alive, as long as a notebook keeps the error.
+        raise ResourceExhaustedError(text)
 
     def _explain(self, refused: OutOfPoolMemory, label: str) -> str:
         said = (

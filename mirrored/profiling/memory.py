@@ -3,6 +3,7 @@
 The memory plan of a recorded step says exactly which values exist while each kernel runs.
 """
 
+import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,6 +71,7 @@ def plot_memory(model: Model) -> "Figure":
     """
     from mirrored.profiling.memory_figure import draw
 
+    gc.collect()  # As devices do before they are out of memory: cycles of deleted models take none.
     steps = [memory_by_device(model, trace) for trace in model.__state__.traces]
     if not any(steps):
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from case_table import cases
 
+import mirrored as mr
 from mirrored import devices
 from mirrored.devices import Device, LogicalDevice, LogicalDeviceConfiguration
 from mirrored.devices.logical_device import format_bytes
@@ -148,3 +149,19 @@ def test_a_stale_device_is_refused(simulate: Simulate) -> None:
 )
 def test_format_bytes(nbytes: int, expected: str) -> None:
     assert format_bytes(nbytes) == expected
+
+
+def test_an_error_that_is_kept_keeps_no_memory() -> None:
+    """As a notebook does, to which a call's tensors would be lost for good."""
+
+    def fail() -> None:
+        tensor = mr.zeros((3, 1 << 18))
+        mr.concat([tensor, tensor], 0)
+
+    mr.config.experimental.set_simulated_gpus(1, memory_limit=4)
+    with pytest.raises(ResourceExhaustedError) as caught:
+        fail()
+    error = caught.value.with_traceback(None)
+    del caught
+    assert error.__context__ is None
+    assert mr.config.experimental.get_memory_info("GPU:0")["current"] == 0
