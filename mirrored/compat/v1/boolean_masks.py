@@ -3,6 +3,7 @@
 from typing import Any
 
 from mirrored import ops
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.running import current_run
@@ -12,7 +13,7 @@ from mirrored.ops.spec import as_dtype
 
 
 def boolean_mask(
-    tensor: Any, mask: Any, name: str = "boolean_mask", axis: int | None = None
+    tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask", axis: int | None = None
 ) -> Tensor:
     """Return the parts of a tensor for which a mask is true.
 
@@ -68,7 +69,7 @@ def places_where(condition: Any, name: str) -> Tensor:
     ).outputs[0]
 
 
-def unique(x: Any, out_idx: Any = "int32", name: str = "Unique") -> Any:
+def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str = "Unique") -> Any:
     """Return the numbers of a vector, each once, and for each of its elements which one it is.
 
     Args:
@@ -89,7 +90,9 @@ def unique(x: Any, out_idx: Any = "int32", name: str = "Unique") -> Any:
     return operation.node.structure
 
 
-def unique_with_counts(x: Any, out_idx: Any = "int32", name: str = "UniqueWithCounts") -> Any:
+def unique_with_counts(
+    x: TensorLike, out_idx: DTypeLike = "int32", name: str = "UniqueWithCounts"
+) -> Any:
     """Return what `unique` does, and how often each of the numbers comes.
 
     Args:
@@ -116,7 +119,7 @@ def unique_with_counts(x: Any, out_idx: Any = "int32", name: str = "UniqueWithCo
 
 
 def dynamic_partition(
-    data: Any, partitions: Any, num_partitions: int, name: str = "DynamicPartition"
+    data: TensorLike, partitions: TensorLike, num_partitions: int, name: str = "DynamicPartition"
 ) -> list[Tensor]:
     """Return the parts of a tensor that have each of some numbers.
 

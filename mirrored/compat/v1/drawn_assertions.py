@@ -4,9 +4,10 @@ They run where somebody waits for them, as by `control_dependencies`.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from mirrored._types import TensorLike
 from mirrored.compat.v1.drawn_calls import eager_name, named_arguments
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Operation
@@ -57,7 +58,10 @@ def assertion(name: str) -> Callable[..., Operation]:
 
 
 def Assert(
-    condition: Any, data: Any, summarize: int | None = None, name: str | None = None
+    condition: TensorLike,
+    data: Sequence[Any],
+    summarize: int | None = None,
+    name: str | None = None,
 ) -> Operation:
     """Draw an operation that raises InvalidArgumentError in a run unless a condition is true.
 

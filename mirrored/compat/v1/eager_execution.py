@@ -226,7 +226,8 @@ def _with_order_of(function: Any, target: Callable[..., Any]) -> Callable[..., A
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Any:
     """Return a tensor of the graph, with TensorFlow 2's rules for shapes."""
-    return _constant(None if value is None else constant_array(value, dtype, shape), name=name)
+    array: Any = None if value is None else constant_array(value, dtype, shape)
+    return _constant(array, name=name)
 
 
 def _later_where(function: Any) -> Any:

@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
 from mirrored.compat.v1.listing import list_names
@@ -37,7 +38,7 @@ def ListDirectory(dirname: str) -> list[str]:
     return os.listdir(dirname)
 
 
-def Glob(filename: Any) -> list[str]:
+def Glob(filename: str | Sequence[str]) -> list[str]:
     """Return the paths that fit a pattern, or one of several."""
     patterns = [filename] if isinstance(filename, str) else filename
     return sorted(path for pattern in patterns for path in glob.glob(pattern))

@@ -1,11 +1,12 @@
 """Random numbers as TensorFlow 1 draws them: each draw is an operation, and what follows others."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from mirrored import ops
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.compat.v1.drawn_calls import computes, named_call
 from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.graph_elements import Operation, Tensor
@@ -17,10 +18,10 @@ from mirrored.ops.spec import as_dtype
 
 
 def random_uniform(
-    shape: Any,
-    minval: Any = 0,
-    maxval: Any = None,
-    dtype: Any = "float32",
+    shape: ShapeLike,
+    minval: TensorLike = 0,
+    maxval: TensorLike | None = None,
+    dtype: DTypeLike = "float32",
     seed: int | None = None,
     name: str | None = None,
 ) -> Any:
@@ -41,9 +42,10 @@ def random_uniform(
     whole = wanted.kind in "iu"
     if maxval is None and whole:
         raise ValueError(f"Must specify maxval for integer dtype {wanted!r}")
-    maxval = 1 if maxval is None else maxval
-    if computes(shape, minval, maxval):
-        return ops.random_uniform(shape, minval, maxval, wanted, seed)
+    low, high = cast("tuple[Any, Any]", (minval, 1 if maxval is None else maxval))
+    if computes(shape, low, high):
+        return ops.random_uniform(shape, low, high, wanted, seed)
+    minval, maxval = low, high
     # As there, floats of these values are drawn as any others.
     from_zero, to_one = (_is(*pair) for pair in ((minval, 0), (maxval, 1)))
     graph = graph_of(shape, minval, maxval)
@@ -68,10 +70,10 @@ def random_uniform(
 
 
 def random_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = "float32",
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = "float32",
     seed: int | None = None,
     name: str | None = None,
 ) -> Any:
@@ -90,10 +92,10 @@ def random_normal(
 
 
 def truncated_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = "float32",
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = "float32",
     seed: int | None = None,
     name: str | None = None,
 ) -> Any:
@@ -152,7 +154,9 @@ def _drawn(
     return graph.draw(function, arguments, kind=kind, name=name, shown=shown)
 
 
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Any:
     """Return a tensor with what is below one number, or above another, replaced by that.
 
     Args:

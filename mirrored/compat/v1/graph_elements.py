@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mirrored import _nest
+from mirrored._types import PartialShapeLike
 from mirrored.compat.v1.device_scopes import NodeDef
 from mirrored.compat.v1.partial_shapes import TensorShape, check_same, text_of
 from mirrored.compat.v1.running import current_run, default_session
@@ -155,7 +156,7 @@ class Tensor(SymbolicTensor):
         """Return its `TensorShape`."""
         return self.shape
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: PartialShapeLike | None) -> None:
         """Say more of its shape than is known.
 
         Args:

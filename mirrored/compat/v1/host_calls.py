@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
+from mirrored._types import TensorLike
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.running import current_run
@@ -74,7 +75,7 @@ def py_func(
 
 
 def Print(
-    input_: Any,
+    input_: TensorLike,
     data: Sequence[Any],
     message: str | None = None,
     first_n: int | None = None,

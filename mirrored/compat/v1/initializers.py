@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored._types import DTypeLike
 from mirrored.compat.v1 import graph_draws, sources
 from mirrored.compat.v1.drawn_calls import named_call
 from mirrored.ops.spec import as_dtype
@@ -19,11 +20,13 @@ class _Initializer:
 
     dtype: Any = "float32"
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+    def __call__(
+        self, shape: Any, dtype: DTypeLike | None = None, partition_info: Any = None
+    ) -> Any:
         """Return a tensor of a shape and a dtype."""
         return self.create(shape, as_dtype(self.dtype if dtype is None else dtype))
 
-    def create(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: DTypeLike) -> Any:
         """Return the tensor."""
         raise NotImplementedError
 
@@ -37,10 +40,12 @@ class constant_initializer(_Initializer):
         verify_shape: Whether an array must have the variable's shape, and not only its size.
     """
 
-    def __init__(self, value: Any = 0, dtype: Any = "float32", verify_shape: bool = False) -> None:
+    def __init__(
+        self, value: Any = 0, dtype: DTypeLike = "float32", verify_shape: bool = False
+    ) -> None:
         self.value, self.dtype, self._verify = value, dtype, verify_shape
 
-    def create(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: DTypeLike) -> Any:
         """Return the value."""
         return sources.constant(np.asarray(self.value, dtype), dtype, shape, "Const", self._verify)
 
@@ -48,10 +53,10 @@ class constant_initializer(_Initializer):
 class zeros_initializer(_Initializer):
     """Begins with zeros."""
 
-    def __init__(self, dtype: Any = "float32") -> None:
+    def __init__(self, dtype: DTypeLike = "float32") -> None:
         self.dtype = dtype
 
-    def create(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: DTypeLike) -> Any:
         """Return zeros."""
         return named_call("zeros")(shape, dtype)
 
@@ -59,10 +64,10 @@ class zeros_initializer(_Initializer):
 class ones_initializer(_Initializer):
     """Begins with ones."""
 
-    def __init__(self, dtype: Any = "float32") -> None:
+    def __init__(self, dtype: DTypeLike = "float32") -> None:
         self.dtype = dtype
 
-    def create(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: DTypeLike) -> Any:
         """Return ones."""
         return named_call("ones")(shape, dtype)
 
@@ -72,10 +77,10 @@ class _Random(_Initializer):
 
     draw: Any = staticmethod(graph_draws.random_normal)
 
-    def __init__(self, first: Any, second: Any, seed: int | None, dtype: Any) -> None:
+    def __init__(self, first: Any, second: Any, seed: int | None, dtype: DTypeLike) -> None:
         self.first, self.second, self.seed, self.dtype = first, second, seed, dtype
 
-    def create(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: DTypeLike) -> Any:
         """Return a draw."""
         return self.draw(shape, self.first, self.second, dtype=dtype, seed=self.seed)
 
@@ -86,7 +91,11 @@ class random_uniform_initializer(_Random):
     draw: Any = staticmethod(graph_draws.random_uniform)
 
     def __init__(
-        self, minval: Any = 0.0, maxval: Any = 1.0, seed: int | None = None, dtype: Any = "float32"
+        self,
+        minval: Any = 0.0,
+        maxval: Any = 1.0,
+        seed: int | None = None,
+        dtype: DTypeLike = "float32",
     ) -> None:
         super().__init__(minval, 1.0 if maxval is None else maxval, seed, dtype)
 
@@ -95,7 +104,11 @@ class random_normal_initializer(_Random):
     """Begins with numbers of a normal distribution."""
 
     def __init__(
-        self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = "float32"
+        self,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        seed: int | None = None,
+        dtype: DTypeLike = "float32",
     ) -> None:
         super().__init__(mean, stddev, seed, dtype)
 
@@ -135,7 +148,7 @@ class variance_scaling_initializer(_Initializer):
         mode: str = "fan_in",
         distribution: str = "truncated_normal",
         seed: int | None = None,
-        dtype: Any = "float32",
+        dtype: DTypeLike = "float32",
     ) -> None:
         if scale <= 0.0:
             raise ValueError(f"Argument `scale` must be a positive float. Received: {scale}")
@@ -150,7 +163,7 @@ class variance_scaling_initializer(_Initializer):
         self._scale, self._mode, self._distribution = scale, mode, distribution
         self.seed, self.dtype = seed, dtype
 
-    def create(self, shape: Any, dtype: Any) -> Any:
+    def create(self, shape: Any, dtype: DTypeLike) -> Any:
         """Return a draw."""
         variance = self._scale / max(1.0, _MODES[self._mode](*_fans(shape)))
         if self._distribution == "uniform":
@@ -178,14 +191,14 @@ class glorot_uniform_initializer(variance_scaling_initializer):
         dtype: The dtype where the variable has none.
     """
 
-    def __init__(self, seed: int | None = None, dtype: Any = "float32") -> None:
+    def __init__(self, seed: int | None = None, dtype: DTypeLike = "float32") -> None:
         super().__init__(1.0, "fan_avg", "uniform", seed, dtype)
 
 
 class glorot_normal_initializer(variance_scaling_initializer):
     """Begins with numbers of the truncated normal distribution of Glorot and Bengio (2010)."""
 
-    def __init__(self, seed: int | None = None, dtype: Any = "float32") -> None:
+    def __init__(self, seed: int | None = None, dtype: DTypeLike = "float32") -> None:
         super().__init__(1.0, "fan_avg", "truncated_normal", seed, dtype)
 
 

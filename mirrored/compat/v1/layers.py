@@ -1,8 +1,10 @@
 """TensorFlow 1's `tf.layers`, as its documentation of 1.15 describes them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
+from mirrored._types import PartialShapeLike, TensorLike
 from mirrored.compat.v1.control_flow import smart_cond
 from mirrored.compat.v1.drawn_calls import drawn, named_call
 from mirrored.compat.v1.graph import graph_of
@@ -16,20 +18,20 @@ from mirrored.compat.v1.variables import GraphKeys, Variable
 
 
 def dense(
-    inputs: Any,
+    inputs: TensorLike,
     units: int,
-    activation: Any = None,
+    activation: Callable[..., Any] | None = None,
     use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = None,
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
-    bias_constraint: Any = None,
+    kernel_initializer: Callable[..., Any] | None = None,
+    bias_initializer: Callable[..., Any] | None = None,
+    kernel_regularizer: Callable[..., Any] | None = None,
+    bias_regularizer: Callable[..., Any] | None = None,
+    activity_regularizer: Callable[..., Any] | None = None,
+    kernel_constraint: Callable[..., Any] | None = None,
+    bias_constraint: Callable[..., Any] | None = None,
     trainable: bool = True,
     name: str | None = None,
-    reuse: Any = None,
+    reuse: bool | None = None,
 ) -> Any:
     """Return inputs times weights, with a bias added, through an activation.
 
@@ -84,7 +86,7 @@ def dense(
         return outputs if activation is None else activation(outputs)
 
 
-def flatten(inputs: Any, name: str = "flatten/Reshape") -> Any:
+def flatten(inputs: TensorLike, name: str = "flatten/Reshape") -> Any:
     """Return a tensor of two axes, the first of which is that of the inputs.
 
     Args:
@@ -106,11 +108,11 @@ def _count(sizes: Any) -> int:
 
 
 def dropout(
-    inputs: Any,
-    rate: Any = 0.5,
-    noise_shape: Any = None,
+    inputs: TensorLike,
+    rate: TensorLike = 0.5,
+    noise_shape: PartialShapeLike | None = None,
     seed: int | None = None,
-    training: Any = False,
+    training: TensorLike = False,
     name: str = "dropout",
 ) -> Any:
     """Return a tensor some elements of which are zero in training.
@@ -145,30 +147,30 @@ _LEAST_EPSILON = 1.001e-5
 
 
 def batch_normalization(
-    inputs: Any,
+    inputs: TensorLike,
     axis: int | list[int] = -1,
     momentum: float = 0.99,
     epsilon: float = 1e-3,
     center: bool = True,
     scale: bool = True,
-    beta_initializer: Any = None,
-    gamma_initializer: Any = None,
-    moving_mean_initializer: Any = None,
-    moving_variance_initializer: Any = None,
-    beta_regularizer: Any = None,
-    gamma_regularizer: Any = None,
-    beta_constraint: Any = None,
-    gamma_constraint: Any = None,
-    training: Any = False,
+    beta_initializer: Callable[..., Any] | None = None,
+    gamma_initializer: Callable[..., Any] | None = None,
+    moving_mean_initializer: Callable[..., Any] | None = None,
+    moving_variance_initializer: Callable[..., Any] | None = None,
+    beta_regularizer: Callable[..., Any] | None = None,
+    gamma_regularizer: Callable[..., Any] | None = None,
+    beta_constraint: Callable[..., Any] | None = None,
+    gamma_constraint: Callable[..., Any] | None = None,
+    training: TensorLike = False,
     trainable: bool = True,
     name: str | None = None,
-    reuse: Any = None,
+    reuse: bool | None = None,
     renorm: bool = False,
-    renorm_clipping: Any = None,
+    renorm_clipping: None = None,
     renorm_momentum: float = 0.99,
     fused: bool | None = None,
     virtual_batch_size: int | None = None,
-    adjustment: Any = None,
+    adjustment: None = None,
 ) -> Any:
     """Return inputs with mean 0 and variance 1 per feature, scaled by gamma and shifted by beta.
 

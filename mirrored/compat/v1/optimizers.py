@@ -3,12 +3,13 @@
 Rates and decays are float32 until they meet a variable, as they are there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mirrored import ops
+from mirrored._types import TensorLike
 from mirrored.compat.v1.base_optimizer import Optimizer, Pairs
 from mirrored.compat.v1.graph_elements import Operation
 from mirrored.compat.v1.sources import converted
@@ -41,7 +42,10 @@ class GradientDescentOptimizer(Optimizer):
     KIND = "ApplyGradientDescent"
 
     def __init__(
-        self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent"
+        self,
+        learning_rate: TensorLike | Callable[[], Any],
+        use_locking: bool = False,
+        name: str = "GradientDescent",
     ) -> None:
         super().__init__(use_locking, name)
         self._learning_rate = learning_rate
@@ -72,7 +76,7 @@ class MomentumOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: TensorLike | Callable[[], Any],
         momentum: Any,
         use_locking: bool = False,
         name: str = "Momentum",
@@ -113,7 +117,7 @@ class AdagradOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: TensorLike | Callable[[], Any],
         initial_accumulator_value: float = 0.1,
         use_locking: bool = False,
         name: str = "Adagrad",
@@ -154,7 +158,7 @@ class RMSPropOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: TensorLike | Callable[[], Any],
         decay: Any = 0.9,
         momentum: Any = 0.0,
         epsilon: Any = 1e-10,
@@ -210,7 +214,7 @@ class AdamOptimizer(Optimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: TensorLike | Callable[[], Any] = 0.001,
         beta1: Any = 0.9,
         beta2: Any = 0.999,
         epsilon: Any = 1e-8,

@@ -1,11 +1,12 @@
 """Variables by their names: `get_variable`, and the scopes that say whether they are shared."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from mirrored._contexts import Within
+from mirrored._types import DTypeLike, PartialShapeLike
 from mirrored.compat.v1.graph import Graph, drawing_into, get_default_graph, graph_of
 from mirrored.compat.v1.graph_elements import Tensor
 from mirrored.compat.v1.initializers import glorot_uniform_initializer, zeros_initializer
@@ -28,7 +29,13 @@ class VariableScope:
     """
 
     def __init__(
-        self, name: str, reuse: Any, initializer: Any, regularizer: Any, dtype: Any, scope: str
+        self,
+        name: str,
+        reuse: Any,
+        initializer: Any,
+        regularizer: Callable[..., Any] | None,
+        dtype: DTypeLike,
+        scope: str,
     ) -> None:
         self.name = name
         self.reuse = reuse
@@ -71,16 +78,16 @@ def get_variable_scope() -> VariableScope:
 def variable_scope(
     name_or_scope: Any,
     default_name: str | None = None,
-    values: Any = None,
+    values: Sequence[Any] | None = None,
     initializer: Any = None,
-    regularizer: Any = None,
+    regularizer: Callable[..., Any] | None = None,
     caching_device: Any = None,
-    partitioner: Any = None,
-    custom_getter: Any = None,
+    partitioner: None = None,
+    custom_getter: None = None,
     reuse: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     use_resource: bool | None = None,
-    constraint: Any = None,
+    constraint: Callable[..., Any] | None = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
     """Return a context within which the names of variables begin with a name.
@@ -158,17 +165,17 @@ def _unique(graph: Graph, outer: str, name: str) -> str:
 
 def get_variable(
     name: str,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: PartialShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     initializer: Any = None,
-    regularizer: Any = None,
+    regularizer: Callable[..., Any] | None = None,
     trainable: bool | None = None,
-    collections: Any = None,
+    collections: Sequence[str] | None = None,
     caching_device: Any = None,
-    partitioner: Any = None,
+    partitioner: None = None,
     validate_shape: bool = True,
     use_resource: bool | None = None,
-    custom_getter: Any = None,
+    custom_getter: None = None,
     constraint: Callable[[Any], Any] | None = None,
     synchronization: Any = None,
     aggregation: Any = None,

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
+from mirrored._types import DTypeLike, PartialShapeLike, TensorLike
 from mirrored.compat.v1.graph import check_not_eager, get_default_graph, graph_of
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.partial_shapes import sizes_of
@@ -14,9 +15,9 @@ from mirrored.ops.spec import as_dtype
 
 
 def constant(
-    value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    shape: PartialShapeLike | None = None,
     name: str = "Const",
     verify_shape: bool = False,
 ) -> Tensor:
@@ -122,7 +123,9 @@ def packed_in(graph: Any, value: Any, dtype: Any, name: str) -> Tensor:
         return operation.outputs[0]
 
 
-def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+def placeholder(
+    dtype: DTypeLike, shape: PartialShapeLike | None = None, name: str | None = None
+) -> Tensor:
     """Return a tensor whose value each run is given, by `feed_dict`.
 
     Args:
@@ -148,7 +151,9 @@ def _never() -> Any:
     raise AssertionError("A session feeds placeholders, or says that they are not fed.")
 
 
-def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def placeholder_with_default(
+    input: TensorLike, shape: PartialShapeLike | None, name: str | None = None
+) -> Tensor:
     """Return a tensor that has a value where none is fed.
 
     Args:

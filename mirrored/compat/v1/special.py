@@ -1,10 +1,11 @@
 """Functions whose arguments were others in TensorFlow 1 than they are today."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from mirrored import ops
+from mirrored._types import DTypeLike, PartialShapeLike, ShapeLike, TensorLike
 from mirrored.compat.v1.boolean_masks import places_where
 from mirrored.compat.v1.drawn_calls import drawn, drawn_with_constants
 from mirrored.compat.v1.graph import drawing_into, get_default_graph, graph_of
@@ -17,27 +18,27 @@ from mirrored.ops.random_draws import random_poisson as _poisson
 from mirrored.ops.spec import as_dtype
 
 
-def to_float(x: Any, name: str = "ToFloat") -> Any:
+def to_float(x: TensorLike, name: str = "ToFloat") -> Any:
     """Return a tensor as float32."""
     return drawn(ops.cast, (x, "float32"), {}, "Cast", name)
 
 
-def to_double(x: Any, name: str = "ToDouble") -> Any:
+def to_double(x: TensorLike, name: str = "ToDouble") -> Any:
     """Return a tensor as float64."""
     return drawn(ops.cast, (x, "float64"), {}, "Cast", name)
 
 
-def to_int32(x: Any, name: str = "ToInt32") -> Any:
+def to_int32(x: TensorLike, name: str = "ToInt32") -> Any:
     """Return a tensor as int32."""
     return drawn(ops.cast, (x, "int32"), {}, "Cast", name)
 
 
-def to_int64(x: Any, name: str = "ToInt64") -> Any:
+def to_int64(x: TensorLike, name: str = "ToInt64") -> Any:
     """Return a tensor as int64."""
     return drawn(ops.cast, (x, "int64"), {}, "Cast", name)
 
 
-def div(x: Any, y: Any, name: str = "div") -> Any:
+def div(x: TensorLike, y: TensorLike, name: str = "div") -> Any:
     """Return the quotient, of integers as Python 2 has it: rounded down."""
 
     def quotient(x: Any, y: Any) -> Any:
@@ -47,7 +48,12 @@ def div(x: Any, y: Any, name: str = "div") -> Any:
     return drawn_with_constants(quotient, Given((x, y), {}, ()), "RealDiv", name)
 
 
-def where(condition: Any, x: Any = None, y: Any = None, name: str = "Select") -> Any:
+def where(
+    condition: TensorLike,
+    x: TensorLike | None = None,
+    y: TensorLike | None = None,
+    name: str = "Select",
+) -> Any:
     """Return elements of `x` where a condition is true, and of `y` elsewhere.
 
     Args:
@@ -75,7 +81,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str = "Select") ->
 
 def embedding_lookup(
     params: Any,
-    ids: Any,
+    ids: TensorLike,
     partition_strategy: str = "mod",
     name: str | None = None,
     validate_indices: bool = True,
@@ -111,7 +117,10 @@ def embedding_lookup(
 
 
 def clip_by_global_norm(
-    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
+    t_list: Sequence[TensorLike | None],
+    clip_norm: TensorLike,
+    use_norm: TensorLike | None = None,
+    name: str | None = None,
 ) -> tuple[list[Any], Any]:
     """Return tensors scaled so that their norm together is at most so much, and that norm.
 
@@ -130,7 +139,7 @@ def clip_by_global_norm(
     return [None if tensor is None else next(rest) for tensor in t_list], norm
 
 
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+def ensure_shape(x: TensorLike, shape: PartialShapeLike | None, name: str | None = None) -> Tensor:
     """Return a tensor, and raise in a run where it has another shape.
 
     Args:
@@ -155,18 +164,18 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     return operation.outputs[0]
 
 
-def in_top_k(predictions: Any, targets: Any, k: int, name: str = "in_top_k") -> Any:
+def in_top_k(predictions: TensorLike, targets: TensorLike, k: int, name: str = "in_top_k") -> Any:
     """Return whether each row's target is among the `k` largest of its predictions."""
     return drawn(ops.in_top_k, (targets, predictions, k), {}, "InTopKV2", f"{name}/InTopKV2")
 
 
 def dropout(
-    x: Any,
-    keep_prob: Any = None,
-    noise_shape: Any = None,
+    x: TensorLike,
+    keep_prob: TensorLike | None = None,
+    noise_shape: PartialShapeLike | None = None,
     seed: int | None = None,
     name: str = "dropout",
-    rate: Any = None,
+    rate: TensorLike | None = None,
 ) -> Any:
     """Return a tensor some elements of which are zero, and the others as much larger.
 
@@ -201,9 +210,9 @@ def _named_only(sentinel: Any, function: str) -> None:
 
 
 def softmax_cross_entropy_with_logits(
-    _sentinel: Any = None,
-    labels: Any = None,
-    logits: Any = None,
+    _sentinel: None = None,
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
     dim: int = -1,
     name: str = "softmax_cross_entropy_with_logits_sg",
     axis: int | None = None,
@@ -219,9 +228,9 @@ def softmax_cross_entropy_with_logits(
 
 
 def sparse_softmax_cross_entropy_with_logits(
-    _sentinel: Any = None,
-    labels: Any = None,
-    logits: Any = None,
+    _sentinel: None = None,
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
     name: str = "SparseSoftmaxCrossEntropyWithLogits",
 ) -> Any:
     """Return each row's cross entropy, for labels that are numbers of classes."""
@@ -232,7 +241,10 @@ def sparse_softmax_cross_entropy_with_logits(
 
 
 def sigmoid_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str = "logistic_loss"
+    _sentinel: None = None,
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
+    name: str = "logistic_loss",
 ) -> Any:
     """Return the cross entropy of each element."""
     _named_only(_sentinel, "sigmoid_cross_entropy_with_logits")
@@ -241,9 +253,9 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def random_poisson(
-    lam: Any,
-    shape: Any,
-    dtype: Any = "float32",
+    lam: TensorLike,
+    shape: ShapeLike,
+    dtype: DTypeLike = "float32",
     seed: int | None = None,
     name: str = "random_poisson",
 ) -> Any:
@@ -252,12 +264,16 @@ def random_poisson(
     return drawn(_poisson, arguments, {}, "RandomPoissonV2", f"{name}/RandomPoissonV2")
 
 
-def xw_plus_b(x: Any, weights: Any, biases: Any, name: str = "xw_plus_b") -> Any:
+def xw_plus_b(
+    x: TensorLike, weights: TensorLike, biases: TensorLike, name: str = "xw_plus_b"
+) -> Any:
     """Return a product with a bias added."""
     return drawn(lambda x, w, b: ops.matmul(x, w) + b, (x, weights, biases), {}, "BiasAdd", name)
 
 
-def relu_layer(x: Any, weights: Any, biases: Any, name: str = "relu_layer") -> Any:
+def relu_layer(
+    x: TensorLike, weights: TensorLike, biases: TensorLike, name: str = "relu_layer"
+) -> Any:
     """Return a product with a bias added, and zeros for what is below 0."""
 
     def layer(x: Any, weights: Any, biases: Any) -> Any:
@@ -267,11 +283,11 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: str = "relu_layer") -> A
 
 
 def convert_to_tensor(
-    value: Any,
-    dtype: Any = None,
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
-    preferred_dtype: Any = None,
-    dtype_hint: Any = None,
+    preferred_dtype: DTypeLike | None = None,
+    dtype_hint: DTypeLike | None = None,
 ) -> Any:
     """Return a value as a tensor of the graph.
 
@@ -297,7 +313,7 @@ def set_random_seed(seed: int) -> None:
 
 @contextmanager
 def name_scope(
-    name: str | None, default_name: str | None = None, values: Any = None
+    name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None
 ) -> Iterator[str]:
     """Return a context within which names begin with a name, and which gives that.
 

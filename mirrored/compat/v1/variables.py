@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
+from mirrored._types import DTypeLike, TensorLike
 from mirrored.compat.v1.graph import Graph, get_default_graph
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.partial_shapes import check_same
@@ -72,7 +73,7 @@ class Variable(Tensor):
         caching_device: Any = None,
         name: str | None = None,
         variable_def: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         expected_shape: Any = None,
         import_scope: str | None = None,
         constraint: Callable[[Any], Any] | None = None,
@@ -373,7 +374,11 @@ def _drawn(
 
 
 def scatter_update(
-    ref: Variable, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+    ref: Variable,
+    indices: TensorLike,
+    updates: TensorLike,
+    use_locking: bool = True,
+    name: str | None = None,
 ) -> Tensor:
     """Return a tensor that sets rows of a variable, and is its new value.
 
@@ -389,14 +394,22 @@ def scatter_update(
 
 
 def scatter_add(
-    ref: Variable, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+    ref: Variable,
+    indices: TensorLike,
+    updates: TensorLike,
+    use_locking: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return a tensor that adds to rows of a variable; the rest as `scatter_update`."""
     return _drawn(ops.tensor_scatter_nd_add, ref, indices, updates, "ScatterAdd", name)
 
 
 def scatter_sub(
-    ref: Variable, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+    ref: Variable,
+    indices: TensorLike,
+    updates: TensorLike,
+    use_locking: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return a tensor that subtracts from rows of a variable; the rest as `scatter_update`."""
     return _drawn(ops.tensor_scatter_nd_sub, ref, indices, updates, "ScatterSub", name)

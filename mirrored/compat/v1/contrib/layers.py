@@ -1,14 +1,13 @@
 """The initializers of TensorFlow 1's `tf.contrib.layers`."""
 
-from typing import Any
-
+from mirrored._types import DTypeLike
 from mirrored.compat.v1.initializers import TRUNCATED_DEVIATION, variance_scaling_initializer
 from mirrored.compat.v1.listing import list_names
 from mirrored.ops.spec import FLOATS, as_dtype
 
 
 def xavier_initializer(
-    uniform: bool = True, seed: int | None = None, dtype: Any = "float32"
+    uniform: bool = True, seed: int | None = None, dtype: DTypeLike = "float32"
 ) -> variance_scaling_initializer:
     """Return the initializer of Glorot and Bengio (2010), with tf.contrib's numbers.
 
