@@ -219,7 +219,7 @@ class Softmax(SameShape):
         super().__init__(**options)
         self.axis = as_axes(axis)
 
-    def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
+    def call(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the probabilities.
 
         Args:

@@ -55,7 +55,7 @@ class Attention(Layer):
         use_scale: bool = False,
         score_mode: str = "dot",
         dropout: float = 0.0,
-        seed: Any = None,
+        seed: int | SeedGenerator | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)

@@ -8,7 +8,7 @@ import math
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._types import Identifier
+from mirrored._types import Identifier, TensorLike
 from mirrored.layers import regularizers
 from mirrored.layers.activation import Softmax
 from mirrored.layers.call_arguments import CallArguments
@@ -18,7 +18,7 @@ from mirrored.layers.regularization import Dropout, from_0_to_1
 from mirrored.layers.shapes import Shape
 from mirrored.layers.starting_values import another
 from mirrored.layers.weights import WeightSettings, settings_of
-from mirrored.ops import Tensor
+from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.dot_product_attention import attended
 from mirrored.ops.tensor_views import masked
 from mirrored.serialization.constructor_arguments import arguments_of, serialized
@@ -56,7 +56,7 @@ class AttentionHeads(Layer):
         bias: WeightSettings,
         activity_regularizer: Identifier | None,
         use_gate: bool,
-        seed: Any,
+        seed: int | SeedGenerator | None,
         /,
         **options: Unpack[PlainOptions],
     ) -> None:
@@ -173,10 +173,10 @@ class AttentionHeads(Layer):
         query: Tensor,
         value: Tensor,
         key: Tensor | None = None,
-        query_mask: Any = None,
-        value_mask: Any = None,
-        key_mask: Any = None,
-        attention_mask: Any = None,
+        query_mask: TensorLike | None = None,
+        value_mask: TensorLike | None = None,
+        key_mask: TensorLike | None = None,
+        attention_mask: TensorLike | None = None,
         return_attention_scores: bool = False,
         training: bool | None = None,
         use_causal_mask: bool = False,

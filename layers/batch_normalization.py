@@ -152,7 +152,7 @@ class BatchNormalization(ScaledAndMoved):
                 f"received input with shape {input_shape}"
             )
 
-    def call(self, inputs: Tensor, training: bool = False, mask: Any = None) -> Tensor:
+    def call(self, inputs: Tensor, training: bool = False, mask: Tensor | None = None) -> Tensor:
         """Return the normalized inputs.
 
         Args:

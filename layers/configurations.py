@@ -23,7 +23,7 @@ def serialize(layer: Any) -> Any:
 
 
 @explained_only
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the layer that a configuration describes.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored._types import AxisLike
+from mirrored._types import AxisLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import Configured, serialized
 from mirrored.serialization.registry import Registry, spelt
@@ -33,7 +33,7 @@ class Constraint(Configured):
         >>> layer = mr.keras.layers.Dense(1, kernel_constraint=Within(0.5))
     """
 
-    def __call__(self, w: Any) -> Any:
+    def __call__(self, w: TensorLike) -> Any:
         """Return the value that a weight gets; that of the base is the weight itself.
 
         Args:
@@ -61,7 +61,7 @@ class MaxNorm(Constraint):
         self.max_value = max_value
         self.axis = axis
 
-    def __call__(self, w: Any) -> Tensor:
+    def __call__(self, w: TensorLike) -> Tensor:
         """Return the weight with no norm above the largest.
 
         Args:
@@ -78,7 +78,7 @@ class NonNeg(Constraint):
         [0.0, 2.0]
     """
 
-    def __call__(self, w: Any) -> Tensor:
+    def __call__(self, w: TensorLike) -> Tensor:
         """Return the weight with nothing below 0.
 
         Args:
@@ -102,7 +102,7 @@ class UnitNorm(Constraint):
     def __init__(self, axis: AxisLike = 0) -> None:
         self.axis = axis
 
-    def __call__(self, w: Any) -> Tensor:
+    def __call__(self, w: TensorLike) -> Tensor:
         """Return the weight, divided by its norms.
 
         Args:
@@ -135,7 +135,7 @@ class MinMaxNorm(Constraint):
         self.rate = rate
         self.axis = axis
 
-    def __call__(self, w: Any) -> Tensor:
+    def __call__(self, w: TensorLike) -> Tensor:
         """Return the weight with norms that are within the bounds, or nearer to them.
 
         Args:

@@ -102,7 +102,7 @@ class Lambda(Layer):
         self,
         function: Callable[..., Any],
         output_shape: Any = None,
-        mask: Any = None,
+        mask: Callable[..., Any] | TensorLike | None = None,
         arguments: Mapping[str, Any] | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
@@ -150,7 +150,7 @@ class Lambda(Layer):
             taken["output_shape"] = tuple(shape)
         return super().from_config(taken)
 
-    def call(self, inputs: Any, mask: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Any, mask: TensorLike | None = None, training: bool = False) -> Any:
         """Return what the function returns.
 
         Args:
@@ -262,7 +262,7 @@ class Pipeline(Layer):
         """The layers."""
         return self._pipeline_layers
 
-    def call(self, inputs: Any, training: bool = True, mask: Any = None) -> Any:
+    def call(self, inputs: Any, training: bool = True, mask: TensorLike | None = None) -> Any:
         """Return what the last layer returns.
 
         Args:

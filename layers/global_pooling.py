@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._types import TensorLike
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, as_data_format, require_rank
 from mirrored.ops import Tensor
@@ -72,7 +73,7 @@ class GlobalAveragePooling1D(GlobalPooling1D):
 
     _makes_masks = False
 
-    def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
+    def call(self, inputs: Tensor, mask: TensorLike | None = None) -> Tensor:
         """Return one vector an example.
 
         Args:

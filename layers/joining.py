@@ -63,7 +63,7 @@ class Concatenate(Merge):
                 f"concatenation axis. Received: input_shape={input_shape}"
             )
 
-    def call(self, inputs: Any) -> Tensor:
+    def call(self, inputs: Sequence[Tensor]) -> Tensor:
         """Return the inputs, joined.
 
         Args:
@@ -180,7 +180,7 @@ class Dot(Merge):
                 f"dummy batch dimension to your inputs. Received: axes={self.axes}"
             )
 
-    def call(self, inputs: Any) -> Tensor:
+    def call(self, inputs: Sequence[Tensor]) -> Tensor:
         """Return the products.
 
         Args:

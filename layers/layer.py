@@ -5,7 +5,7 @@ A layer is a forward function plus its variables; a layer that holds others has 
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar, overload
@@ -468,7 +468,7 @@ class Layer(Part, _overrides.Subclassable):
         """
         assign_all(self.__state__.name, self.weights, list(weights))
 
-    def save_own_variables(self, store: Any) -> None:
+    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Put the layer's own variables into a store, under "0", "1" and so on.
 
         Files in Keras' formats have what it puts there; layers inside are asked for themselves.
@@ -479,7 +479,7 @@ class Layer(Part, _overrides.Subclassable):
         for number, variable in enumerate(own_weights(self)):
             store[str(number)] = variable
 
-    def load_own_variables(self, store: Any) -> None:
+    def load_own_variables(self, store: Mapping[str, Any]) -> None:
         """Set the layer's own variables to what `save_own_variables` put into a store.
 
         Args:

@@ -15,7 +15,7 @@ from mirrored.layers.einsum_dense import EinsumDense
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.masks import mask_of
 from mirrored.layers.shapes import Shape, as_shape, require_rank
-from mirrored.ops import Tensor
+from mirrored.ops import SeedGenerator, Tensor
 from mirrored.serialization.constructor_arguments import serialized
 
 
@@ -83,7 +83,7 @@ class MultiHeadAttention(AttentionHeads):
         kernel_constraint: Identifier | None = None,
         bias_constraint: Identifier | None = None,
         use_gate: bool = False,
-        seed: Any = None,
+        seed: int | SeedGenerator | None = None,
         **options: Unpack[PlainOptions],
     ) -> None:
         _check_size("num_heads", num_heads)
@@ -323,7 +323,7 @@ class GroupedQueryAttention(AttentionHeads):
         kernel_constraint: Identifier | None = None,
         bias_constraint: Identifier | None = None,
         use_gate: bool = False,
-        seed: Any = None,
+        seed: int | SeedGenerator | None = None,
         **options: Unpack[PlainOptions],
     ) -> None:
         as_positive("head_dim", head_dim)

@@ -24,7 +24,9 @@ class Drawing(SameShape):
     _supports_masking = True
     noise_shape: tuple[int | None, ...] | None = None
 
-    def __init__(self, amount: float, /, seed: Any, **options: Unpack[LayerOptions]) -> None:
+    def __init__(
+        self, amount: float, /, seed: int | SeedGenerator | None, **options: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(**options)
         self.seed = seed
         if amount > 0:
@@ -200,7 +202,12 @@ class GaussianNoise(Drawing):
         False
     """
 
-    def __init__(self, stddev: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
+    def __init__(
+        self,
+        stddev: float,
+        seed: int | SeedGenerator | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
         fraction = from_0_to_1("stddev", stddev)
         super().__init__(fraction, seed, **options)
         self.stddev = fraction
@@ -231,7 +238,9 @@ class GaussianDropout(Drawing):
         [[1.0, 2.0]]
     """
 
-    def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
+    def __init__(
+        self, rate: float, seed: int | SeedGenerator | None = None, **options: Unpack[LayerOptions]
+    ) -> None:
         fraction = from_0_to_1("rate", rate)
         super().__init__(fraction, seed, **options)
         self.rate = fraction
@@ -270,7 +279,7 @@ class AlphaDropout(Drawing):
         self,
         rate: float,
         *,
-        seed: Any = None,
+        seed: int | SeedGenerator | None = None,
         noise_shape: PartialShapeLike | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
@@ -312,7 +321,9 @@ class SpatialDropout1D(Drawing):
         [[[1.0, 2.0]]]
     """
 
-    def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
+    def __init__(
+        self, rate: float, seed: int | SeedGenerator | None = None, **options: Unpack[LayerOptions]
+    ) -> None:
         fraction = from_0_to_1("rate", rate)
         super().__init__(fraction, seed, **options)
         self.rate = fraction

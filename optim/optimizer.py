@@ -4,7 +4,7 @@ An optimizer is an update rule plus its slots. The rule is a pure function; its 
 for every replica first (`updates.py`) and written afterwards.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -625,7 +625,7 @@ class Optimizer(_overrides.Subclassable):
         for variable, value in pairs:
             variable.assign(value.astype(variable.dtype))
 
-    def save_own_variables(self, store: Any) -> None:
+    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Put `variables` into a store, under "0", "1" and so on, as Keras' files have them.
 
         Args:
@@ -634,7 +634,7 @@ class Optimizer(_overrides.Subclassable):
         for number, variable in enumerate(self.variables):
             store[str(number)] = variable
 
-    def load_own_variables(self, store: Any) -> None:
+    def load_own_variables(self, store: Mapping[str, Any]) -> None:
         """Set `variables` to what `save_own_variables` put into a store.
 
         Where it has more or fewer, as of an optimizer that has taken no step yet, a warning says so

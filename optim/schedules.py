@@ -52,9 +52,9 @@ class ExponentialDecay(_Schedule):
         (0.5, 0.25, 0.125)
     """
 
-    initial_learning_rate: Any
-    decay_steps: Any
-    decay_rate: Any
+    initial_learning_rate: TensorLike
+    decay_steps: TensorLike
+    decay_rate: TensorLike
     staircase: bool = False
     name: str = "ExponentialDecay"
 
@@ -86,9 +86,9 @@ class InverseTimeDecay(_Schedule):
         (0.5, 0.25, 0.125)
     """
 
-    initial_learning_rate: Any
-    decay_steps: Any
-    decay_rate: Any
+    initial_learning_rate: TensorLike
+    decay_steps: TensorLike
+    decay_rate: TensorLike
     staircase: bool = False
     name: str = "InverseTimeDecay"
 
@@ -125,10 +125,10 @@ class PolynomialDecay(_Schedule):
         [1.0, 0.75, 0.5, 0.5]
     """
 
-    initial_learning_rate: Any
-    decay_steps: Any
-    end_learning_rate: Any = 0.0001
-    power: Any = 1.0
+    initial_learning_rate: TensorLike
+    decay_steps: TensorLike
+    end_learning_rate: TensorLike = 0.0001
+    power: TensorLike = 1.0
     cycle: bool = False
     name: str = "PolynomialDecay"
 
@@ -213,12 +213,12 @@ class CosineDecay(_Schedule):
         [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
 
-    initial_learning_rate: Any
-    decay_steps: Any
-    alpha: Any = 0.0
+    initial_learning_rate: TensorLike
+    decay_steps: TensorLike
+    alpha: TensorLike = 0.0
     name: str = "CosineDecay"
-    warmup_target: Any = None
-    warmup_steps: Any = 0
+    warmup_target: TensorLike | None = None
+    warmup_steps: TensorLike = 0
 
     def __call__(self, step: TensorLike) -> Tensor:
         """Return the rate after so many steps."""
@@ -263,11 +263,11 @@ class CosineDecayRestarts(_Schedule):
         [1.0, 0.5, 0.5, 0.25, 0.073223]
     """
 
-    initial_learning_rate: Any
-    first_decay_steps: Any
-    t_mul: Any = 2.0
-    m_mul: Any = 1.0
-    alpha: Any = 0.0
+    initial_learning_rate: TensorLike
+    first_decay_steps: TensorLike
+    t_mul: float = 2.0
+    m_mul: TensorLike = 1.0
+    alpha: TensorLike = 0.0
     name: str = "SGDRDecay"
 
     _above_zero: ClassVar[str] = "first_decay_steps"

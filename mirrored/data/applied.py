@@ -53,7 +53,7 @@ def cardinality(dataset: Dataset[Any]) -> Tensor:
 
 
 @explained
-def Counter(start: Any = 0, step: Any = 1, dtype: DTypeLike = int64) -> Dataset[Tensor]:
+def Counter(start: int = 0, step: int = 1, dtype: DTypeLike = int64) -> Dataset[Tensor]:
     """Return numbers without end; see `Dataset.counter`.
 
     Args:

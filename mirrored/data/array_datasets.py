@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mirrored import _nest
 from mirrored._arguments import explained, explained_only
 from mirrored._numbers import check_count
+from mirrored._types import TensorLike
 from mirrored.data.dataset import Dataset
 from mirrored.data.elements import Element, Elements, Failure, to_leaf
 from mirrored.data.leaf_specs import LeafSpec
@@ -56,8 +57,8 @@ class Gathered(Following):
 
 @explained
 def timeseries_dataset_from_array(
-    data: Any,
-    targets: Any,
+    data: TensorLike,
+    targets: TensorLike | None,
     sequence_length: int,
     sequence_stride: int = 1,
     sampling_rate: int = 1,

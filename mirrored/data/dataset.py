@@ -24,7 +24,7 @@ from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored._tracebacks import shortened_methods
-from mirrored._types import DTypeLike, PathLike
+from mirrored._types import DTypeLike, PathLike, TensorLike
 from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator, elements_of
 from mirrored.data.dataset_options import Optioned, Options, merged_options
 from mirrored.data.elements import (
@@ -159,7 +159,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         generator: Callable[..., Any],
         output_types: Any = None,
         output_shapes: Any = None,
-        args: Any = None,
+        args: Sequence[Any] | None = None,
         output_signature: Any = None,
         name: str | None = None,
     ) -> Self:
@@ -279,7 +279,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
 
     @classmethod
     def counter(
-        cls, start: Any = 0, step: Any = 1, dtype: DTypeLike = int64, name: str | None = None
+        cls, start: int = 0, step: int = 1, dtype: DTypeLike = int64, name: str | None = None
     ) -> "Dataset[Tensor]":
         """Return numbers without end, each a step further.
 
@@ -764,8 +764,8 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
     def rejection_resample(
         self,
         class_func: Callable[..., Any],
-        target_dist: Any,
-        initial_dist: Any = None,
+        target_dist: TensorLike,
+        initial_dist: TensorLike | None = None,
         seed: int | None = None,
         name: str | None = None,
     ) -> Any:
@@ -1027,7 +1027,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         )
 
     def rebatch(
-        self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
+        self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
     ) -> "Dataset[ElementT]":
         """Return batches of another size, of the same rows in the same order.
 

@@ -183,7 +183,7 @@ def _parsed(serialized: Any, features: Any, example_names: Any) -> tuple[dict[st
 
 @explained
 def parse_single_example(
-    serialized: Any, features: Any, example_names: Any = None, name: str | None = None
+    serialized: Any, features: Any, example_names: None = None, name: str | None = None
 ) -> dict[str, Any]:
     """Return the features of one example as tensors, by name.
 
@@ -215,7 +215,7 @@ def parse_single_example(
 
 @explained
 def parse_example(
-    serialized: Any, features: Any, example_names: Any = None, name: str | None = None
+    serialized: Any, features: Any, example_names: None = None, name: str | None = None
 ) -> dict[str, Any]:
     """Return the features of a batch of examples as tensors, by name.
 

@@ -15,7 +15,7 @@ from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._numbers import as_integer
 from mirrored.devices import Device, hold_devices, refuse_reset_where
-from mirrored.distribute.cross_device_ops.options import ReduceOp
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_listeners, active_recorder, only
@@ -194,7 +194,9 @@ class ReplicaContext:
             recorder.meet()
         return self._merge(merge_fn, tuple(args), kwargs or {})
 
-    def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
+    def all_reduce(
+        self, reduce_op: ReduceOp | str, value: Any, options: CommunicationOptions | None = None
+    ) -> Any:
         """Return the sum or the mean of all replicas' values, the same on each of them.
 
         Args:
@@ -229,7 +231,7 @@ class ReplicaContext:
                 listener.on_op(ALL_REDUCE, (tensor,), {"reduce_op": op, "context": self}, result)
         return _nest.pack_like(value, reduced)
 
-    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+    def all_gather(self, value: Any, axis: int, options: CommunicationOptions | None = None) -> Any:
         """Return all replicas' values, one after the other along an axis, the same on each of them.
 
         Args:

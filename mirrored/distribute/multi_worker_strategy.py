@@ -359,7 +359,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         """Return the replicas' tensors, one after the other along an axis."""
         return self._joined(parts, axis)[0]
 
-    def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
+    def batch_all_gather(self, value: Any, axis: int) -> tuple[Mirrored, PerReplica]:
         """Return the replicas' values joined, on each of them, and where each one's part begins."""
         parts = [adopt(select(i, value), None) for i in range(len(self.devices))]
         gathered, start = self._joined(parts, axis)

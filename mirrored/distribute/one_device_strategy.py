@@ -13,7 +13,7 @@ from mirrored._arguments import explained
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.context import ReplicaContext, set_default_replica
 from mirrored.distribute.cross_device_ops import ReductionToOneDevice
-from mirrored.distribute.cross_device_ops.options import ReduceOp
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.replicas import merge_alone
 from mirrored.distribute.strategy import Strategy
@@ -31,7 +31,10 @@ class _SingleStrategy(Strategy):
         super().__init__(ReductionToOneDevice())
 
     def batch_all_reduce(
-        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
+        self,
+        reduce_op: ReduceOp | str,
+        values: Sequence[Any],
+        options: CommunicationOptions | None = None,
     ) -> list[Any]:
         """Return the values: they are all that there is to reduce."""
         return [value for (value,) in self._all_reduced(reduce_op, values, options)]

@@ -212,7 +212,10 @@ class StrategyBase:
         return self._cross_device_ops.reduce(op, parts, joining_device(parts), self._options)
 
     def batch_all_reduce(
-        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
+        self,
+        reduce_op: ReduceOp | str,
+        values: Sequence[Any],
+        options: CommunicationOptions | None = None,
     ) -> list[Any]:
         """Reduce many per-replica values; each replica gets every result on its device.
 
@@ -316,7 +319,7 @@ class StrategyBase:
         """
         return value
 
-    def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
+    def batch_all_gather(self, value: Any, axis: int) -> tuple[Mirrored, PerReplica]:
         """Return the replicas' values joined, on each of them, and where each one's part begins.
 
         Raises:

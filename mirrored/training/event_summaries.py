@@ -4,7 +4,7 @@ They go to the writer that is the default where they are made, as in TensorFlow,
 there is none.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -263,7 +263,10 @@ def histogram(
 
 @explained
 def text(
-    name: str, data: Any, step: SupportsIndex | None = None, description: str | None = None
+    name: str,
+    data: str | Sequence[str],
+    step: SupportsIndex | None = None,
+    description: str | None = None,
 ) -> Tensor:
     """Write text, and return whether it was written.
 
@@ -310,7 +313,7 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
         chosen.flush()
 
 
-def record_if(condition: Any) -> Within:
+def record_if(condition: bool | Callable[[], bool]) -> Within:
     """Within this context write summaries only where a condition holds.
 
     Args:

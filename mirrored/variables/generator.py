@@ -124,7 +124,10 @@ class Generator:
     """
 
     def __init__(
-        self, copy_from: "Generator | None" = None, state: Any = None, alg: str | int | None = None
+        self,
+        copy_from: "Generator | None" = None,
+        state: TensorLike | None = None,
+        alg: str | int | None = None,
     ) -> None:
         needless = copy_from is not None
         if (state is None) != needless or (alg is None) != needless:
@@ -140,7 +143,7 @@ class Generator:
         self._state = words if isinstance(words, Variable) else state_variable(words, "StateVar")
 
     @classmethod
-    def from_state(cls, state: Any, alg: str | int) -> "Generator":
+    def from_state(cls, state: TensorLike, alg: str | int) -> "Generator":
         """Return a generator that goes on from a state; arguments as for the class."""
         return cls(alg=alg, state=state)
 
@@ -157,7 +160,7 @@ class Generator:
         return cls(state=[secrets.randbits(64) for _ in range(_SIZE)], alg=chosen)
 
     @classmethod
-    def from_key_counter(cls, key: TensorLike, counter: Any, alg: str | int) -> "Generator":
+    def from_key_counter(cls, key: TensorLike, counter: TensorLike, alg: str | int) -> "Generator":
         """Return a generator that starts from a key and a counter.
 
         Args:
@@ -170,7 +173,7 @@ class Generator:
         """
         return cls(state=_joined(key, counter), alg=as_algorithm(alg))
 
-    def reset(self, state: Any) -> None:
+    def reset(self, state: TensorLike) -> None:
         """Go on from a state; raises ValueError where it is not three integers."""
         words = _as_words(state)
         _check_shape(words, _SIZE)
@@ -180,7 +183,7 @@ class Generator:
         """Start again from a seed, as `create_rng_state` takes it."""
         self._state.assign(create_rng_state(seed, self._algorithm))
 
-    def reset_from_key_counter(self, key: TensorLike, counter: Any) -> None:
+    def reset_from_key_counter(self, key: TensorLike, counter: TensorLike) -> None:
         """Start again from a key and a counter, as `from_key_counter` takes them."""
         self._state.assign(_joined(key, counter))
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
+from mirrored._types import TensorLike
 from mirrored.compat.v1.graph import get_default_graph
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.groups import (
@@ -46,8 +47,8 @@ class ExponentialMovingAverage:
 
     def __init__(
         self,
-        decay: Any,
-        num_updates: Any = None,
+        decay: TensorLike,
+        num_updates: TensorLike | None = None,
         zero_debias: bool = False,
         name: str = "ExponentialMovingAverage",
     ) -> None:
@@ -117,7 +118,9 @@ class ExponentialMovingAverage:
         """Return what the mean of a variable is called."""
         return f"{var.op.name}/{self._name}"
 
-    def variables_to_restore(self, moving_avg_variables: Any = None) -> dict[str, Variable]:
+    def variables_to_restore(
+        self, moving_avg_variables: Sequence[Any] | None = None
+    ) -> dict[str, Variable]:
         """Return variables by names with which a `Saver` gives them the means of a file.
 
         Args:

@@ -1,6 +1,6 @@
 """What TensorFlow 1's optimizers have in common: gradients, slots and the order of updates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,7 +56,7 @@ class Optimizer:
         gate_gradients: int = GATE_OP,
         aggregation_method: Any = None,
         colocate_gradients_with_ops: bool = False,
-        grad_loss: Any = None,
+        grad_loss: None = None,
     ) -> list[tuple[Any, Variable]]:
         """Return pairs of a gradient of the loss, None where there is none, and a variable.
 
@@ -91,7 +91,7 @@ class Optimizer:
         aggregation_method: Any = None,
         colocate_gradients_with_ops: bool = False,
         name: str | None = None,
-        grad_loss: Any = None,
+        grad_loss: None = None,
     ) -> Any:
         """Return what changes variables so that a loss becomes smaller.
 
@@ -118,7 +118,10 @@ class Optimizer:
         return self.apply_gradients(pairs, global_step, name)
 
     def apply_gradients(
-        self, grads_and_vars: Any, global_step: Variable | None = None, name: str | None = None
+        self,
+        grads_and_vars: Iterable[tuple[Any, Any]],
+        global_step: Variable | None = None,
+        name: str | None = None,
     ) -> Any:
         """Return what changes variables by gradients.
 

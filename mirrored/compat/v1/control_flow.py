@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from mirrored import _nest, ops
+from mirrored._types import TensorLike
 from mirrored.compat.v1.drawn_calls import named_call
 from mirrored.compat.v1.graph import Graph, graph_of
 from mirrored.compat.v1.graph_elements import Operation, Tensor
@@ -56,7 +57,7 @@ def while_loop(
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str | None = None,
-    maximum_iterations: Any = None,
+    maximum_iterations: TensorLike | None = None,
     return_same_structure: bool = False,
 ) -> Any:
     """Return what a body makes of variables as long as a condition holds.
@@ -164,7 +165,7 @@ def _loop(going: Branch, step: Branch) -> Callable[..., Any]:
 
 
 def cond(
-    pred: Any,
+    pred: TensorLike,
     true_fn: Callable[[], Any] | None = None,
     false_fn: Callable[[], Any] | None = None,
     strict: bool = False,

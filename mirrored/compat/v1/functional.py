@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import _nest, ops
+from mirrored._types import Nest, TensorLike
 from mirrored.compat.v1.control_flow import Branch, flowing, loop_variable
 from mirrored.compat.v1.graph import graph_of
 from mirrored.compat.v1.graph_elements import Tensor
@@ -18,7 +19,7 @@ _Function = Callable[..., Any]
 
 def map_fn(
     fn: _Function,
-    elems: Any,
+    elems: Nest[TensorLike],
     dtype: Any = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
@@ -65,8 +66,8 @@ def map_fn(
 
 def scan(
     fn: _Function,
-    elems: Any,
-    initializer: Any = None,
+    elems: Nest[TensorLike],
+    initializer: Nest[TensorLike] | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -97,8 +98,8 @@ def scan(
 
 def foldl(
     fn: _Function,
-    elems: Any,
-    initializer: Any = None,
+    elems: Nest[TensorLike],
+    initializer: Nest[TensorLike] | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -111,8 +112,8 @@ def foldl(
 
 def foldr(
     fn: _Function,
-    elems: Any,
-    initializer: Any = None,
+    elems: Nest[TensorLike],
+    initializer: Nest[TensorLike] | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,

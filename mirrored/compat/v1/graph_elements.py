@@ -5,7 +5,7 @@ Tensors are placeholders of `mirrored.graph`, and operations what its nodes call
 
 import copyreg
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -100,7 +100,7 @@ class Operation:
         """Its name, type, device and inputs, for functions that are given to `tf.device`."""
         return NodeDef(self.name, self.type, self.device, [input_.name for input_ in self.inputs])
 
-    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> None:
         """Run it in a session, by default the one that is entered.
 
         Raises:
@@ -216,7 +216,7 @@ class Tensor(SymbolicTensor):
         """Return what a run returns for it, of the values of `fetched`."""
         return values[0]
 
-    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+    def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> Any:
         """Return its value in a session, by default the one that is entered.
 
         Raises:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._types import DTypeLike
+from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.compat.v1 import graph_draws, sources
 from mirrored.compat.v1.drawn_calls import named_call
 from mirrored.ops.spec import as_dtype
@@ -21,12 +21,12 @@ class _Initializer:
     dtype: Any = "float32"
 
     def __call__(
-        self, shape: Any, dtype: DTypeLike | None = None, partition_info: Any = None
+        self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: Any = None
     ) -> Any:
         """Return a tensor of a shape and a dtype."""
         return self.create(shape, as_dtype(self.dtype if dtype is None else dtype))
 
-    def create(self, shape: Any, dtype: DTypeLike) -> Any:
+    def create(self, shape: ShapeLike, dtype: DTypeLike) -> Any:
         """Return the tensor."""
         raise NotImplementedError
 
@@ -41,11 +41,11 @@ class constant_initializer(_Initializer):
     """
 
     def __init__(
-        self, value: Any = 0, dtype: DTypeLike = "float32", verify_shape: bool = False
+        self, value: TensorLike = 0, dtype: DTypeLike = "float32", verify_shape: bool = False
     ) -> None:
         self.value, self.dtype, self._verify = value, dtype, verify_shape
 
-    def create(self, shape: Any, dtype: DTypeLike) -> Any:
+    def create(self, shape: ShapeLike, dtype: DTypeLike) -> Any:
         """Return the value."""
         return sources.constant(np.asarray(self.value, dtype), dtype, shape, "Const", self._verify)
 
@@ -56,7 +56,7 @@ class zeros_initializer(_Initializer):
     def __init__(self, dtype: DTypeLike = "float32") -> None:
         self.dtype = dtype
 
-    def create(self, shape: Any, dtype: DTypeLike) -> Any:
+    def create(self, shape: ShapeLike, dtype: DTypeLike) -> Any:
         """Return zeros."""
         return named_call("zeros")(shape, dtype)
 
@@ -67,7 +67,7 @@ class ones_initializer(_Initializer):
     def __init__(self, dtype: DTypeLike = "float32") -> None:
         self.dtype = dtype
 
-    def create(self, shape: Any, dtype: DTypeLike) -> Any:
+    def create(self, shape: ShapeLike, dtype: DTypeLike) -> Any:
         """Return ones."""
         return named_call("ones")(shape, dtype)
 
@@ -80,7 +80,7 @@ class _Random(_Initializer):
     def __init__(self, first: Any, second: Any, seed: int | None, dtype: DTypeLike) -> None:
         self.first, self.second, self.seed, self.dtype = first, second, seed, dtype
 
-    def create(self, shape: Any, dtype: DTypeLike) -> Any:
+    def create(self, shape: ShapeLike, dtype: DTypeLike) -> Any:
         """Return a draw."""
         return self.draw(shape, self.first, self.second, dtype=dtype, seed=self.seed)
 
@@ -92,8 +92,8 @@ class random_uniform_initializer(_Random):
 
     def __init__(
         self,
-        minval: Any = 0.0,
-        maxval: Any = 1.0,
+        minval: TensorLike = 0.0,
+        maxval: TensorLike | None = 1.0,
         seed: int | None = None,
         dtype: DTypeLike = "float32",
     ) -> None:
@@ -105,8 +105,8 @@ class random_normal_initializer(_Random):
 
     def __init__(
         self,
-        mean: Any = 0.0,
-        stddev: Any = 1.0,
+        mean: TensorLike = 0.0,
+        stddev: TensorLike = 1.0,
         seed: int | None = None,
         dtype: DTypeLike = "float32",
     ) -> None:
@@ -163,7 +163,7 @@ class variance_scaling_initializer(_Initializer):
         self._scale, self._mode, self._distribution = scale, mode, distribution
         self.seed, self.dtype = seed, dtype
 
-    def create(self, shape: Any, dtype: DTypeLike) -> Any:
+    def create(self, shape: ShapeLike, dtype: DTypeLike) -> Any:
         """Return a draw."""
         variance = self._scale / max(1.0, _MODES[self._mode](*_fans(shape)))
         if self._distribution == "uniform":

@@ -77,7 +77,7 @@ class MomentumOptimizer(Optimizer):
     def __init__(
         self,
         learning_rate: TensorLike | Callable[[], Any],
-        momentum: Any,
+        momentum: TensorLike,
         use_locking: bool = False,
         name: str = "Momentum",
         use_nesterov: bool = False,
@@ -91,7 +91,7 @@ class MomentumOptimizer(Optimizer):
         """Return the learning rate and the momentum."""
         return {"learning_rate": self._learning_rate, "momentum": self._momentum}
 
-    def rule(self, value: Any, total: Any, gradient: Any, rate: Any, momentum: Any) -> Any:
+    def rule(self, value: Any, total: Any, gradient: Any, rate: Any, momentum: TensorLike) -> Any:
         """Return the new values of the variable and of its sum."""
         rate, momentum = _as(value.dtype, rate, momentum)
         total = total * momentum + gradient
@@ -159,9 +159,9 @@ class RMSPropOptimizer(Optimizer):
     def __init__(
         self,
         learning_rate: TensorLike | Callable[[], Any],
-        decay: Any = 0.9,
-        momentum: Any = 0.0,
-        epsilon: Any = 1e-10,
+        decay: TensorLike = 0.9,
+        momentum: TensorLike = 0.0,
+        epsilon: TensorLike = 1e-10,
         use_locking: bool = False,
         centered: bool = False,
         name: str = "RMSProp",
@@ -215,9 +215,9 @@ class AdamOptimizer(Optimizer):
     def __init__(
         self,
         learning_rate: TensorLike | Callable[[], Any] = 0.001,
-        beta1: Any = 0.9,
-        beta2: Any = 0.999,
-        epsilon: Any = 1e-8,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: TensorLike = 1e-8,
         use_locking: bool = False,
         name: str = "Adam",
     ) -> None:

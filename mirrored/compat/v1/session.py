@@ -79,7 +79,11 @@ class Session:
         return self._graph
 
     def run(
-        self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        options: Any = None,
+        run_metadata: Any = None,
     ) -> Any:
         """Run what some values need, and return these.
 

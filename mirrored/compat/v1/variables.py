@@ -156,7 +156,7 @@ class Variable(Tensor):
 
     def assign(
         self,
-        value: Any,
+        value: TensorLike,
         use_locking: bool = False,
         name: str | None = None,
         read_value: bool = True,
@@ -166,7 +166,7 @@ class Variable(Tensor):
 
     def assign_add(
         self,
-        delta: Any,
+        delta: TensorLike,
         use_locking: bool = False,
         name: str | None = None,
         read_value: bool = True,
@@ -176,7 +176,7 @@ class Variable(Tensor):
 
     def assign_sub(
         self,
-        delta: Any,
+        delta: TensorLike,
         use_locking: bool = False,
         name: str | None = None,
         read_value: bool = True,
@@ -192,7 +192,7 @@ class Variable(Tensor):
         """
         return super().eval(None, session)
 
-    def load(self, value: Any, session: Any = None) -> None:
+    def load(self, value: TensorLike, session: Any = None) -> None:
         """Set the value in a session, by default the one that is entered."""
         session = default_session() if session is None else session
         if session is None:
@@ -312,7 +312,7 @@ def update(
 
 def assign(
     ref: Variable,
-    value: Any,
+    value: TensorLike,
     validate_shape: bool | None = None,
     use_locking: bool | None = None,
     name: str | None = None,
@@ -327,7 +327,7 @@ def assign(
 
 
 def assign_add(
-    ref: Variable, value: Any, use_locking: bool | None = None, name: str | None = None
+    ref: Variable, value: TensorLike, use_locking: bool | None = None, name: str | None = None
 ) -> Tensor:
     """Return a tensor that adds to a variable's value, and is the new one."""
     result: Tensor = ref.assign_add(value, name=name)
@@ -335,7 +335,7 @@ def assign_add(
 
 
 def assign_sub(
-    ref: Variable, value: Any, use_locking: bool | None = None, name: str | None = None
+    ref: Variable, value: TensorLike, use_locking: bool | None = None, name: str | None = None
 ) -> Tensor:
     """Return a tensor that subtracts from a variable's value, and is the new one."""
     result: Tensor = ref.assign_sub(value, name=name)

@@ -494,7 +494,7 @@ class CheckpointManager:
         """The path of the file of this series that was saved last; None if there is none."""
         return latest_in(self._directory, self._name)
 
-    def save(self, checkpoint_number: Any = None) -> str:
+    def save(self, checkpoint_number: int | None = None) -> str:
         """Write a checkpoint, delete those that are too many, and return its path.
 
         What killed programs have left of this series' temporary files is deleted too. Where

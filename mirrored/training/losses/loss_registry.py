@@ -95,7 +95,9 @@ def serialize(loss: Any) -> Any:
 
 
 @explained
-def deserialize(name: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize(
+    name: str | Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+) -> Any:
     """Return the loss, or the function, that a configuration describes.
 
     Args:

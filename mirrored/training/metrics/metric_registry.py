@@ -93,7 +93,7 @@ def serialize(metric: Any) -> Any:
 
 
 @explained
-def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the metric, or the function, that a configuration describes.
 
     Args:
