@@ -3,7 +3,8 @@
 What takes the objects themselves, as `np.from_dlpack` does, needs no function of this module.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from mirrored.ops.conversion import constant
 from mirrored.ops.tensor import Tensor
 
 
-class _Capsule(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Capsule:  # No tuple: NumPy 2.0 would unpack it.
     """A capsule as an object that has the protocol."""
 
     capsule: Any
