@@ -130,7 +130,7 @@ def test_the_placement_log_of_training_it(
     text = BUILD.format(before="") + ONE_POINT + LOGGED + FIT
     others = (
         "Reduce to",
-        "so that one device would be faster",
+        "one device would be faster",
     )  # What is said of sums, and of steps this short.
     log = [
         line

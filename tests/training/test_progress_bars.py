@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 import pytest
+from screen import Screen, pseudo_terminal
 
 import mirrored as mr
 from mirrored._logging import logger
@@ -35,8 +36,6 @@ BAR = re.compile(r"Epoch \d/\d: \d+/\S+ \|.{12}\| ")
 @contextmanager
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch, *, columns: int = COLUMNS) -> Iterator[Any]:
     """Make a pseudo-terminal standard output and error; give what was written, at the end."""
-    from screen import pseudo_terminal
-
     for name in ("COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
     with pseudo_terminal(columns) as (stream, written), monkeypatch.context() as patch:
@@ -46,8 +45,6 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, *, columns: int = COLUMNS) ->
 
 
 def screen(text: str, columns: int = COLUMNS) -> list[str]:
-    from screen import Screen
-
     made = Screen(columns)
     made.feed(text)
     return made.shown()
