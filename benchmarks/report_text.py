@@ -294,7 +294,7 @@ def _speed_sections(report: Report, picture: str | None) -> list[str]:
         f"differences above {LOSS_TOLERANCE:g} are named. A star marks a contender that stopped.",
     ]
     if picture:
-        sections.append(f"![Median step of each contender]({picture})")
+        sections.append(f"![Speed relative to the fastest other library]({picture})")
     for name in report.speed:
         sections += [f"### {name}", description(TIMED[name]), speed(report, name)]
     return sections

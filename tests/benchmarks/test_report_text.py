@@ -50,7 +50,7 @@ def text(report: Report) -> str:
 def test_machine_and_skipped_are_named(text: str) -> None:
     for line in ("- processor: Model 9", "- date: 2030-01-02", "- skipped: torch (no environment)"):
         assert line in text
-    assert "![Median step of each contender](benchmarks.svg)" in text
+    assert "![Speed relative to the fastest other library](benchmarks.svg)" in text
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,39 @@ def test_report_is_plain_data(report: Report) -> None:
 )
 def test_figures(value: float | None, text: str) -> None:
     assert report_text.figure(value) == text
+
+
+def test_speeds_are_relative_to_the_fastest_peer(report: Report) -> None:
+    assert plot.speeds_of(report) == {1: {"digits": (1.5, "JAX")}, 2: {"digits": (4.0, "JAX")}}
+    digits = report.speed["digits"]
+    report.speed = {"norm": [*digits, Series("torch", 1, [25.0]), Series("torch", 2, [30.0])]}
+    # On several replicas PyTorch normalizes over the examples of a process.
+    assert plot.speeds_of(report) == {1: {"norm": (0.5, "PyTorch")}, 2: {"norm": (4.0, "JAX")}}
+
+
+@cases(
+    ("speed", "words"),
+    [
+        (0.92, "8 % slower than JAX"),
+        (0.99, "as fast as JAX"),
+        (1.01, "as fast as JAX"),
+        (1.62, "1.6 times as fast as JAX"),
+        (12.8, "13 times as fast as JAX"),
+    ],
+)
+def test_words_of_a_bar(speed: float, words: str) -> None:
+    assert plot.words_for(speed, "JAX") == words
+
+
+def test_titles_of_networks() -> None:
+    assert plot.title_of("adam") == "784-512-512-10, Adam"
+    assert plot.title_of("norm") == "64-128-128-10, batch norm."
+
+
+def test_stored_figures_are_a_report_again(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    path.write_text(json.dumps(report.figures()))
+    assert plot.speeds_of(plot.stored(path)) == plot.speeds_of(report)
 
 
 @pytest.mark.slow
