@@ -11,7 +11,7 @@ from mirrored.version import VERSION  # noqa: E402
 project = "mirrored"
 author = "The mirrored contributors"
 release = VERSION
-html_title = f"mirrored {VERSION}"
+html_title = "mirrored"
 
 extensions = [
     "myst_nb",
@@ -44,4 +44,6 @@ myst_heading_anchors = 4  # Links such as `page.md#a-heading`.
 
 html_theme = "furo"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_logo = html_favicon = "_static/logo.svg"
 html_copy_source = False
