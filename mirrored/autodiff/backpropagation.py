@@ -21,7 +21,7 @@ from mirrored.ops.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A variable's value as it was read.
+    """The value of a variable when it was read.
 
     Attributes:
         variable: The variable.
@@ -38,7 +38,7 @@ Node = OpCall | Read | CustomCall
 def backpropagate(
     nodes: list[Node], grads: dict[int, list[Tensor]], wanted: set[int]
 ) -> dict[int, Tensor]:
-    """Walk the nodes backwards and return the gradients of the ids that are wanted.
+    """Walk the nodes backwards and return the gradients for the wanted ids.
 
     Nodes are taken off the list, so that what only they hold is let go of on the way.
 
@@ -78,7 +78,7 @@ def backpropagate(
 def _through_custom_call(
     node: CustomCall, grads: dict[int, list[Tensor]], wanted: set[int], by_id: dict[int, Tensor]
 ) -> None:
-    """Ask a function's own rule, which gets a gradient for each result: zeros where there is none.
+    """Call a function's custom rule with a gradient per result: zeros if there is none.
 
     Args:
         node: The call.
@@ -102,7 +102,7 @@ def _through_custom_call(
 
 
 def zeros_for(value: Any, before: Sequence[int] = ()) -> Tensor:
-    """Return zeros like a tensor or variable, which is not read for it, where it lives.
+    """Return zeros like a tensor or variable, on its device and without reading it.
 
     Args:
         value: The tensor or variable.
@@ -113,7 +113,7 @@ def zeros_for(value: Any, before: Sequence[int] = ()) -> Tensor:
 
 
 def on_device_of(value: Any) -> AbstractContextManager[None]:
-    """Return the device scope in which the gradient of `value` is computed: where it lives."""
+    """Return the scope of the device of `value`, on which its gradient is computed."""
     return device_scope(value._device if isinstance(value, Tensor) else value.device)
 
 
@@ -126,7 +126,7 @@ WayBack = Callable[[Tensor, set[int]], dict[int, Tensor]]
 
 
 def jacobian_of(back: WayBack, target: Any, sources: Sequence[Any]) -> list[Tensor | None]:
-    """Return for each source the gradients of a target's elements; None where there are none.
+    """Return the gradients of a target's elements by every source; None if there are none.
 
     Args:
         back: The way back from the target.
@@ -195,7 +195,7 @@ def _zeros(target: Any, shape: Sequence[int]) -> Tensor:
 
 
 def _one_at(target: Any, position: int, rows: int) -> Tensor:
-    """Return a gradient for a target: one at a position of each of its rows, else zeros."""
+    """Return a gradient for a target: 1 at one position of every row, 0 elsewhere."""
     ones = np.zeros(target.shape, target.dtype)
     if ones.size:
         ones.reshape(rows, -1)[:, position] = 1

@@ -23,7 +23,7 @@ _NUMBERS = (bool, int, float, str, np.ndarray, np.generic)
 
 @explained
 def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
-    """Return a function with a gradient of its own, in the place of that of what it computes.
+    """Return a function whose gradient is custom instead of that of its ops.
 
     The function may use variables; its gradient then has a keyword argument ``variables``, gets a
     list of those that are trainable and no arguments, and returns two things: the gradients by the
@@ -59,7 +59,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Any:
-    """Return a function that computes what `f` does, with the gradient of an identity.
+    """Return a function with the result of `f` and the gradient of the identity.
 
     Args:
         f: A function with as many tensors as arguments as it returns. Variables that it uses get
@@ -85,7 +85,7 @@ def grad_pass_through(f: Callable[..., Any]) -> Any:
 
 
 def recompute_grad(f: Callable[..., Any]) -> Any:
-    """Return a function that computes what `f` does, and again where its gradient is taken.
+    """Return a function with the result of `f` that computes it again for its gradient.
 
     What `f` computes on the way is not kept for the gradient: the memory of deep networks is less,
     their time more.
@@ -129,7 +129,7 @@ def recompute_grad(f: Callable[..., Any]) -> Any:
 
 
 class _CustomGradient:
-    """A function that says its own gradient; `custom_gradient` makes them."""
+    """A function with a custom gradient, as `custom_gradient` returns it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -164,13 +164,13 @@ class _CustomGradient:
 
 
 class _VariableWatcher:
-    """Knows which trainable variables are read: a listener, as tapes are."""
+    """Notes which trainable variables are read: a listener, like tapes."""
 
     def __init__(self) -> None:
         self.variables: list[Any] = []
 
     def follows(self, tensor: Tensor) -> bool:
-        """Return that no tensor matters."""
+        """Return False: no tensor is followed."""
         return False
 
     def on_op(
@@ -184,11 +184,11 @@ class _VariableWatcher:
             self.variables.append(variable)
 
     def on_custom_call(self, call: CustomCall) -> None:
-        """Do nothing: what it read was noted."""
+        """Do nothing: the reads were noted."""
 
 
 class _Rule:
-    """What a function returned as its gradient, as a rule for tapes.
+    """The gradient function that a function returned, as a rule for tapes.
 
     Args:
         gradient: The function.
@@ -222,7 +222,7 @@ class _Rule:
 
 
 def _pair(returned: Any) -> tuple[Any, Callable[..., Any]]:
-    """Return the result and the gradient function of what a function returned."""
+    """Take a function's return value apart: the result and the gradient function."""
     if isinstance(returned, tuple | list) and len(returned) != 2:
         raise ValueError(_not_a_pair(returned))
     if not isinstance(returned, tuple | list) or not callable(returned[1]):
@@ -251,7 +251,7 @@ def _result(leaf: Any) -> Tensor:
 
 
 def _input(leaf: Any) -> Tensor | None:
-    """Return an argument as the tapes know it; numbers have no gradient."""
+    """Return an argument as a tensor that tapes know; numbers have no gradient."""
     _check_leaf(leaf)
     return adopt(leaf, None) if is_tensor(leaf) else None
 

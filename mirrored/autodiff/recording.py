@@ -24,7 +24,7 @@ _warnings: Counter[str] = Counter()
 
 
 class Recording:
-    """What one tape follows; `GradientTape` says what its arguments are."""
+    """The ops that one tape follows; `GradientTape` explains the arguments."""
 
     def __init__(self, persistent: bool, watch_accessed_variables: bool) -> None:
         self._persistent = persistent
@@ -43,7 +43,7 @@ class Recording:
         )
 
     def __enter__(self) -> Self:
-        """Follow what this context computes."""
+        """Follow the ops of this context."""
         if self._entered:
             raise ValueError(
                 "Tape is still recording, This can happen if you try to re-enter an already-active "
@@ -66,7 +66,7 @@ class Recording:
         self._entered = False
 
     def watch(self, tensor: Any) -> None:
-        """Follow what is computed from a tensor, a variable, or a structure of them.
+        """Follow the ops that depend on a tensor, a variable, or a structure of them.
 
         What has no floating-point dtype has no gradient: a line of the log says so, as
         TensorFlow's does.
@@ -88,7 +88,7 @@ class Recording:
                 self._variables[leaf._id] = leaf
 
     def watched_variables(self) -> tuple[Any, ...]:
-        """Return the variables that the tape follows, in the order in which it met them."""
+        """Return the variables that the tape follows, in order of their first read."""
         return tuple(self._variables.values())
 
     def stop_recording(self) -> AbstractContextManager[None]:
@@ -116,7 +116,7 @@ class Recording:
         return only(*(listener for listener in active_listeners() if listener is not self))
 
     def reset(self) -> None:
-        """Forget all that was followed and watched, and follow from here on.
+        """Forget everything that was followed and watched, and follow from now on.
 
         Raises:
             ValueError: The tape follows nothing now.
@@ -146,7 +146,7 @@ class Recording:
             )
 
     def _forget(self) -> None:
-        """Be as new; what was taken of it before stays as it is."""
+        """Reset the recording; results that were taken from it are kept."""
         self._nodes, self._tracked, self._variables, self._used = [], set(), {}, False
 
     def follows(self, tensor: Tensor) -> bool:
@@ -156,7 +156,7 @@ class Recording:
     def on_op(
         self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
     ) -> None:
-        """Note an op whose inputs are followed. The ops call this."""
+        """Note an op whose inputs are followed; ops call this."""
         if op.gradient is None or self._used or output.dtype not in FLOATS:
             return
         needed = tuple(tensor._id in self._tracked for tensor in inputs)
@@ -165,7 +165,7 @@ class Recording:
             self._nodes.append(OpCall(op, inputs, attrs, output, needed))
 
     def on_read(self, variable: Any, value: Tensor) -> None:
-        """Note that a variable was read. Variables call this."""
+        """Note that a variable was read; variables call this."""
         if self._used:
             return
         key = variable._id
@@ -180,7 +180,7 @@ class Recording:
         self._nodes.append(Read(variable, value))
 
     def on_custom_call(self, call: CustomCall) -> None:
-        """Note a function that says its own gradient. It calls this when it returned."""
+        """Note a function with a custom gradient, which calls this after it has returned."""
         if self._used:
             return
         if any(input_ is not None and input_._id in self._tracked for input_ in call.inputs):
@@ -189,7 +189,7 @@ class Recording:
 
 
 def is_floating(value: Any, role: str, when: str = "") -> bool:
-    """Return whether a value has gradients; the log says where it has not, as TensorFlow's does.
+    """Return whether a value has gradients; if it has none, log a warning as TensorFlow does.
 
     Args:
         value: A tensor or variable.

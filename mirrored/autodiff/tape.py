@@ -30,7 +30,7 @@ _Source = TypeVar("_Source", bound=Operators)
 
 
 class UnconnectedGradients(enum.Enum):
-    """What the gradient is where the target does not depend on a source.
+    """The gradient for a source that the target does not depend on.
 
     Attributes:
         NONE: None.
@@ -83,7 +83,7 @@ _NoneMode = Literal["none", UnconnectedGradients.NONE]
 
 @explained
 class GradientTape(Recording):
-    """Follows what is computed while it is open, and differentiates it.
+    """Records the ops that run while it is open, and differentiates them.
 
     Trainable variables are watched when they are read; tensors are watched on request.
 
@@ -103,7 +103,7 @@ class GradientTape(Recording):
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        """Make a tape that follows nothing until it is entered."""
+        """Create a tape, which records nothing until it is entered."""
         super().__init__(persistent, watch_accessed_variables)
 
     @overload
@@ -281,7 +281,7 @@ class GradientTape(Recording):
         return batch_jacobian_of(self._way_back, target, source)
 
     def _way_back(self, target: Any) -> Callable[[Tensor, set[int]], dict[int, Tensor]]:
-        """Return what gives the gradients by the wanted ids for one that flows into the target."""
+        """Return a function from the target's gradient to the gradients for the wanted ids."""
         nodes, key = self._taken_nodes(), target._id
 
         def back(upstream: Tensor, wanted: set[int]) -> dict[int, Tensor]:
@@ -290,7 +290,7 @@ class GradientTape(Recording):
         return back
 
     def _taken_nodes(self) -> list[Node]:
-        """Return what was followed; a tape that is not persistent lets go of it."""
+        """Return the recording; a tape that is not persistent releases it."""
         if self._persistent:
             return list(self._nodes)
         nodes, self._nodes, self._used = self._nodes, [], True
@@ -358,7 +358,7 @@ def _as_mode(value: Any) -> UnconnectedGradients:
 def _connected(
     results: list[Any], sources: list[Any], mode: UnconnectedGradients, shape: Any = ()
 ) -> list[Any]:
-    """Return gradients with zeros for missing ones, where the mode asks for them."""
+    """Return gradients, with zeros for missing ones if the mode demands them."""
     if mode is not UnconnectedGradients.ZERO:
         return results
     pairs = zip(results, sources, strict=True)
@@ -366,7 +366,7 @@ def _connected(
 
 
 def _checked_sources(sources: Any) -> list[Any]:
-    """Return the tensors and variables that gradients are asked by."""
+    """Return the tensors and variables whose gradients are requested."""
     leaves = _nest.flatten(sources)
     for leaf in leaves:
         if not hasattr(leaf, "_id"):

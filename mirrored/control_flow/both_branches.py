@@ -1,4 +1,4 @@
-"""Branches of a recorded function whose condition is only known in each run.
+"""Branches of a recorded function whose condition is known only when it runs.
 
 Both are computed, and one is taken. Of the other nothing may be seen: what it writes stays as it
 was, and a gradient of its own that is not finite is nobody's. So the choice is one call to the
@@ -56,7 +56,7 @@ class BranchRecorder:
         self.ask_number = recorder.ask_number
 
     def again(self, recorder: Recorder) -> "BranchRecorder":
-        """Return what records the branch once more, where a gradient of it is taken.
+        """Return a recorder that records the branch again, for its gradient.
 
         Args:
             recorder: Who records what is around it then.
@@ -71,7 +71,7 @@ class BranchRecorder:
         spec: TensorSpec,
         device: Device,
     ) -> Tensor:
-        """Return what stands for the result of an op that only computes."""
+        """Return the recorded result of an op."""
         if op.random:
             _refuse("draws random numbers", "Draw them before")
         if op.stateful:
@@ -81,7 +81,7 @@ class BranchRecorder:
         return self.outer.record(op, inputs, attrs, spec, device)
 
     def read(self, variable: Any) -> Tensor:
-        """Return what stands for the value that a variable has in the branch."""
+        """Return the recorded value of a variable in the branch."""
         value = self._value(variable)
         self._read.setdefault(id(variable), (variable, []))[1].append(value)
         return value
@@ -97,7 +97,7 @@ class BranchRecorder:
         return self.outer.read(variable)
 
     def write(self, variable: Any, value: Tensor) -> None:
-        """Note what a variable gets where the branch is taken."""
+        """Note the value that a variable gets if the branch is taken."""
         members = getattr(variable, "members", None)
         if members is None:
             self.written[id(variable)] = variable, value
@@ -114,28 +114,28 @@ class BranchRecorder:
         return {key: variable for key, (variable, _) in self.written.items()}
 
     def meet(self) -> None:
-        """Refuse it: whether the replicas meet is known in each run only."""
+        """Raise an error: whether the replicas meet is known only when the function runs."""
         _refuse("has the replicas meet, as a sum over them does", "Let them meet before or after")
 
     def pull(self, stream: Any) -> NoReturn:
-        """Refuse it."""
+        """Raise an error: a branch cannot do this."""
         _refuse(f"takes an element of {stream!r}", "Take it before")
 
     def sum_over_devices(self, *_: Any) -> NoReturn:
-        """Refuse it."""
+        """Raise an error: a branch cannot do this."""
         _refuse("sums over devices", "Sum what it returns after")
 
     def all_reduce(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse it."""
+        """Raise an error: a branch cannot do this."""
         _refuse("sums over devices", "Sum what it returns after")
 
     def require_finite(self, values: tuple[Tensor, ...]) -> NoReturn:
-        """Refuse it."""
+        """Raise an error: a branch cannot do this."""
         _refuse("trains", "Train after")
 
 
 class _Again(BranchRecorder):
-    """Records a branch once more, with what it read then: what it writes was written.
+    """Records a branch again, with the values that it read; writes are dropped.
 
     Args:
         recorder: Who records what is around it.
@@ -147,7 +147,7 @@ class _Again(BranchRecorder):
         self._left = {key: iter(values) for key, (_, values) in read.items()}
 
     def read(self, variable: Any) -> Tensor:
-        """Return what stands for the value that was read."""
+        """Return the recorded value that was read."""
         value = next(self._left.get(id(variable), iter(())), None)
         if value is None:
             _refuse(f"reads {variable.name!r} only where its gradient is taken", "Read it before")
@@ -159,7 +159,7 @@ class _Again(BranchRecorder):
 
 
 def _same(value: Tensor) -> Tensor:
-    """Return a tensor of its own for each read: tapes tell by it when the variable was read."""
+    """Return a new tensor for every read, by which tapes identify the read."""
     return OPS["Identity"](value)
 
 
@@ -175,7 +175,7 @@ def _refuse(action: str, instead: str) -> NoReturn:
 
 
 def select_branch(pred: RecordedTensor, true_fn: Branch, false_fn: Branch) -> Any:
-    """Return what one of two functions returns, as a recorded boolean says in each run.
+    """Return the result of one of two functions; a recorded boolean selects it in every run.
 
     Args:
         pred: The boolean.
@@ -221,7 +221,7 @@ def _recorder() -> Recorder:
 
 
 def _computed(branch: Branch, recorder: BranchRecorder, inside: "_Inside") -> Any:
-    """Return what a branch returns, with tensors for all leaves but None."""
+    """Return a branch's result, with tensors for all leaves but None."""
     with only(inside), recorded_by(recorder):
         results = _nest.map_structure(
             lambda leaf: None if leaf is None else adopt(leaf, None), branch()
@@ -231,7 +231,7 @@ def _computed(branch: Branch, recorder: BranchRecorder, inside: "_Inside") -> An
 
 
 def _write_chosen(condition: Tensor, when_true: BranchRecorder, when_false: BranchRecorder) -> None:
-    """Write what either branch wrote: what a variable was, where that branch is not taken."""
+    """Write the variables of both branches: the old value if a branch is not taken."""
     outer = _recorder()
     for key, (variable, _) in {**when_true.written, **when_false.written}.items():
         with device_scope(variable.device):
@@ -244,7 +244,7 @@ def _write_chosen(condition: Tensor, when_true: BranchRecorder, when_false: Bran
 
 
 def _chosen(condition: Tensor, when_true: Any, when_false: Any) -> Any:
-    """Return the structure of one of the results, with a choice for each tensor."""
+    """Return the results' structure, with a selection for every tensor."""
 
     def choice(first: Tensor | None, second: Tensor | None) -> Tensor | None:
         if first is None and second is None:
@@ -276,7 +276,7 @@ def _tell(
     condition: Tensor,
     branches: list[tuple[Branch, BranchRecorder]],
 ) -> None:
-    """Tell the tapes of the choice as of one call."""
+    """Notify the tapes of the selection as one call."""
     listeners = active_listeners()
     sources, inputs = [], []
     for source in (*inside.tensors.values(), *inside.variables):
@@ -322,7 +322,7 @@ def _tensors(structure: Any) -> list[Tensor]:
 
 
 class _Inside:
-    """Knows what branches take from outside: a listener, as tapes are.
+    """Notes the tensors and variables that branches use from outside: a listener, like tapes.
 
     Args:
         first_id: What has a larger one was made in them.
@@ -338,13 +338,13 @@ class _Inside:
         self.variables: list[Any] = []
 
     def note(self, tensors: Sequence[Tensor | None]) -> None:
-        """Note those of some tensors that come from outside."""
+        """Note the tensors that come from outside."""
         for tensor in tensors:
             if tensor is not None and tensor._id < self._first_id:
                 self.tensors[tensor._id] = tensor
 
     def follows(self, tensor: Tensor) -> bool:
-        """Return whether to be told of a call with this input: yes."""
+        """Return True: it is notified of every call."""
         return True
 
     def on_op(

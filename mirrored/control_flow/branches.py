@@ -23,7 +23,7 @@ def cond(
     false_fn: Branch | None = None,
     name: str | None = None,
 ) -> Any:
-    """Return what one of two functions returns, as a condition says.
+    """Return the result of one of two functions, selected by a condition.
 
     In a recorded function where the condition's value is not known yet, both are computed and one
     is taken; of the other nothing is seen, in variables and gradients neither. Both then return
@@ -64,7 +64,7 @@ def cond(
 
 
 def known_truth(pred: Any) -> bool | RecordedTensor:
-    """Return whether a condition holds, or, where that is not known yet, what stands for it.
+    """Return whether a condition holds, or its recorded value if that is not known yet.
 
     Args:
         pred: A tensor of one element, a variable, or what Python takes for true or false.
@@ -91,7 +91,7 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """Return what the function returns whose condition is the first to hold.
+    """Return the result of the function whose condition is the first that holds.
 
     Args:
         pred_fn_pairs: Conditions, tensors of one boolean each, with functions without arguments.
@@ -156,7 +156,7 @@ def switch_case(
     default: Branch | None = None,
     name: str = "switch_case",
 ) -> Any:
-    """Return what one of several functions returns, as a number says.
+    """Return the result of one of several functions, selected by an index.
 
     Args:
         branch_index: The number: a tensor of one integer.
@@ -200,7 +200,7 @@ def switch_case(
 
 
 def _numbered(branch_fns: Any) -> list[Callable[[], Any]]:
-    """Return functions in the order of their numbers."""
+    """Return functions in the order of their indices."""
     if isinstance(branch_fns, list | tuple | dict) and not branch_fns:
         raise ValueError("Must provide at least one item in 'branch_fns'")
     if not isinstance(branch_fns, list | tuple | dict):
@@ -240,7 +240,7 @@ def while_loop(
     maximum_iterations: TensorLike | None = None,
     name: str | None = None,
 ) -> Any:
-    """Run a function as long as a condition holds, each time on what it returned before.
+    """Run a function on its previous result as long as a condition holds.
 
     A recorded function has the body as often as it goes round, so whether it goes on is to be known
     while it is recorded: from Python's numbers, constants and shapes. Where it is not,
@@ -303,7 +303,7 @@ def while_loop(
 
 
 def _next(body: Callable[..., Any], values: Any, first: Any, recorded: bool) -> Any:
-    """Return what the body makes of the variables, in a structure like the first one."""
+    """Return the body's results in the structure of the loop variables."""
     results = body(*values)
     if not isinstance(results, list | tuple):
         if not recorded or len(first) > 1:
@@ -319,7 +319,7 @@ def _next(body: Callable[..., Any], values: Any, first: Any, recorded: bool) -> 
 def _until(
     going: Any, cond: Callable[..., Any], body: Callable[..., Any], values: Any, most: int
 ) -> Any:
-    """Return the variables where a recorded condition ends the loop, or after N times."""
+    """Return the variables when a recorded condition ends the loop, or after N iterations."""
     first = values
     for i in range(most):
         further = functools.partial(_next, body, values, first, True)
@@ -357,7 +357,7 @@ def _first_value(leaf: Any) -> Any:
 
 
 def _read(structure: Any) -> Any:
-    """Return a structure with values for variables: what is assigned later changes them not."""
+    """Return a structure with values for variables, which later assignments do not change."""
     return _nest.map_structure(
         lambda leaf: adopt(leaf, None) if is_tensor(leaf) else leaf, structure
     )

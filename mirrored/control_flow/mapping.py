@@ -245,7 +245,7 @@ def _folded(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, backwar
 
 
 def _start(fn: Any, elems: Any, initializer: Any, backwards: bool) -> tuple[Any, Iterator[Any]]:
-    """Return the first result, and the elements to combine it with, in order."""
+    """Return the initial result and the elements to combine it with, in order."""
     _check_callable(fn)
     tensors, count = _elements(elems, IndexError)
     places = range(count)[::-1] if backwards else range(count)
@@ -262,7 +262,7 @@ def _start(fn: Any, elems: Any, initializer: Any, backwards: bool) -> tuple[Any,
 def _elements(
     elems: Any, without_axis: type[Exception], *, single: bool = False
 ) -> tuple[Any, int]:
-    """Return tensors for all leaves, and how many elements they have along their first axis.
+    """Return tensors for all leaves, and the size of their first axis.
 
     Args:
         elems: The structure.
@@ -291,7 +291,7 @@ def _elements(
 
 
 def _parts_of(tensors: Any) -> Callable[[int], Any]:
-    """Return what gives the elements at a place, in the structure that they are in."""
+    """Return a function from an index to the elements there, in their structure."""
     flat = [_unstacked(leaf) for leaf in _nest.flatten(tensors)]
 
     def at(place: int) -> Any:
@@ -301,7 +301,7 @@ def _parts_of(tensors: Any) -> Callable[[int], Any]:
 
 
 def _unstacked(tensor: Tensor) -> list[Tensor]:
-    """Return the elements along the first axis, whose gradients are stacked all at once."""
+    """Return the elements along the first axis; their gradients are stacked in one op."""
     with only():
         parts = [tensor[i] for i in range(len(tensor))]
     call = CustomCall([tensor], parts, lambda upstream: [ops.stack(upstream)])
@@ -315,7 +315,7 @@ def _any_shape(tensor: Tensor) -> Slot:
 
 
 def _as_slots(signature: Any) -> Any:
-    """Return a structure of dtypes and specs as one of slots."""
+    """Return a structure of dtypes and specs as a structure of slots."""
     slots = slotted(signature)
     return _nest.map_structure(
         lambda leaf: leaf if isinstance(leaf, Slot) else Slot(TensorSpec(None, as_dtype(leaf))),
@@ -324,7 +324,7 @@ def _as_slots(signature: Any) -> Any:
 
 
 def _of_spec(leaf: Any, spec: TensorSpec, before: Iterable[Tensor]) -> Tensor:
-    """Return what a function returned for an element, as a tensor of its dtype and shape."""
+    """Return a function's result for an element as a tensor of the slot's dtype and shape."""
     if leaf is None:
         raise ValueError(
             "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a "

@@ -18,7 +18,7 @@ from mirrored.program.variable_access import ruled_by
 
 @contextmanager
 def init_scope() -> Iterator[None]:
-    """Within this context compute at once, also while a function is recorded, and tell no tape.
+    """Within this context ops compute at once, even while a function is recorded; tapes see none.
 
     What is done in it is done when the function is recorded, and not in later calls; a tensor of
     the function has no value there.
@@ -39,7 +39,7 @@ def init_scope() -> Iterator[None]:
 
 
 def executing_eagerly() -> bool:
-    """Return whether operations compute at once; while a function is recorded they do not.
+    """Return whether ops compute at once, which they do unless a function is recorded.
 
     Example:
         >>> import mirrored as mr
@@ -50,7 +50,7 @@ def executing_eagerly() -> bool:
 
 
 def is_tensor(x: Any) -> bool:
-    """Return whether something is a tensor or a variable; what `Input` returns is neither.
+    """Return whether an object is a tensor or a variable; the result of `Input` is neither.
 
     Args:
         x: Anything.
@@ -64,7 +64,7 @@ def is_tensor(x: Any) -> bool:
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:
-    """Return whether something is a tensor of a function that is recorded, without a value.
+    """Return whether an object is a tensor without a value, of a function that is being recorded.
 
     Args:
         tensor: Anything.
@@ -79,7 +79,7 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 
 @explained_only
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """Return the value of a tensor as an array, or None where it is not known yet.
+    """Return the value of a tensor as an array, or None if it is not known yet.
 
     Args:
         tensor: A tensor; a variable has no value that stays, and what is no tensor is returned.

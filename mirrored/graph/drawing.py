@@ -14,7 +14,7 @@ from mirrored.graph.symbolic_tensor import Node, Shape, SymbolicTensor
 
 
 class _Number:
-    """Stands in a drawing for the placeholder of a number."""
+    """The number of a placeholder, in a drawing."""
 
     __slots__ = ("number",)
 
@@ -23,7 +23,7 @@ class _Number:
 
 
 class _Call(NamedTuple):
-    """A node of a drawing, with numbers in the places of placeholders."""
+    """A node of a drawing, with numbers instead of placeholders."""
 
     callee: Any
     args: tuple[Any, ...]
@@ -117,5 +117,5 @@ def _alone(drawing: Drawing) -> SymbolicTensor:
 
 
 def reduced(tensor: SymbolicTensor) -> Any:
-    """Return what a pickle has of a placeholder: all that it is made from."""
+    """Return the state that a pickle has of a placeholder: the nodes that create it."""
     return _alone, (Drawing([], [tensor]),)

@@ -18,7 +18,7 @@ def _node(_: SymbolicTensor, function: Any, args: tuple[Any, ...], kwargs: dict[
 
 
 def reduced(tensor: SymbolicTensor) -> Any:
-    """Return what a pickle has of a placeholder.
+    """Return the state that a pickle has of a placeholder.
 
     Args:
         tensor: The placeholder.

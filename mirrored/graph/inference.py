@@ -1,4 +1,4 @@
-"""Infers the results of a call without computing: it is recorded for two sizes.
+"""Infers the results of a call without computing: the call is recorded for two sizes.
 
 Sizes that are not known are one number in the first recording and another in the second, and what
 differs in the results is not known either. So every op and composition has a rule.
@@ -36,7 +36,7 @@ Fixed = dict[tuple[int, int], int]
 
 
 class ShapeRecorder(GraphRecorder):
-    """Notes a call for the shapes of what it returns: variables stay where they are.
+    """Records a call for the shapes of its results; variables are not moved.
 
     Devices are not made for it, so that they can be set up after a graph was drawn.
 
@@ -52,7 +52,7 @@ class ShapeRecorder(GraphRecorder):
         self._values: dict[int, tuple[Any, Tensor]] = {}
 
     def read(self, variable: Any) -> Tensor:
-        """Return what stands for the value of one copy of a variable."""
+        """Return the recorded value of one copy of a variable."""
         if id(variable) not in self._values:
             spec = TensorSpec(variable.shape, variable.dtype)
             # The variable is kept, so that its number is no other's.
@@ -60,17 +60,17 @@ class ShapeRecorder(GraphRecorder):
         return self._values[id(variable)][1]
 
     def write(self, variable: Any, value: Tensor) -> None:
-        """Note the value that one copy of a variable has from now on; nothing is written."""
+        """Note the new value of one copy of a variable; nothing is written."""
         self._values[id(variable)] = (variable, value)
 
     def run_by(self, strategy: Any) -> None:
-        """Take no note: nothing is run."""
+        """Do nothing: nothing runs."""
 
 
 def results_of(
     call: Callable[..., Any], args: Any, kwargs: dict[str, Any], label: str, *, passes: bool = False
 ) -> Any:
-    """Return placeholders for what a call returns, in the structure that it returns.
+    """Return placeholders for the results of a call, in their structure.
 
     Args:
         call: What is called.
@@ -113,7 +113,7 @@ def results_of(
 
 
 def _attempts(args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[tuple[int, ...], Fixed]]:
-    """Yield sizes to try a call with, and axes that have to be as others are, with their sizes."""
+    """Yield sizes to try a call with, and axes that must equal others, with their sizes."""
     yield from ((sizes, {}) for sizes in _SIZES)
     values = _nest.flatten((args, kwargs))
     leaves = [value for value in values if is_tensor(value) or isinstance(value, np.ndarray)]
@@ -137,7 +137,7 @@ def _attempts(args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[tuple[int, ..
 
 
 class _Recorded(NamedTuple):
-    """What a call returned for one size.
+    """The results of a call for one size.
 
     Attributes:
         results: Tensors of a recording, or ones that are known.
@@ -156,7 +156,7 @@ def _recorded(
     label: str,
     fixed: Fixed,
 ) -> _Recorded:
-    """Return what a call returns for one size, and others along fixed axes."""
+    """Return the results of a call for one size, and other sizes along fixed axes."""
     recorder = ShapeRecorder(label)
     pairs: list[tuple[Tensor, SymbolicTensor]] = []
     # Functions inside that make variables in their first call may do it here.
@@ -226,7 +226,7 @@ def _known(tensor: SymbolicTensor, size: int) -> Any:
 
 
 def _held(result: Tensor) -> Any:
-    """Return what is kept of a result: its value where that follows from shapes, or its shape."""
+    """Return the value of a result if it follows from shapes, else its shape."""
     is_value = not isinstance(result, RecordedTensor) and result.size <= _SMALL
     return result if is_value else tuple(result.shape)
 

@@ -38,7 +38,7 @@ _NAMES = {
 
 
 def keras_name(function: Any) -> str:
-    """Return what Keras calls a function or an op in a graph.
+    """Return Keras' name for a function or an op in a graph.
 
     Args:
         function: A public function, an op, or an object that is called and has a name.
@@ -48,7 +48,7 @@ def keras_name(function: Any) -> str:
 
 
 class Operation:
-    """A call of a function in a graph, under a name of its own.
+    """A call of a function in a graph, with a name.
 
     Args:
         function: The function.
@@ -65,12 +65,12 @@ class Operation:
 
     @property
     def kind(self) -> str:
-        """What it is, as Keras calls its class."""
+        """Keras' name of its class."""
         words = re.sub(r"_\d+$", "", self.name).split("_")
         return "".join(word.capitalize() for word in words)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the function returns."""
+        """Call the function and return its result."""
         return self.function(*args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Operation:
 
 
 def make_node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return placeholders for what a function returns for placeholders.
+    """Return placeholders for the results of a function of placeholders.
 
     Args:
         function: A public function, an op, or an object that is called and has a name.

@@ -18,7 +18,7 @@ _ANYWHERE = nullcontext()
 
 
 class _Place:
-    """Stands among arguments for the value in a place."""
+    """Marks an argument whose value is in a slot."""
 
     __slots__ = ("place",)
 
@@ -49,7 +49,7 @@ class _Step(NamedTuple):
 
 
 class Part:
-    """The calls that lead from inputs to outputs.
+    """The calls between inputs and outputs.
 
     Args:
         inputs: The placeholders whose values are given, as a list.
@@ -92,7 +92,7 @@ class Part:
 
     @property
     def calls(self) -> list[Node]:
-        """The nodes that are run, in order."""
+        """The nodes that run, in order."""
         return [step.node for step in self._steps]
 
     def run(self, values: Sequence[Any], **context: Any) -> list[Any]:
@@ -124,7 +124,7 @@ class Part:
         return [there[place] for place in self._results]
 
     def map(self, values: Sequence[Any], call: Callable[..., Any]) -> list[Any]:
-        """Return what becomes of the outputs where each call is made by a function.
+        """Return the outputs if a function makes every call.
 
         Args:
             values: What stands for the inputs.
@@ -140,7 +140,7 @@ class Part:
 
 
 def _step(node: Node, places: dict[SymbolicTensor, int], free: Iterator[int], where: Any) -> _Step:
-    """Return a node's step on a device, and give its results places among those that are free."""
+    """Return a node's step on a device, and assign free slots to its results."""
 
     def placed(leaf: Any) -> Any:
         return _Place(places[leaf]) if isinstance(leaf, SymbolicTensor) else leaf
@@ -156,14 +156,14 @@ def _step(node: Node, places: dict[SymbolicTensor, int], free: Iterator[int], wh
 
 
 def filled(structure: Any, values: Sequence[Any]) -> Any:
-    """Return arguments with the values in their places."""
+    """Return arguments with the values of their slots."""
     return _nest.map_structure(
         lambda leaf: values[leaf.place] if isinstance(leaf, _Place) else leaf, structure
     )
 
 
 def _only(result: Any) -> Any:
-    """Return what a call returned one placeholder for, out of a structure of one."""
+    """Return the result for one placeholder, out of a structure of one."""
     while isinstance(result, list | tuple | dict):
         (result,) = result.values() if isinstance(result, dict) else result
     return result
@@ -186,7 +186,7 @@ def _results_of(node: Node, result: Any) -> list[Any]:
 
 
 class Order(NamedTuple):
-    """The nodes between inputs and outputs, those of inputs included.
+    """The nodes between inputs and outputs, including those of inputs.
 
     Attributes:
         nodes: In an order in which they can be run.
@@ -200,7 +200,7 @@ class Order(NamedTuple):
 
 
 def order_of(inputs: Sequence[SymbolicTensor], outputs: Any) -> Order:
-    """Return the order of what lies between inputs and outputs.
+    """Return the nodes between inputs and outputs, in order.
 
     Args:
         inputs: Where to begin.
@@ -237,7 +237,7 @@ def order_of(inputs: Sequence[SymbolicTensor], outputs: Any) -> Order:
 def nodes_between(
     inputs: Iterable[SymbolicTensor], outputs: Iterable[SymbolicTensor]
 ) -> tuple[list[Node], dict[int, int]]:
-    """Return the nodes that outputs need, sorted from the inputs on.
+    """Return the nodes that outputs need, sorted from the inputs.
 
     Args:
         inputs: What is not looked behind.
@@ -279,7 +279,7 @@ def _grouped(nodes: list[Node], depths: dict[Node, int]) -> list[list[Node]]:
 
 
 def _check_connected(nodes: list[Node], inputs: Sequence[SymbolicTensor], outputs: Any) -> None:
-    """Raise ValueError where an output is computed from more than the inputs."""
+    """Raise ValueError if an output depends on anything else than the inputs."""
     there = set(inputs)
     for node in nodes:
         if not node.is_input and there.issuperset(node.inputs):

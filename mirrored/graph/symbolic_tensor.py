@@ -24,7 +24,7 @@ DType = np.dtype[Any]
 
 
 class Callee(Protocol):
-    """What nodes are calls of: a layer, or an operation.
+    """The callee of a node: a layer or an operation.
 
     Attributes:
         _inbound_nodes: Its calls on placeholders, in their order: no list, in which layers would
@@ -35,14 +35,14 @@ class Callee(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in the graph."""
+        """The name in the graph."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute it."""
+        """Call it."""
 
 
 class SymbolicTensor(Symbolic, Operators):
-    """What a tensor will be once values are given: a shape and a dtype, and how it is made.
+    """A tensor without values: a shape, a dtype and the node that creates it.
 
     Layers, ops and Python's operators that are given one return others, and so draw a graph.
 
@@ -161,7 +161,7 @@ class SymbolicTensor(Symbolic, Operators):
 
 
 class Span(NamedTuple):
-    """A slice, as a structure that placeholders are found in."""
+    """A slice as a structure, so that placeholders in it are visited."""
 
     start: Any
     stop: Any
@@ -190,7 +190,7 @@ _for_weights: ContextVar[DeviceSpec | None] = ContextVar("mirrored_weights_devic
 
 
 def drawn_anywhere() -> Within:
-    """Within this context nodes do not keep the device that is asked for now."""
+    """Within this context nodes do not keep the current device."""
     return Within(_for_weights, current_device_spec())
 
 
@@ -227,7 +227,7 @@ class Node:
 
     @property
     def is_input(self) -> bool:
-        """Whether values are given to it: it is computed from nothing."""
+        """Whether it is an input, which is not computed."""
         return not self.inputs
 
     def __repr__(self) -> str:

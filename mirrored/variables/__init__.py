@@ -1,6 +1,6 @@
 """Variables: named values that can be assigned, alone on a device or with a copy on each replica.
 
-What copies there are is the business of strategies, which make them by a creator.
+Strategies decide which copies a variable has, through creators.
 """
 
 from mirrored._late import late_module as _late_module

@@ -1,4 +1,4 @@
-"""Variables with one value on one device, and the memory that their values stay in.
+"""Variables with one value on one device, and the memory that holds their values.
 
 An assign gives the variable another tensor, and where recorded programs need its memory to stay in
 one place, a read is a copy.
@@ -44,7 +44,7 @@ _WRITES = {
 
 
 class VariableStorage:
-    """Memory that stays where it is: the values of variables of one dtype, one after the other.
+    """Memory at a fixed address for the values of variables of one dtype, one after the other.
 
     Recorded programs bind to it. A variable moves in with `DeviceVariable.move`.
 
@@ -87,7 +87,7 @@ class VariableState(NamedTuple):
     traits: Traits
 
     def restored(self, device: str | Device) -> "DeviceVariable":
-        """Return a variable of this state, on a device."""
+        """Return a variable with this state on a device."""
         with recorded_by(None), only(), devices.device(device):
             modes = self.synchronization, self.aggregation
             variable = DeviceVariable(self.value, self.trainable, self.name, None, *modes)
@@ -96,7 +96,7 @@ class VariableState(NamedTuple):
 
 
 class StandIns:
-    """Copies of variables that stand in for them, while something is tried out that changes none.
+    """Copies of variables that replace them during a trial, which changes none of the originals.
 
     What is tried out runs on the copies; where it writes an older variable, it fails.
 
@@ -109,11 +109,11 @@ class StandIns:
         self._oldest = new_id()
 
     def in_force(self) -> Within:
-        """Return the context in which deep copies have these, and no older variable is written."""
+        """Return a context in which deep copies get these copies; older variables are read-only."""
         return Within(_stand_ins, self)
 
     def check_written(self, variable: "DeviceVariable") -> None:
-        """Raise RuntimeError where a variable is older than these.
+        """Raise RuntimeError if a variable is older than these copies.
 
         Args:
             variable: A variable that is about to be written.
@@ -128,14 +128,14 @@ class StandIns:
 
 
 class Undone:
-    """Gives variables that are written in a context what they were before, at its end."""
+    """Restores, at the end of a context, the variables that were written in it."""
 
     def __init__(self) -> None:
         self._before: dict[int, tuple[DeviceVariable, Tensor]] = {}
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
-        """Return the context; what a recorder notes is none of its writes."""
+        """Return the context; writes that a recorder notes do not count."""
         token = _undone.set(self)
         try:
             yield
@@ -183,7 +183,7 @@ class DeviceVariable(Variable, plain=True):
         aggregation: VariableAggregation = VariableAggregation.NONE,
         constraint: Callable[[Any], Any] | None = None,
     ) -> None:
-        """Compute the initial value and keep it on the device that is current."""
+        """Compute the initial value and keep it on the current device."""
         value = initial_tensor(initial_value, dtype)
         self._device: Device = devices.place("VarHandleOp", ("GPU", "CPU"))
         self._tensor = own(value.copy_to(self._device))
@@ -214,14 +214,14 @@ class DeviceVariable(Variable, plain=True):
         return self._device.full_name
 
     def read_value(self) -> Tensor:
-        """Return the value; a later assign does not change what was returned."""
+        """Return the value; a later assignment does not change the returned tensor."""
         return self._read(stays=self._stays_in is not None)
 
     def _view(self) -> Tensor:
         return self._read(stays=False)
 
     def _read(self, *, stays: bool) -> Tensor:
-        """Return a tensor of its own for each read: tapes tell by it when the variable was read.
+        """Return a new tensor for every read, by which tapes identify the read.
 
         Args:
             stays: Whether it is a copy, which what is written to memory that stays does not change.
@@ -243,7 +243,7 @@ class DeviceVariable(Variable, plain=True):
         return self._tensor._repr_html_(f"Variable {self.name}", where)
 
     def state(self) -> VariableState:
-        """Return what another process, or a copy, makes the same variable of."""
+        """Return the state from which another process, or a copy, creates the same variable."""
         with variable_writes:
             value = np.asarray(self._tensor.numpy())
         modes = self._synchronization, self._aggregation, self._traits
@@ -256,7 +256,7 @@ class DeviceVariable(Variable, plain=True):
         return VariableState.restored, (self.state(), self.device)
 
     def pinned(self) -> tuple[VariableStorage, int]:
-        """Return the memory that the value stays in from now on, and the value's place there."""
+        """Return the memory that holds the value from now on, and the value's offset in it."""
         self._device.require()
         with variable_writes:
             memory = self._stays_in
@@ -266,7 +266,7 @@ class DeviceVariable(Variable, plain=True):
             return memory, self._offset
 
     def move(self, memory: VariableStorage, offset: int) -> None:
-        """Bring the value to a place where it stays; it keeps its value.
+        """Move the value to a fixed place; the value does not change.
 
         Args:
             memory: Memory on the variable's device, of its dtype.
@@ -299,12 +299,12 @@ class DeviceVariable(Variable, plain=True):
             return [(self, own(tensor.copy_to(self._device)))]
 
     def _old(self) -> Tensor:
-        """Return what a new value is computed from: no read that a tape hears of, and no copy."""
+        """Return the old value for an update, without notifying tapes and without a copy."""
         recorder = active_recorder()
         return self._tensor if recorder is None else recorder.read(self)
 
     def _takes(self, value: Any) -> bool:
-        """Whether a value is copied from the host right to where it stays, without room beside."""
+        """Whether a value is copied from the host directly to its fixed place."""
         return (
             self._stays_in is not None
             and isinstance(value, np.ndarray)
@@ -313,7 +313,7 @@ class DeviceVariable(Variable, plain=True):
         )
 
     def commit(self, value: Prepared, method: str = "assign") -> None:
-        """Take over a value that `prepare` or an op on this device made; allocates nothing."""
+        """Set a value that `prepare` or an op on this device returned; allocates nothing."""
         recorder = active_recorder()
         others = stand_ins()
         if others is not None:
@@ -335,7 +335,7 @@ class DeviceVariable(Variable, plain=True):
             devices.log_placement("AssignVariableOp", self._device)
 
     def set_in_place(self, value: NDArray[Any]) -> None:
-        """Copy a value of the host into the memory that the value stays in, outside of recordings.
+        """Copy a value of the host into the memory of this variable, outside recordings.
 
         Where the host sees that it is there already, nothing is written.
 
@@ -357,7 +357,7 @@ class DeviceVariable(Variable, plain=True):
         devices.log_placement("AssignVariableOp", self._device)
 
     def _kept(self) -> Tensor:
-        """Return the value, which what is written afterwards does not change."""
+        """Return the value; later writes do not change the returned tensor."""
         current = self._tensor
         if self._stays_in is None:
             return current
@@ -366,7 +366,7 @@ class DeviceVariable(Variable, plain=True):
         return Tensor(storage.array, storage, self._device, current.spec)
 
     def _give_back(self, value: Tensor) -> None:
-        """Take a value that `_kept` returned."""
+        """Set a value that `_kept` returned."""
         Writes.count += 1
         with variable_writes:
             if self._stays_in is None:
@@ -376,7 +376,7 @@ class DeviceVariable(Variable, plain=True):
 
 
 def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
-    """Return the tensor that a variable starts with, computed now."""
+    """Compute and return the initial value of a variable."""
     value = initial_value() if callable(initial_value) else initial_value
     if not is_tensor(value):
         return ops.convert_to_tensor(value, dtype)
@@ -391,7 +391,7 @@ def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
 
 
 def own(tensor: Tensor) -> Tensor:
-    """Return the tensor as a variable may keep it: without the logits that probabilities hold."""
+    """Return the tensor without the logits that probabilities carry, for a variable to keep."""
     if isinstance(tensor, RecordedTensor):
         if active_recorder() is None:
             tensor.numpy()  # Kept from a function that was recorded: it says so.

@@ -19,7 +19,7 @@ _LINE = 16  # Elements: the floats of a cache line.
 
 
 class FlatVariable:
-    """The values of several variables, one after the other; only recorded programs use it."""
+    """The values of several variables as one vector, for recorded programs."""
 
     def __init__(self, members: Sequence[DeviceVariable]) -> None:
         self.members = tuple(members)
@@ -47,18 +47,18 @@ class FlatVariable:
         return self._stays_in.spec.dtype
 
     def pinned(self) -> tuple[VariableStorage, int]:
-        """Return the memory that the values stay in, and their place there."""
+        """Return the memory that holds the values, and their offset in it."""
         return self._stays_in, 0
 
     def read_value(self) -> Tensor:
-        """Return the values as one vector, as a program is recorded."""
+        """Return the values as one vector, while a program is recorded."""
         recorder = active_recorder()
         if recorder is None:
             raise RuntimeError("Variables are read one by one outside a recorded program.")
         return recorder.read(self)
 
     def commit(self, value: Tensor) -> None:
-        """Give each member its part of a vector, as a program is recorded."""
+        """Assign a vector's parts to the members, while a program is recorded."""
         recorder = active_recorder()
         if recorder is None:
             raise RuntimeError("Variables are written one by one outside a recorded program.")
@@ -68,7 +68,7 @@ class FlatVariable:
 
 
 def packing_order(variables: Sequence[Variable]) -> list[int]:
-    """Return the places of variables in the order in which they are packed.
+    """Return the indices of variables in packing order.
 
     The last ones come first, as their gradients do; but those that fill whole cache lines come
     before the others, so that the matrices among them begin where a line does.
@@ -78,7 +78,7 @@ def packing_order(variables: Sequence[Variable]) -> list[int]:
 
 
 def packing_groups(variables: Sequence[Variable]) -> list[list[int]]:
-    """Return the places of variables that make a vector: by device and dtype, in packing order."""
+    """Return the indices of variables per vector: grouped by device and dtype, in packing order."""
     groups: dict[Any, list[int]] = {}
     for i in packing_order(variables):
         groups.setdefault((variables[i].device, variables[i].dtype), []).append(i)
@@ -86,7 +86,7 @@ def packing_groups(variables: Sequence[Variable]) -> list[list[int]]:
 
 
 def pack(variables: Sequence[DeviceVariable]) -> FlatVariable:
-    """Bring variables together, in this order, where they are not, and return them as one.
+    """Move variables into one vector, in this order, unless they are there, and return it.
 
     Raises:
         ResourceExhaustedError: The device has no room for them beside where they are now; they

@@ -1,4 +1,4 @@
-"""States of random numbers as variables: TensorFlow's generators, Keras', and streams of layers.
+"""Random state in variables: TensorFlow's generators, Keras' seed generators, layers' streams.
 
 Each draw moves the state on, in recorded functions too. All replicas of a step make the same draw,
 of which they take the parts that belong to their examples.
@@ -45,7 +45,7 @@ _SIZE, _WORD = 3, 1 << 64
 
 
 def _as_words(value: Any) -> Tensor:
-    """Return numbers as a tensor of int64; those of 64 bits without a sign keep their bits."""
+    """Return numbers as a tensor of int64; uint64 numbers keep their bits."""
     if is_tensor(value):
         return CAST(adopt(value, None), dtype=int64)
     array = np.array(value, object)
@@ -90,7 +90,7 @@ def create_rng_state(seed: TensorLike, alg: str | int) -> Tensor:
 
 
 def _joined(key: Any, counter: Any) -> Tensor:
-    """Return the state of a key and a counter."""
+    """Return the state for a key and a counter."""
     word, words = _as_words(key), _as_words(counter)
     _check_shape(words, _SIZE - 1)
     _check_shape(word, None)
@@ -144,7 +144,7 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: TensorLike, alg: str | int) -> "Generator":
-        """Return a generator that goes on from a state; arguments as for the class."""
+        """Return a generator that continues from a state; arguments as for the class."""
         return cls(alg=alg, state=state)
 
     @classmethod
@@ -155,7 +155,7 @@ class Generator:
 
     @classmethod
     def from_non_deterministic_state(cls, alg: str | int | None = None) -> "Generator":
-        """Return a generator that starts from numbers of the operating system."""
+        """Return a generator seeded by the operating system."""
         chosen = as_algorithm("philox" if alg is None else alg)
         return cls(state=[secrets.randbits(64) for _ in range(_SIZE)], alg=chosen)
 
@@ -174,7 +174,7 @@ class Generator:
         return cls(state=_joined(key, counter), alg=as_algorithm(alg))
 
     def reset(self, state: TensorLike) -> None:
-        """Go on from a state; raises ValueError where it is not three integers."""
+        """Continue from a state; raises ValueError if it is not three integers."""
         words = _as_words(state)
         _check_shape(words, _SIZE)
         self._state.assign(words)
@@ -203,7 +203,7 @@ class Generator:
         return self._state[-1]
 
     def skip(self, delta: TensorLike) -> Tensor:
-        """Move on as drawing so many numbers would, and return the state before.
+        """Advance as if N numbers were drawn, and return the state before.
 
         Args:
             delta: The number of numbers, an integer.
@@ -220,7 +220,7 @@ class Generator:
         return before
 
     def _next(self, shape: Any) -> Draw:
-        """Return the draw of numbers of a shape, after which the state has moved on."""
+        """Return the draw of numbers of a shape, and advance the state."""
         at: ShardPosition = current_position()
         return Draw(lambda: self.skip(math.prod(at.whole(vector_shape(shape)))), at)
 
@@ -243,7 +243,7 @@ class Generator:
         dtype: DTypeLike = float32,
         name: str | None = None,
     ) -> Tensor:
-        """Return normal numbers of up to two standard deviations from the mean."""
+        """Return normal numbers at most two standard deviations from the mean."""
         return self._next(shape).normal(shape, mean, stddev, dtype, truncated=True)
 
     def uniform(
@@ -254,7 +254,7 @@ class Generator:
         dtype: DTypeLike = float32,
         name: str | None = None,
     ) -> Tensor:
-        """Return numbers drawn evenly; arguments as for `random.stateless_uniform`."""
+        """Return uniform numbers; arguments as for `random.stateless_uniform`."""
         wanted = as_dtype(dtype)
         if wanted.kind in "iu" and (minval is None) != (maxval is None):
             raise ValueError(
@@ -268,7 +268,7 @@ class Generator:
     def uniform_full_int(
         self, shape: ShapeLike, dtype: DTypeLike = uint64, name: str | None = None
     ) -> Tensor:
-        """Return integers of all that a dtype holds."""
+        """Return integers from the whole range of a dtype."""
         return self._next(shape).full_int(shape, as_dtype(dtype))
 
     def make_seeds(self, count: int = 1) -> Tensor:
@@ -277,13 +277,13 @@ class Generator:
         return stack([keys, zeros_like(keys)])
 
     def split(self, count: int = 1) -> "list[Generator]":
-        """Return so many new generators, whose keys are drawn by this one."""
+        """Return N new generators, whose keys this one draws."""
         keys: Sequence[int] = self.uniform_full_int([count], int64).numpy().tolist()
         return [Generator(state=[0, 0, key], alg=self._algorithm) for key in keys]
 
 
 def check_scope(state: Variable) -> None:
-    """Raise where several replicas draw by a state.
+    """Raise an error if several replicas draw from one state.
 
     Args:
         state: The variable of the state.
@@ -299,7 +299,7 @@ def check_scope(state: Variable) -> None:
 
 
 def state_variable(words: Any, name: str) -> Variable:
-    """Return the variable of a state, of which each replica moves its own copy alike.
+    """Return the variable of a state; every replica advances its own copy in the same way.
 
     Args:
         words: The state at first.
@@ -322,7 +322,7 @@ class _Shared:
         hold_devices(self)
 
     def lose_devices(self) -> None:
-        """Forget the generator, whose state is on a device that is about to go."""
+        """Forget the generator: the device that holds its state is removed."""
         self.generator = None
 
 
@@ -330,7 +330,7 @@ _shared = _Shared()
 
 
 def get_global_generator() -> Generator:
-    """Return the generator that all of a program may share; the first call makes it.
+    """Return the global generator; the first call creates it.
 
     Example:
         >>> import mirrored as mr
@@ -343,7 +343,7 @@ def get_global_generator() -> Generator:
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Let `get_global_generator` return a generator.
+    """Set the generator that `get_global_generator` returns.
 
     Args:
         generator: The generator.
@@ -357,7 +357,7 @@ def set_global_generator(generator: Generator) -> None:
 
 @explained
 class SeedGenerator(Seeds):
-    """A stream of seeds for `keras.random`, each of which is taken once.
+    """A stream of seeds for `keras.random`; every seed is used once.
 
     Layers and models keep it in an attribute; a checkpoint has its state. Make it in the strategy's
     scope, where models are made.
@@ -396,12 +396,12 @@ class SeedGenerator(Seeds):
         return made_with(self)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make one like it, which begins anew."""
+        """Return the constructor arguments of an equal generator, which starts again."""
         return {"seed": self._seed, "name": self.name}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return one that is made with the arguments of a configuration.
+        """Create a generator from a configuration.
 
         Args:
             config: What `get_config` returned.
@@ -409,7 +409,7 @@ class SeedGenerator(Seeds):
         return cls(**config)
 
     def next(self, ordered: bool = True) -> Tensor:
-        """Return the state, two integers of 64 bits, and move it on.
+        """Return the state, two integers of 64 bits, and advance it.
 
         Args:
             ordered: Whether the count goes up by one, and not to the next of numbers that mix.
@@ -429,7 +429,7 @@ class SeedGenerator(Seeds):
 
 
 class StreamVariable(Variable):
-    """The seed of a stream and the number of its draws, which the host keeps for all replicas.
+    """The seed of a stream and the number of its draws, on the host, for all replicas.
 
     Args:
         stream: The stream.
@@ -456,7 +456,7 @@ class StreamVariable(Variable):
 
     @property
     def shape(self) -> TensorShape:
-        """That of two numbers."""
+        """The shape of two numbers."""
         return TensorShape((2,))
 
     def read_value(self) -> Tensor:
@@ -487,7 +487,7 @@ class StreamVariable(Variable):
         return [(self, new)]
 
     def commit(self, value: Prepared, method: str = "assign") -> None:
-        """Let the stream go on from a state that `prepare` returned."""
+        """Continue the stream from a state that `prepare` returned."""
         del method
         array = value if isinstance(value, np.ndarray) else value.numpy()
         self._stream.restore([int(number) % _WORD for number in array])

@@ -1,4 +1,4 @@
-"""Modules: objects that find the variables in their attributes, and in those of modules there.
+"""Modules: objects that find the variables in their attributes, and in nested modules.
 
 A layer has a life that Keras gives it; a module is any object whose variables are to be found.
 """
@@ -66,7 +66,7 @@ class Module(Watched):
 
     @property
     def name(self) -> str:
-        """What it is called, as it was given or as its class is."""
+        """The name: the constructor's argument, or the name of the class."""
         return self._name
 
     @property
@@ -84,12 +84,12 @@ class Module(Watched):
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """Those of `variables` that are trainable."""
+        """The trainable ones among `variables`."""
         return tuple(member for member in _members(self, Variable, set()) if member.trainable)
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
-        """Those of `variables` that are not trainable."""
+        """The ones among `variables` that are not trainable."""
         return tuple(member for member in _members(self, Variable, set()) if not member.trainable)
 
     @property
@@ -126,7 +126,7 @@ class Module(Watched):
 
 
 def held_by(module: Module) -> Iterator[Any]:
-    """Yield what the attributes of a module hold, in the order of their names.
+    """Yield the values in a module's attributes, ordered by name.
 
     Lists, tuples and dicts are looked into; modules that it holds are not.
 
@@ -144,7 +144,7 @@ def held_by(module: Module) -> Iterator[Any]:
 
 
 def _members(module: Module, kind: type[_Kind], seen: set[int]) -> Iterator[_Kind]:
-    """Yield what is of a kind in a module, and then in those in it, but for what was seen."""
+    """Yield the objects of a kind in a module and then in its submodules, every one once."""
     seen.add(id(module))
     inner: list[Module] = []
     wanted = (kind, Module)
@@ -160,5 +160,5 @@ def _members(module: Module, kind: type[_Kind], seen: set[int]) -> Iterator[_Kin
 
 
 def _snake_case(name: str) -> str:
-    """Return a class's name as modules have it, which is not quite Keras' way: `conv2_d`."""
+    """Return a class's name in snake case, by TensorFlow's rules: `conv2_d`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])", "_", name).lower()

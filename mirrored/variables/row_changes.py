@@ -1,4 +1,4 @@
-"""Changes of some rows and elements of a variable's value, as ops that give the new one."""
+"""Changes of some rows and elements of a variable's value, as ops that return the new value."""
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def _negated(rows: Tensor) -> Tensor:
 
 
 def _quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Return x / y; that of integers is rounded to zero."""
+    """Return x / y; integer quotients are rounded towards zero."""
     if x.dtype in FLOATS:
         return x / y
     if x.dtype not in SIGNED:
@@ -71,6 +71,6 @@ def _quotient(x: Tensor, y: Tensor) -> Tensor:
 
 
 def check_divisors(values: Tensor) -> None:
-    """Refuse a 0 among divisors that are known; in a recorded function floats become infinite."""
+    """Raise an error for a known divisor 0; in a recorded function floats become infinite."""
     if not isinstance(values, RecordedTensor) and (np.asarray(values.numpy()) == 0).any():
         raise InvalidArgumentError("updates must not contain 0 [Op:ResourceScatterDiv]")

@@ -22,12 +22,12 @@ Change = Callable[[Tensor], Tensor]
 
 
 class Scatters(Operators):
-    """What of variables changes, or reads, a part of their values."""
+    """The methods of variables that change or read a part of the value."""
 
     __slots__ = ()
 
     def _change(self, method: str, change: Change) -> Any:
-        """Give the variable the value that a change of its value is."""
+        """Assign the result of a function of the value."""
         raise NotImplementedError
 
     def _scatter(self, method: str, sparse_delta: Any) -> Any:
@@ -86,7 +86,7 @@ class Scatters(Operators):
     def scatter_div(
         self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
     ) -> Any:
-        """Divide some rows; see `scatter_add`. Where 0 can be seen, it is refused."""
+        """Divide some rows; see `scatter_add`. A known divisor 0 raises an error."""
         if isinstance(sparse_delta, IndexedSlices):
             from mirrored.variables.row_changes import check_divisors  # Few programs need it.
 
@@ -96,7 +96,7 @@ class Scatters(Operators):
     def scatter_update(
         self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
     ) -> Any:
-        """Replace some rows, each by the last one for it; see `scatter_add`.
+        """Replace some rows; of several updates the last counts; see `scatter_add`.
 
         Raises:
             NotImplementedError: The variable's `aggregation` is SUM or MEAN; or as above.

@@ -1,4 +1,4 @@
-"""The order in which objects get their parts: attributes, and items of lists and dicts there.
+"""The order in which objects get their parts: attributes, and items of lists and dicts in them.
 
 Keras lists weights in this order. It is kept beside the attributes, which say what the parts are.
 """
@@ -37,7 +37,7 @@ class Tracker:
             self.track(part)
 
     def track(self, value: Any) -> Any:
-        """Note a value; return it, with lists and dicts as such that note what is added to them.
+        """Note a value and return it; lists and dicts become ones that note later items.
 
         Args:
             value: What is assigned to an attribute, or added to a list or dict.
@@ -61,7 +61,7 @@ class Tracker:
         return value
 
     def untrack(self, value: Any) -> None:
-        """Forget a value: where it is added again, it comes last.
+        """Forget a value: if it is added again, it is the last one.
 
         Args:
             value: What is taken out of a list or dict.
@@ -69,7 +69,7 @@ class Tracker:
         self._parts.pop(id(value), None)
 
     def in_order(self, parts: list[_Part]) -> list[_Part]:
-        """Return parts in the order in which the object got them; others come last.
+        """Return parts in the order in which the object got them; others are last.
 
         Args:
             parts: The parts, each once.
@@ -228,7 +228,7 @@ class TrackedDict(dict[Any, Any]):
         return self
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
-        """Return an item, which is set where there is none."""
+        """Return an item; set it first if it is absent."""
         if key not in self:
             self[key] = default
         return self[key]

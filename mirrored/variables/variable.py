@@ -1,4 +1,4 @@
-"""What all variables have in common, and who gets to say what making one makes.
+"""The base class of variables, and the creators that decide which class a new variable has.
 
 A read is a snapshot: what was read stays as it was, whatever is assigned later.
 """
@@ -66,7 +66,7 @@ _Mode = TypeVar("_Mode", bound=enum.Enum)
 
 
 def mode_of(kind: type[_Mode], value: Any) -> _Mode:
-    """Return a mode that is said by Keras' name for it, as in "on_read"; None means "none".
+    """Return a mode by Keras' name, such as "on_read"; None means "none".
 
     Args:
         kind: `VariableSynchronization` or `VariableAggregation`.
@@ -93,7 +93,7 @@ def mode_of(kind: type[_Mode], value: Any) -> _Mode:
 def check_modes(
     synchronization: Any, aggregation: Any, trainable: bool | None, name: str | None
 ) -> bool:
-    """Return whether a variable is trainable, after checking what it was asked to be.
+    """Check the modes of a variable, and return whether it is trainable.
 
     Args:
         synchronization: A `VariableSynchronization`.
@@ -118,7 +118,7 @@ def check_modes(
 
 
 class Creator(Protocol):
-    """Makes a variable; `next_creator` is what would have made it otherwise."""
+    """Creates a variable; `next_creator` is the creator that would do so otherwise."""
 
     def __call__(self, next_creator: Callable[..., "Variable"], **kwargs: Any) -> "Variable":
         """Return the variable."""
@@ -129,7 +129,7 @@ _creators: ContextVar[tuple[Creator, ...]] = ContextVar("mirrored_variable_creat
 
 @contextmanager
 def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
-    """Within this context let a function make the variables.
+    """Within this context a function creates the variables.
 
     Of several the one that was entered last is asked first.
 
@@ -160,12 +160,12 @@ def creators_with(creator: Creator) -> Within:
 
 
 def set_variable_creators(*creators: Creator) -> None:
-    """Let these creators, and no others, make the variables of this context from now on."""
+    """Replace the creators of this context by these, from now on."""
     _creators.set(creators)
 
 
 class _VariableType(type):
-    """Lets `Variable(...)` ask the creators; classes below it are made as any other."""
+    """Lets `Variable(...)` call the creators; subclasses are instantiated as usual."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -215,7 +215,7 @@ def _create(
 
 
 def _create_plain(*, name: str | None, **kwargs: Any) -> "Variable":
-    """Make a variable where no creator does otherwise, with the name that its scope gives it."""
+    """Create a variable if no creator does, with the name of its scope."""
     return Variable._plain(name=scoped(name or "Variable"), **kwargs)
 
 
@@ -229,7 +229,7 @@ def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "
 
 @dataclasses.dataclass(slots=True)
 class Traits:
-    """Traits of a variable; `Variable` says what each means.
+    """Traits of a variable; `Variable` explains them.
 
     Example:
         >>> Traits().set_function("constraint", "non_neg")
@@ -262,7 +262,7 @@ class Traits:
 
 
 def check_overwrite(value: bool) -> None:
-    """Refuse what Keras' training in float8 asks of a variable.
+    """Raise an error for the arguments of Keras' training in float8.
 
     Args:
         value: Whether optimizers should assign its gradient to a variable.
@@ -288,7 +288,7 @@ def check_overwrite(value: bool) -> None:
     "max mean min op ravel read_value_no_copy ref reshape sum to_proto tolist transpose",
 )
 class Variable(Scatters, metaclass=_VariableType):
-    """A value that can be assigned. It computes as the tensor that it holds when it is read.
+    """A value that can be assigned. In computations it is the tensor that it holds when it is read.
 
     Inside a strategy's scope this makes a variable with a copy on every replica.
 
@@ -354,12 +354,12 @@ class Variable(Scatters, metaclass=_VariableType):
 
     @property
     def name(self) -> str:
-        """The name, with TensorFlow's ``:0`` behind it."""
+        """The name, followed by TensorFlow's ``:0``."""
         return f"{self._name}:0"
 
     @property
     def trainable(self) -> bool:
-        """Whether tapes watch it and optimizers get it."""
+        """Whether tapes watch it and optimizers update it."""
         return self._trainable
 
     @property
@@ -383,7 +383,7 @@ class Variable(Scatters, metaclass=_VariableType):
 
     @property
     def constraint(self) -> Callable[[Any], Any] | None:
-        """What optimizers make of its new value; None: they leave it as it is. It can be set."""
+        """The function that optimizers apply to its new value; None: none. It can be set."""
         return self._traits.constraint
 
     @constraint.setter
@@ -410,12 +410,12 @@ class Variable(Scatters, metaclass=_VariableType):
 
     @property
     def autocast(self) -> bool:
-        """Whether a layer in mixed precision computes with it in the dtype that it computes in."""
+        """Whether a layer in mixed precision casts it to the layer's compute dtype."""
         return self._traits.autocast
 
     @property
     def path(self) -> str:
-        """Keras' name of it: those of the model and the layers around it, and its own."""
+        """Keras' path: the names of the model and the layers around it, and its own."""
         return self._traits.path or self.name.removesuffix(":0")
 
     def set_shape(self, shape: PartialShapeLike | None) -> None:
@@ -510,7 +510,7 @@ class Variable(Scatters, metaclass=_VariableType):
         raise NotImplementedError
 
     def commit(self, value: Prepared, method: str = "assign") -> None:
-        """Take over a value that `prepare` made for this copy.
+        """Set the value that `prepare` returned for this copy.
 
         Args:
             value: The value.
@@ -553,7 +553,7 @@ class Variable(Scatters, metaclass=_VariableType):
         return self._view().numpy()
 
     def _view(self) -> Tensor:
-        """Return the value where it is, for a copy to the host: an assign may change it."""
+        """Return the value in place, for a copy to the host; an assignment may change it."""
         return self.read_value()
 
     def _as_tensor(self) -> Tensor:
