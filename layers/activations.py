@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._late import LISTS
 from mirrored.layers.activation_functions import linear as _linear
 from mirrored.ops import Tensor
@@ -14,7 +14,6 @@ from mirrored.serialization.registry import Registry
 Activation = Callable[[Tensor], Tensor]
 
 
-@explained
 def get(identifier: object) -> Activation:
     """Return the activation that ``identifier`` stands for.
 
@@ -50,7 +49,6 @@ def serialize(activation: Any) -> Any:
     return serialized(activation, is_activation=True)
 
 
-@explained
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the activation that a configuration describes.
 
@@ -82,3 +80,6 @@ _public_module(
 _REGISTRY: Registry[Activation] = Registry(
     "activation function", __name__, {name: name for name in LISTS[__name__]}
 )
+
+
+explain_functions(__name__, all_but="serialize")

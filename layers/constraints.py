@@ -8,7 +8,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions, explained
 from mirrored._types import AxisLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import Configured, serialized
@@ -167,7 +167,6 @@ _REGISTRY: Registry[Projection] = Registry(
 )
 
 
-@explained
 def get(identifier: object) -> Projection | None:
     """Return the constraint that ``identifier`` stands for, None for None.
 
@@ -201,7 +200,6 @@ def serialize(constraint: Any) -> Any:
     return serialized(constraint)
 
 
-@explained
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the constraint that a configuration describes.
 
@@ -218,3 +216,6 @@ def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | N
 
 
 _public_module("tf.keras.constraints", __name__, constants=("Projection",))
+
+
+explain_functions(__name__, all_but="serialize")

@@ -10,7 +10,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._late import LISTS
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -21,7 +21,6 @@ from mirrored.serialization.registry import Registry, spelt
 Filling = Callable[..., Tensor]  # What an initializer is to a layer.
 
 
-@explained
 def get(identifier: object) -> Filling | None:
     """Return the initializer that ``identifier`` stands for, None for None.
 
@@ -64,7 +63,6 @@ def serialize(initializer: Any) -> Any:
     return serialized(initializer)
 
 
-@explained
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the initializer that a configuration describes.
 
@@ -121,3 +119,6 @@ _REGISTRY: Registry[Filling] = Registry(
         }
     ),
 )
+
+
+explain_functions(__name__, all_but="serialize")

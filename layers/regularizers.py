@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions, explained
 from mirrored._numbers import as_real
 from mirrored._reprs import made_with
 from mirrored.ops import Tensor
@@ -226,7 +226,6 @@ _CLASSES = ("L1", "L2", "L1L2", "OrthogonalRegularizer", "Regularizer")
 _REGISTRY: Registry[Penalty] = Registry("regularizer", __name__, spelt(dict.fromkeys(_CLASSES, ())))
 
 
-@explained
 def get(identifier: object) -> Penalty | None:
     """Return the regularizer that ``identifier`` stands for, None for None.
 
@@ -259,7 +258,6 @@ def serialize(regularizer: Any) -> Any:
     return serialized(regularizer)
 
 
-@explained
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the regularizer that a configuration describes.
 
@@ -276,3 +274,6 @@ def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | N
 
 
 _public_module("tf.keras.regularizers", __name__, constants=("Penalty",))
+
+
+explain_functions(__name__, all_but="serialize")

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._late import LISTS
 from mirrored.optim.optimizer import Optimizer
 from mirrored.serialization.constructor_arguments import serialized
@@ -22,7 +22,6 @@ _REGISTRY: Registry[Optimizer] = Registry(
 )
 
 
-@explained
 def get(identifier: Any) -> Any:
     """Return the optimizer that `identifier` names or is; None for None.
 
@@ -70,7 +69,6 @@ def serialize(optimizer: Any) -> Any:
     return serialized(optimizer)
 
 
-@explained
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the optimizer that a configuration describes.
 
@@ -88,3 +86,6 @@ def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | N
         name = str(config.get("class_name"))
         config = {**config, "class_name": name.lower() if name.lower() in _REGISTRY else name}
     return _REGISTRY.deserialize(config, custom_objects)
+
+
+explain_functions(__name__, all_but="serialize")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import _nest, ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.control_flow.both_branches import Branch, select_branch
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
@@ -16,7 +16,6 @@ from mirrored.ops.structures import assert_same_structure
 from mirrored.ops.tensor import Tensor
 
 
-@explained
 def cond(
     pred: TensorLike | Callable[[], Any],
     true_fn: Branch | None = None,
@@ -83,7 +82,6 @@ def known_truth(pred: Any) -> bool | RecordedTensor:
     return bool(pred)
 
 
-@explained
 def case(
     pred_fn_pairs: Sequence[tuple[Tensor, Branch]],
     default: Branch | None = None,
@@ -149,7 +147,6 @@ def _check_pair(pair: Any) -> None:
         raise TypeError(f"fn for pred {pred!r:.100} must be callable. Received: {function!r:.100}")
 
 
-@explained
 def switch_case(
     branch_index: Tensor,
     branch_fns: Any,
@@ -228,7 +225,6 @@ def _numbered(branch_fns: Any) -> list[Callable[[], Any]]:
     return [function for _, function in sorted(pairs, key=lambda pair: pair[0])]
 
 
-@explained
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
@@ -361,3 +357,6 @@ def _read(structure: Any) -> Any:
     return _nest.map_structure(
         lambda leaf: adopt(leaf, None) if is_tensor(leaf) else leaf, structure
     )
+
+
+explain_functions(__name__)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mirrored import _nest, ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import Nest, TensorLike
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops.conversion import adopt
@@ -15,7 +15,6 @@ from mirrored.ops.tensor import Tensor
 from mirrored.program.signature import Slot, slotted
 
 
-@explained
 def map_fn(
     fn: Callable[[Any], Any],
     elems: Nest[TensorLike],
@@ -73,7 +72,6 @@ def map_fn(
     return _nest.pack_like(like, stacked)
 
 
-@explained
 def vectorized_map(
     fn: Callable[[Any], Any],
     elems: Nest[TensorLike],
@@ -119,7 +117,6 @@ def vectorized_map(
     return _nest.pack_like(results[0], stacked)
 
 
-@explained
 def scan(
     fn: Callable[[Any, Any], Any],
     elems: Nest[TensorLike],
@@ -177,7 +174,6 @@ def scan(
     return _nest.pack_like(like, [ops.stack(list(column)) for column in columns])
 
 
-@explained
 def foldl(
     fn: Callable[[Any, Any], Any],
     elems: Nest[TensorLike],
@@ -213,7 +209,6 @@ def foldl(
     return _folded(fn, elems, initializer, backwards=False)
 
 
-@explained
 def foldr(
     fn: Callable[[Any, Any], Any],
     elems: Nest[TensorLike],
@@ -353,3 +348,6 @@ def _stacked(parts: list[Tensor], spec: TensorSpec) -> Tensor:
 def _check_callable(fn: Any) -> None:
     if not callable(fn):
         raise TypeError(f"{fn!r:.100} is not callable. Please provide a callable function.")
+
+
+explain_functions(__name__)

@@ -6,7 +6,7 @@ Most return a function for `Dataset.apply`. The methods of `Dataset` are documen
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike
 from mirrored.data.dataset import Dataset
 from mirrored.data.dataset_iterators import DatasetIterator
@@ -52,7 +52,6 @@ def cardinality(dataset: Dataset[Any]) -> Tensor:
     return dataset.cardinality()
 
 
-@explained
 def Counter(start: int = 0, step: int = 1, dtype: DTypeLike = int64) -> Dataset[Tensor]:
     """Return numbers without end; see `Dataset.counter`.
 
@@ -69,7 +68,6 @@ def Counter(start: int = 0, step: int = 1, dtype: DTypeLike = int64) -> Dataset[
     return Dataset.counter(start, step, dtype)
 
 
-@explained
 def enumerate_dataset(start: int = 0) -> Applied:
     """Return a function that pairs elements with numbers; see `Dataset.enumerate`.
 
@@ -165,7 +163,6 @@ def get_structure(dataset_or_iterator: Any) -> Any:
     return dataset_or_iterator.element_spec
 
 
-@explained
 def group_by_window(
     key_func: Callable[..., Any],
     reduce_func: Callable[..., Any],
@@ -193,7 +190,6 @@ def group_by_window(
     )
 
 
-@explained
 def map_and_batch(
     map_func: Callable[..., Any],
     batch_size: int,
@@ -237,7 +233,6 @@ def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Applied:
     return lambda dataset: dataset.scan(initial_state, scan_func)
 
 
-@explained
 def shuffle_and_repeat(
     buffer_size: int, count: int | None = None, seed: int | None = None
 ) -> Applied:
@@ -284,7 +279,6 @@ def unbatch() -> Applied:
     return lambda dataset: dataset.unbatch()
 
 
-@explained
 def ignore_errors(log_warning: bool = False) -> Applied:
     """Return a function that skips elements that raise an error; see `Dataset.ignore_errors`.
 
@@ -306,7 +300,6 @@ def unique() -> Applied:
     return lambda dataset: dataset.unique()
 
 
-@explained
 def bucket_by_sequence_length(
     element_length_func: Callable[..., Any],
     bucket_boundaries: Sequence[int],
@@ -348,7 +341,6 @@ def bucket_by_sequence_length(
     )
 
 
-@explained
 def choose_from_datasets(
     datasets: Sequence[Dataset[Any]],
     choice_dataset: Dataset[Tensor],
@@ -371,7 +363,6 @@ def choose_from_datasets(
     return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
 
-@explained
 def sample_from_datasets(
     datasets: Sequence[Dataset[Any]],
     weights: Any = None,
@@ -393,3 +384,6 @@ def sample_from_datasets(
         [0, 0, 1, 1]
     """
     return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
+
+
+explain_functions(__name__)

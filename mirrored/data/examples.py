@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions, explained
 from mirrored.devices import get_device
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import as_dtype, float32, int64, transfer
@@ -181,7 +181,6 @@ def _parsed(serialized: Any, features: Any, example_names: Any) -> tuple[dict[st
     return parsed, alone
 
 
-@explained
 def parse_single_example(
     serialized: Any, features: Any, example_names: None = None, name: str | None = None
 ) -> dict[str, Any]:
@@ -213,7 +212,6 @@ def parse_single_example(
     return parsed
 
 
-@explained
 def parse_example(
     serialized: Any, features: Any, example_names: None = None, name: str | None = None
 ) -> dict[str, Any]:
@@ -238,3 +236,6 @@ def parse_example(
         array([3, 3])
     """
     return _parsed(serialized, features, example_names)[0]
+
+
+explain_functions(__name__)

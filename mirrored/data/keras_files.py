@@ -21,7 +21,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._files import PathName, as_path, replacing
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
@@ -37,7 +37,6 @@ _SUMS = {
 }
 
 
-@explained
 def load_mnist(path: PathName = "mnist.npz") -> Sets:
     """Return MNIST: 60,000 and 10,000 grey images of handwritten digits.
 
@@ -58,7 +57,6 @@ def load_mnist(path: PathName = "mnist.npz") -> Sets:
     return (x_train, y_train), (x_test, y_test)
 
 
-@explained
 def load_fashion_mnist() -> Sets:
     """Return Fashion-MNIST: 60,000 and 10,000 grey images of clothes of ten kinds.
 
@@ -82,7 +80,6 @@ def load_fashion_mnist() -> Sets:
     return sets[0], sets[1]
 
 
-@explained
 def load_boston_housing(
     path: PathName = "boston_housing.npz", test_split: float = 0.2, seed: int = 113
 ) -> Sets:
@@ -106,7 +103,6 @@ def load_boston_housing(
     return _divided(x, y, test_split, seed)
 
 
-@explained
 def load_california_housing(
     version: str = "large",
     path: PathName = "california_housing.npz",
@@ -248,7 +244,6 @@ _AT_ONCE = 1 << 20  # Bytes.
 _PATIENCE = 60.0  # Seconds for which a server may send nothing.
 
 
-@explained
 def get_file(
     fname: PathName | None = None,
     origin: PathName | None = None,
@@ -396,3 +391,6 @@ def _extract(path: str, folder: str, formats: str | list[str] | None) -> None:
             f"It is no archive that can be extracted. Received: {path}, "
             f"archive_format={formats!r}. Leave out `extract` and read the file itself."
         )
+
+
+explain_functions(__name__, all_but="home")

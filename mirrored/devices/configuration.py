@@ -6,7 +6,7 @@ Each checks everything before it changes anything, and refuses changes once devi
 import math
 from collections.abc import Sequence
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
 from mirrored.backends import MEGABYTE, product_settings
 from mirrored.devices.device_registry import (
@@ -24,7 +24,6 @@ _POLICIES = ("silent", "warn", "explicit", "silent_for_int32")
 _policy = "silent"
 
 
-@explained
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the physical devices that logical ones are made of.
 
@@ -39,7 +38,6 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     return [device for device in registry.visible if device_type in (None, device.device_type)]
 
 
-@explained
 def set_visible_devices(
     devices: PhysicalDevice | Sequence[PhysicalDevice], device_type: str | None = None
 ) -> None:
@@ -79,7 +77,6 @@ def set_visible_devices(
         registry.show(kept + chosen)
 
 
-@explained
 def get_memory_growth(device: PhysicalDevice) -> bool | None:
     """Return what was set by ``set_memory_growth``, None where nothing was.
 
@@ -98,7 +95,6 @@ def get_memory_growth(device: PhysicalDevice) -> bool | None:
     return registry.growth.get(registry.known(device))
 
 
-@explained
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     """Choose whether a GPU's memory is taken as it is needed or all at the start.
 
@@ -138,7 +134,6 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
         registry.growth[known] = bool(enable)
 
 
-@explained
 def get_memory_fraction(device: PhysicalDevice) -> float | None:
     """Return what was set by ``set_memory_fraction``, None where nothing was.
 
@@ -151,7 +146,6 @@ def get_memory_fraction(device: PhysicalDevice) -> float | None:
     return registry.fractions.get(registry.known(device))
 
 
-@explained
 def set_memory_fraction(device: PhysicalDevice, fraction: float) -> None:
     """Limit this process to a part of a GPU's memory.
 
@@ -192,7 +186,6 @@ def set_memory_fraction(device: PhysicalDevice, fraction: float) -> None:
             registry.fractions[known] = wanted
 
 
-@explained
 def get_logical_device_configuration(
     device: PhysicalDevice,
 ) -> list[LogicalDeviceConfiguration] | None:
@@ -214,7 +207,6 @@ def get_logical_device_configuration(
     return None if parts is None else list(parts)
 
 
-@explained
 def set_logical_device_configuration(
     device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
 ) -> None:
@@ -249,7 +241,6 @@ def set_logical_device_configuration(
         registry.logical[known] = parts
 
 
-@explained
 def set_simulated_gpus(count: int, memory_limit: float | None = None) -> None:
     """Stand in for GPUs with host memory and NumPy, in place of any real ones.
 
@@ -282,7 +273,6 @@ def set_simulated_gpus(count: int, memory_limit: float | None = None) -> None:
         registry.simulation = wanted
 
 
-@explained
 def set_device_policy(device_policy: str | None) -> None:
     """Accept TensorFlow's setting for what happens when an input is on another device.
 
@@ -318,7 +308,6 @@ def get_device_policy() -> str:
     return _policy
 
 
-@explained
 def enable_tensor_float_32_execution(enabled: bool) -> None:
     """Choose whether float32 products on GPUs may be computed in TensorFloat-32.
 
@@ -401,3 +390,6 @@ def _checked_parts(device: PhysicalDevice, parts: object) -> list[LogicalDeviceC
     if len({part.experimental_priority is None for part in listed}) > 1:
         raise InvalidArgumentError("priority must be specified for all virtual devices")
     return listed
+
+
+explain_functions(__name__, all_but="get_device_policy tensor_float_32_execution_enabled")

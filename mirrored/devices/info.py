@@ -4,7 +4,7 @@ What lists logical devices or measures them initialises all; the rest leaves the
 that they can still be configured afterwards.
 """
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
 from mirrored.backends import Hardware
 from mirrored.devices.configuration import get_visible_devices
@@ -17,7 +17,6 @@ from mirrored.errors import InvalidArgumentError
 _ANY = (0, 0)
 
 
-@explained
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the physical devices, CPU first, without initialising them.
 
@@ -36,7 +35,6 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     return [device for device in registry.hardware() if device_type in (None, device.device_type)]
 
 
-@explained
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """Return the logical devices, CPU first; this initialises them and freezes the registry.
 
@@ -58,7 +56,6 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     ]
 
 
-@explained
 def get_device_details(device: PhysicalDevice) -> dict[str, object]:
     """Return what is known about a physical device.
 
@@ -83,7 +80,6 @@ def get_device_details(device: PhysicalDevice) -> dict[str, object]:
     return dict(registry.hardware()[registry.known(device)].details)
 
 
-@explained
 def is_gpu_available(
     cuda_only: bool = False, min_cuda_compute_capability: tuple[int, int] | None = None
 ) -> bool:
@@ -134,7 +130,6 @@ def is_built_with_cuda() -> bool:
     return True
 
 
-@explained
 def get_memory_info(device: str | LogicalDevice | DeviceSpec | Device) -> dict[str, int]:
     """Return the memory in use on a logical device, initialising the devices.
 
@@ -158,7 +153,6 @@ def get_memory_info(device: str | LogicalDevice | DeviceSpec | Device) -> dict[s
     return {"current": pool.current, "peak": pool.peak}
 
 
-@explained
 def reset_memory_stats(device: str | LogicalDevice | DeviceSpec | Device) -> None:
     """Start measuring a logical device's peak memory again from what is in use now.
 
@@ -208,3 +202,6 @@ def _measured(name: str | LogicalDevice | DeviceSpec | Device) -> Device:
     if device is None:
         raise InvalidArgumentError(f"No matching devices found for {name!r}. {describe_devices()}")
     return device
+
+
+explain_functions(__name__, all_but="gpu_device_name is_built_with_cuda")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.ops.checks import FEW, listed, require
 from mirrored.ops.comparison import equal, greater, greater_equal, less, less_equal, not_equal
@@ -47,7 +47,6 @@ def _compare(
         require(text, function(left, right), left, right)
 
 
-@explained
 def assert_equal(
     x: TensorLike,
     y: TensorLike,
@@ -82,7 +81,6 @@ def assert_equal(
         _compare("==", equal, x, y, message, summarize)
 
 
-@explained
 def assert_none_equal(
     x: TensorLike,
     y: TensorLike,
@@ -109,7 +107,6 @@ def assert_none_equal(
     _compare("!=", not_equal, x, y, message, summarize)
 
 
-@explained
 def assert_near(
     x: TensorLike,
     y: TensorLike,
@@ -183,7 +180,6 @@ def _compare_with_zero(
         require(text, function(tensor, 0), tensor)
 
 
-@explained
 def assert_positive(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
@@ -241,8 +237,8 @@ def _like(
         f">>> mr.debugging.{name}({example})\n    "
     )
     check.__name__ = check.__qualname__ = name
-    explaining: _Function = explained(check)
-    return explaining
+    comparing: _Function = check
+    return comparing
 
 
 _THAN = "of `x` is {} that of `y`"
@@ -265,3 +261,6 @@ assert_non_negative = _like(
 assert_non_positive = _like(
     assert_positive, "assert_non_positive", "<=", less_equal, "is 0 or less", "[0, -1]"
 )
+
+
+explain_functions(__name__)

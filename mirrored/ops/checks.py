@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, is_tensor
@@ -109,7 +109,6 @@ def listed(array: NDArray[Any], summarize: int | None) -> str:
     return ", ".join([*few, "..."] if array.size > shown else few)
 
 
-@explained
 def Assert(
     condition: TensorLike,
     data: Sequence[Any],
@@ -164,7 +163,6 @@ def Assert(
         require(text, held, *tensors)
 
 
-@explained
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """Return a tensor, or raise where an element of it, or of its gradient, is not finite.
 
@@ -188,7 +186,6 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
     return CHECK_NUMERICS(tensor, message=message)
 
 
-@explained
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
     """Return a tensor, or raise where an element is not finite, as `check_numerics` does.
 
@@ -203,3 +200,6 @@ def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> T
         array([1., 2.], dtype=float32)
     """
     return check_numerics(x, message)
+
+
+explain_functions(__name__, all_but="listed require")

@@ -6,7 +6,7 @@ They are made of other ops, and so place, log and differentiate as those do.
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.ops.add_n import add_n
 from mirrored.ops.conversion import adopt, is_tensor
@@ -19,7 +19,6 @@ from mirrored.ops.spec import FLOATS, check_dtype, float_limits
 from mirrored.ops.tensor import Tensor
 
 
-@explained
 def clip_by_value(
     t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> Tensor:
@@ -42,7 +41,6 @@ def clip_by_value(
     return clipped
 
 
-@explained
 def clip_by_norm(
     t: TensorLike,
     clip_norm: float,
@@ -119,7 +117,6 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     return SQRT(add_n([_sum_of_squares(t) for t in tensors]))
 
 
-@explained
 def l2_normalize(
     x: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -149,7 +146,6 @@ def l2_normalize(
     return MUL(x, RSQRT(MAXIMUM(squared, epsilon)))
 
 
-@explained
 def clip_by_global_norm(
     t_list: Sequence[Any],
     clip_norm: float,
@@ -185,3 +181,6 @@ def clip_by_global_norm(
     # A norm that is not finite makes all of them NaN, as in TensorFlow.
     scale = limit / MAXIMUM(norm, limit) + (norm - norm)
     return [None if t is None else adopt(t, None) * scale for t in t_list], norm
+
+
+explain_functions(__name__, all_but="global_norm")

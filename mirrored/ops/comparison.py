@@ -6,7 +6,7 @@ None of them is differentiable; a gradient passes by the numbers that they choos
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import binary, unary
@@ -195,7 +195,6 @@ def is_finite(x: TensorLike, name: str | None = None) -> Tensor:
     return IS_FINITE(x)
 
 
-@explained
 def reduce_all(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -214,7 +213,6 @@ def reduce_all(
     return reduce(ALL, _booleans(input_tensor), axis, keepdims)
 
 
-@explained
 def reduce_any(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -236,3 +234,6 @@ def reduce_any(
 def _booleans(x: Any) -> Tensor:
     """Return booleans, of Python's values alone: a tensor of another dtype is refused by the op."""
     return adopt(x, None) if isinstance(x, Operators) else convert_to_tensor(x, bool_)
+
+
+explain_functions(__name__)

@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.op import OPS, Op, register
@@ -37,7 +37,6 @@ ZEROS_LIKE, ONES_LIKE = (
 )
 
 
-@explained
 def zeros(shape: ShapeLike, dtype: DTypeLike = float32, name: str | None = None) -> Tensor:
     """Return a tensor of zeros.
 
@@ -49,7 +48,6 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = float32, name: str | None = None)
     return FILL(shape=as_shape(shape), value=0, dtype=as_dtype(dtype))
 
 
-@explained
 def ones(shape: ShapeLike, dtype: DTypeLike = float32, name: str | None = None) -> Tensor:
     """Return a tensor of ones.
 
@@ -61,7 +59,6 @@ def ones(shape: ShapeLike, dtype: DTypeLike = float32, name: str | None = None) 
     return FILL(shape=as_shape(shape), value=1, dtype=as_dtype(dtype))
 
 
-@explained
 def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
     """Return a tensor of shape `dims` whose every element is the scalar `value`.
 
@@ -81,7 +78,6 @@ def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
     return FILL(shape=as_shape(dims), value=scalar.numpy().item(), dtype=scalar.dtype)
 
 
-@explained
 def zeros_like(
     input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
@@ -95,7 +91,6 @@ def zeros_like(
     return ZEROS_LIKE(input) if dtype is None else zeros(adopt(input, None).shape, dtype)
 
 
-@explained
 def ones_like(input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """Return ones of the shape of `input`, and of its dtype unless another one is given.
 
@@ -113,3 +108,6 @@ def count_up_into(xp: Any, out: Any) -> None:
     xp.copyto(flat, 1)
     xp.copyto(flat[:1], 0)
     xp.cumsum(flat, out=flat)
+
+
+explain_functions(__name__, all_but="count_up_into")

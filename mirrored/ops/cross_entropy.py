@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.devices import place
 from mirrored.errors import InvalidArgumentError
@@ -138,7 +138,6 @@ XENT_GRAD = register(
 )
 
 
-@explained
 def softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, axis: int = -1, name: str | None = None
 ) -> Tensor:
@@ -230,7 +229,6 @@ SIGMOID_XENT = register(
 )
 
 
-@explained
 def sigmoid_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, name: str | None = None
 ) -> Tensor:
@@ -252,7 +250,6 @@ def sigmoid_cross_entropy_with_logits(
     return SIGMOID_XENT(logits, labels)
 
 
-@explained
 def weighted_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, pos_weight: TensorLike, name: str | None = None
 ) -> Tensor:
@@ -281,7 +278,6 @@ def weighted_cross_entropy_with_logits(
     return (1.0 - y) * z + weight * (LOG1P(EXP(-ABS(z))) + RELU(-z))
 
 
-@explained
 def log_poisson_loss(
     targets: TensorLike, log_input: bool, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
@@ -586,7 +582,6 @@ SPARSE_XENT_GRAD = register(
 )
 
 
-@explained
 def sparse_softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, name: str | None = None
 ) -> Tensor:
@@ -610,3 +605,6 @@ def sparse_softmax_cross_entropy_with_logits(
         return SPARSE_XENT(scores, places)
     values = SPARSE_XENT(as_rows(scores), RESHAPE(places, shape=(places.size,)))
     return RESHAPE(values, shape=places.shape)
+
+
+explain_functions(__name__, all_but="as_rows infer_rows softmax_curvature")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
 from mirrored._symbolic import Symbolic, symbolic_in
 from mirrored._types import TensorLike
@@ -74,7 +74,6 @@ def _chosen(diagonal: Tensor, other: Tensor, rows: int, columns: int, k: int) ->
     return SELECT(mask, spread, other)
 
 
-@explained
 def diag(
     diagonal: TensorLike,
     name: str | None = "diag",
@@ -129,7 +128,6 @@ def diag(
     return _chosen(x, CAST(adopt(padding_value, x.dtype), dtype=x.dtype), rows, columns, k)
 
 
-@explained
 def diag_part(
     input: TensorLike,
     name: str | None = "diag_part",
@@ -167,7 +165,6 @@ def diag_part(
     return flat[..., first : first + count * (columns + 1) : columns + 1]
 
 
-@explained
 def set_diag(
     input: TensorLike,
     diagonal: TensorLike,
@@ -277,7 +274,6 @@ def trace(x: TensorLike, name: str | None = None) -> Tensor:
     return reduce_sum(diag_part(x), axis=-1)
 
 
-@explained
 def band_part(
     input: TensorLike, num_lower: TensorLike, num_upper: TensorLike, name: str | None = None
 ) -> Tensor:
@@ -328,3 +324,6 @@ def _band_width(number: Any, size: int, label: str, of: str) -> int:
             f"{int(width)} [Op:MatrixBandPart]"
         )
     return size if int(width) < 0 else int(width)
+
+
+explain_functions(__name__, all_but="tensor_diag tensor_diag_part trace")

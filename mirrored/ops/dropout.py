@@ -7,7 +7,7 @@ device drops. The layer `Dropout` drops by the same function, with a stream of i
 from collections.abc import Callable
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_real
 from mirrored._types import PartialShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
@@ -35,7 +35,6 @@ def dropped(x: Tensor, drawn: Tensor, rate: float) -> Tensor:
     return MUL_NO_NAN(x, kept * scale)
 
 
-@explained
 def dropout(
     x: TensorLike,
     rate: TensorLike,
@@ -77,7 +76,6 @@ def dropout(
     return _dropout(x, rate, noise_shape, draw)
 
 
-@explained
 def stateless_dropout(
     x: TensorLike,
     rate: TensorLike,
@@ -116,7 +114,6 @@ def stateless_dropout(
     return _dropout(x, rate, noise_shape, draw)
 
 
-@explained
 def general_dropout(
     x: TensorLike,
     rate: TensorLike,
@@ -201,3 +198,6 @@ def _shape_of_mask(shape: Shape, noise_shape: Any) -> tuple[Shape, bool]:
     mask = as_shape(sizes)
     batched = len(mask) == len(shape) > 0 and mask[0] == shape[0]
     return mask, batched and (noise_shape[0] is None or mask[0] > 1)
+
+
+explain_functions(__name__)

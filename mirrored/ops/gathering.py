@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import clip_by_norm
@@ -97,7 +97,6 @@ GATHER = register(
 )
 
 
-@explained
 def embedding_lookup(
     params: TensorLike, ids: TensorLike, max_norm: float | None = None, name: str | None = None
 ) -> Tensor:
@@ -150,7 +149,6 @@ def _table(params: Any) -> Tensor:
 # ---------------------------------------------------------------------------- the functions
 
 
-@explained
 def gather(
     params: TensorLike,
     indices: TensorLike,
@@ -262,7 +260,6 @@ def ignores(bad_indices_policy: str, op: str) -> bool:
     return bad_indices_policy == "IGNORE"
 
 
-@explained
 def gather_nd(
     params: TensorLike,
     indices: TensorLike,
@@ -328,3 +325,6 @@ def _check_gather_nd(x: Tensor, places: Tensor, batch: int) -> None:
             "index innermost dimension length must be <= params rank; saw: "
             f"{places.shape[-1]} vs. {x.ndim - batch} [Op:GatherNd]"
         )
+
+
+explain_functions(__name__)

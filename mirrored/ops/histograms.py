@@ -6,7 +6,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import clip_by_value
@@ -38,7 +38,6 @@ from mirrored.ops.spec import (
 from mirrored.ops.tensor import Tensor
 
 
-@explained
 def bincount(
     arr: TensorLike,
     weights: TensorLike | None = None,
@@ -142,7 +141,6 @@ def _require(held: Tensor, text: str) -> None:
         raise InvalidArgumentError(text)
 
 
-@explained
 def histogram_fixed_width(
     values: TensorLike,
     value_range: TensorLike,
@@ -208,7 +206,6 @@ def _number_of_bins(nbins: Any) -> int:
     return count
 
 
-@explained
 def histogram_fixed_width_bins(
     values: TensorLike,
     value_range: TensorLike,
@@ -245,7 +242,6 @@ def histogram_fixed_width_bins(
     return cast(clip_by_value(bins, 0.0, count - 1.0), int32)
 
 
-@explained
 def confusion_matrix(
     labels: TensorLike,
     predictions: TensorLike,
@@ -317,3 +313,6 @@ def _classes(pairs: Tensor) -> int:
             "[Op:confusion_matrix]"
         )
     return max(int(np.max(pairs.numpy())) + 1, 0)
+
+
+explain_functions(__name__)

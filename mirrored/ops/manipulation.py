@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import LESS
@@ -43,7 +43,6 @@ def axis_of(axis: Any, rank: int) -> int:
     return number % rank
 
 
-@explained
 def stack(values: TensorLike, axis: int = 0, name: str | None = "stack") -> Tensor:
     """Return tensors of one shape joined along a new axis.
 
@@ -76,7 +75,6 @@ def stack(values: TensorLike, axis: int = 0, name: str | None = "stack") -> Tens
     return CONCAT(*(EXPAND_DIMS(tensor, shape=wide) for tensor in tensors), axis=place)
 
 
-@explained
 def unstack(
     value: TensorLike, num: int | None = None, axis: int = 0, name: str | None = "unstack"
 ) -> list[Tensor]:
@@ -108,7 +106,6 @@ def unstack(
     return [sliced_along(x, place, i) for i in range(count)]
 
 
-@explained
 def split(
     value: TensorLike,
     num_or_size_splits: ShapeLike,
@@ -186,7 +183,6 @@ def _sizes(sizes: list[int], whole: int) -> list[int]:
     return sizes
 
 
-@explained
 def tile(input: TensorLike, multiples: ShapeLike, name: str | None = None) -> Tensor:
     """Return a tensor repeated as a whole along its axes.
 
@@ -220,7 +216,6 @@ def tile(input: TensorLike, multiples: ShapeLike, name: str | None = None) -> Te
     return RESHAPE(spread, shape=tuple(count * size for count, size in pairs))
 
 
-@explained
 def reverse(tensor: TensorLike, axis: AxisLike, name: str | None = None) -> Tensor:
     """Return a tensor with the elements along some axes in the other order.
 
@@ -250,7 +245,6 @@ def reverse(tensor: TensorLike, axis: AxisLike, name: str | None = None) -> Tens
     return STRIDED_SLICE(x, index=tuple(index))
 
 
-@explained
 def roll(input: TensorLike, shift: TensorLike, axis: AxisLike, name: str | None = None) -> Tensor:
     """Return a tensor with the elements moved along axes, and those that fall off at the beginning.
 
@@ -288,7 +282,6 @@ def roll(input: TensorLike, shift: TensorLike, axis: AxisLike, name: str | None 
 _MODES = ("CONSTANT", "REFLECT", "SYMMETRIC")
 
 
-@explained
 def pad(
     tensor: TensorLike,
     paddings: Iterable[ShapeLike],
@@ -378,7 +371,6 @@ def _check_axis(axis: int, rank: int, label: str) -> None:
         )
 
 
-@explained
 def reverse_sequence(
     input: TensorLike,
     seq_lengths: TensorLike,
@@ -435,3 +427,6 @@ def _places(lengths: Tensor, size: int) -> Tensor:
     here, length = constant(np.arange(size)), expand_dims(cast(lengths, int64), 1)
     behind = here + MINIMUM(length, 0) * size
     return SELECT(LESS(here, length), length - 1 - here, behind)
+
+
+explain_functions(__name__, all_but="axis_of")

@@ -6,7 +6,7 @@ the functions have kinks, and at infinity where they are TensorFlow's NaN.
 
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_real
 from mirrored._types import TensorLike
 from mirrored.ops.activations import RELU, SIGMOID, SOFTPLUS, TANH
@@ -98,7 +98,6 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
     return _either(LESS(y, 0.0), y, _SELU_SCALE * _SELU_ALPHA, _SELU_SCALE)
 
 
-@explained
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """Return x where it is above 0, and alpha x elsewhere.
 
@@ -136,7 +135,6 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     return MINIMUM(adopt(6, y.dtype), y)  # In this order: at 6 there is no slope.
 
 
-@explained
 def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
     """Return max(x, 0) and max(-x, 0), joined along an axis, which is twice as long.
 
@@ -160,7 +158,6 @@ def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tens
     return RELU(concat([x, -x], axis))
 
 
-@explained
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
     """Return x times the probability that a normal number is below x.
 
@@ -191,7 +188,6 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     return 0.5 * x * ERFC(-x * _ROOT_HALF)
 
 
-@explained
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """Return x sigmoid(beta x), element by element; `nn.swish` is the same function.
 
@@ -234,3 +230,6 @@ def softsign(features: TensorLike, name: str | None = None) -> Tensor:
         array([-0.5 ,  0.75], dtype=float32)
     """
     return SOFTSIGN(features)
+
+
+explain_functions(__name__)

@@ -6,7 +6,7 @@ A norm that is 0 has no slope, and its gradient is NaN there where something flo
 import math
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, convert_to_tensor
@@ -21,7 +21,6 @@ from mirrored.ops.tensor import Tensor
 _MATRIX_ORDERS = ("euclidean", "fro", 1, 2, math.inf)
 
 
-@explained
 def norm(
     tensor: TensorLike,
     ord: str | float | AxisLike = "euclidean",
@@ -114,7 +113,6 @@ def _largest_singular_value(x: Tensor, axes: tuple[int, int]) -> Tensor:
     return RESHAPE(largest, shape=tuple(shape))
 
 
-@explained
 def normalize(
     tensor: TensorLike,
     ord: str | float | AxisLike = "euclidean",
@@ -142,7 +140,6 @@ def normalize(
     return divide(x, length), length
 
 
-@explained
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Return half the sum of the squares of all elements.
 
@@ -163,7 +160,6 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     return reduce_sum(MUL(x, x)) * 0.5
 
 
-@explained
 def reduce_euclidean_norm(
     input_tensor: TensorLike,
     axis: AxisLike | None = None,
@@ -185,3 +181,6 @@ def reduce_euclidean_norm(
     if x.dtype in INTEGERS:
         return CAST(SQRT(CAST(total, dtype=float64)), dtype=x.dtype)
     return SQRT(total)
+
+
+explain_functions(__name__, all_but="")

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant, convert_to_tensor, from_host, is_tensor
@@ -26,7 +26,6 @@ def _rows_at(x: Tensor, places: Any, axis: int = 0) -> Tensor:
     return GATHER(x, from_host(np.asarray(places, int64)), axis=axis, outside=False)
 
 
-@explained
 def boolean_mask(
     tensor: TensorLike,
     mask: TensorLike,
@@ -65,10 +64,6 @@ def boolean_mask(
     return _rows_at(flat, np.flatnonzero(places), len(before))
 
 
-operators["boolean_mask"] = boolean_mask
-
-
-@explained
 def repeat(
     input: TensorLike, repeats: TensorLike, axis: AxisLike | None = None, name: str | None = None
 ) -> Tensor:
@@ -130,7 +125,6 @@ def _each_repeated(x: Tensor, axis: int, count: int) -> Tensor:
     return RESHAPE(spread, shape=(*before, size * count, *behind))
 
 
-@explained
 def dynamic_partition(
     data: TensorLike, partitions: TensorLike, num_partitions: SupportsIndex, name: str | None = None
 ) -> list[Tensor]:
@@ -176,7 +170,6 @@ def dynamic_partition(
     return [_rows_at(rows, np.flatnonzero(values == number)) for number in np.arange(count)]
 
 
-@explained
 def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None = None) -> Tensor:
     """Return one tensor of the rows of several, each at its index.
 
@@ -251,3 +244,7 @@ def _rows_of(i: int, indices: Any, x: Tensor) -> Tensor:
             f"{shape_text(indices.shape)} [Op:DynamicStitch]"
         )
     return RESHAPE(x, shape=(indices.size, *x.shape[indices.ndim :]))
+
+
+explain_functions(__name__, all_but="")
+operators["boolean_mask"] = boolean_mask

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
@@ -17,7 +17,6 @@ from mirrored.ops.spec import as_integers, shape_text
 from mirrored.ops.tensor import Tensor
 
 
-@explained
 def matvec(
     a: TensorLike,
     b: TensorLike,
@@ -51,7 +50,6 @@ def matvec(
     return squeeze(matmul(a, expand_dims(b, -1), transpose_a, adjoint_a=adjoint_a), -1)
 
 
-@explained
 def tensordot(
     a: TensorLike,
     b: TensorLike,
@@ -137,7 +135,6 @@ def _matrix(x: Tensor, rows: tuple[int, ...], columns: tuple[int, ...]) -> Tenso
     return RESHAPE(moved, shape=(height, width))
 
 
-@explained
 def matrix_transpose(
     a: TensorLike, name: str | None = "matrix_transpose", conjugate: bool = False
 ) -> Tensor:
@@ -217,3 +214,6 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
         return roll(x, -by, x.ndim - 1)
 
     return SUB(MUL(turned(a, 1), turned(b, 2)), MUL(turned(a, 2), turned(b, 1)))
+
+
+explain_functions(__name__, all_but="adjoint cross")

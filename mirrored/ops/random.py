@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
 from mirrored._tracebacks import shortened
 from mirrored._types import DTypeLike, ShapeLike
@@ -346,7 +346,6 @@ def _scaled(drawn: Tensor, scale: float, offset: float) -> Tensor:
     return drawn + offset if offset != 0.0 else drawn
 
 
-@explained
 def random_uniform(
     shape: ShapeLike,
     minval: SupportsFloat = 0,
@@ -408,7 +407,6 @@ def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
     return low, high
 
 
-@explained
 def random_normal(
     shape: ShapeLike,
     mean: float = 0.0,
@@ -459,3 +457,6 @@ def next_draw(seed: int | None) -> dict[str, Any]:
         return (state or current_rng_state()).next_of_run(at.run, at.replica, checked)
 
     return _drawn(source, state)
+
+
+explain_functions(__name__)

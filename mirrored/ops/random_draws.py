@@ -5,7 +5,7 @@ Each call takes the next draw of a stream as the seed of TensorFlow's generator.
 
 from typing import SupportsIndex
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.philox import KEY_COUNTER
@@ -33,7 +33,6 @@ def next_of_stream(seed: int | None) -> Draw:
     return Draw(take, current_position())
 
 
-@explained
 def random_truncated_normal(
     shape: ShapeLike,
     mean: TensorLike = 0.0,
@@ -63,7 +62,6 @@ def random_truncated_normal(
     return next_of_stream(seed).normal(shape, mean, stddev, dtype, truncated=True)
 
 
-@explained
 def random_gamma(
     shape: ShapeLike,
     alpha: TensorLike,
@@ -102,7 +100,6 @@ def random_gamma(
     return next_of_stream(seed).gamma((*sizes, *together), alphas, betas, wanted)
 
 
-@explained
 def random_poisson(
     shape: ShapeLike,
     lam: TensorLike,
@@ -134,7 +131,6 @@ def random_poisson(
     return next_of_stream(seed).poisson((*sizes, *rates.shape), rates, as_dtype(dtype))
 
 
-@explained
 def random_categorical(
     logits: TensorLike,
     num_samples: SupportsIndex,
@@ -166,7 +162,6 @@ def random_categorical(
     return next_of_stream(seed).categorical(adopt(logits, None), num_samples, dtype)
 
 
-@explained
 def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """Return a tensor with its rows in random order.
 
@@ -181,3 +176,6 @@ def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None 
         [1, 2, 3]
     """
     return next_of_stream(seed).shuffled(adopt(value, None))
+
+
+explain_functions(__name__)

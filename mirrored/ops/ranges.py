@@ -6,7 +6,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
@@ -46,7 +46,6 @@ _WIDER = (int32, int64, float16, float32, float64)
 _SHAPE = Op(name="Shape", infer=lambda x: x, shape_only=True)
 
 
-@explained
 def range(
     start: TensorLike,
     limit: TensorLike | None = None,
@@ -116,7 +115,6 @@ def _widest(tensors: Sequence[Tensor]) -> DType:
     return max((x.dtype for x in tensors), key=_WIDER.index)
 
 
-@explained
 def linspace(
     start: TensorLike, stop: TensorLike, num: TensorLike, name: str | None = None, axis: int = 0
 ) -> Tensor:
@@ -155,7 +153,6 @@ def linspace(
     return sliced_along(numbers, place, slice(0, count))
 
 
-@explained
 def eye(
     num_rows: SupportsIndex,
     num_columns: SupportsIndex | None = None,
@@ -190,7 +187,6 @@ def eye(
     return BROADCAST_TO(matrix, shape=(*as_shape(batch_shape), rows, columns))
 
 
-@explained
 def one_hot(
     indices: TensorLike,
     depth: SupportsIndex,
@@ -258,7 +254,6 @@ def one_hot(
     return SELECT(is_on, on, off)
 
 
-@explained
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
     """Return, for vectors, the coordinates of all points of their grid, a tensor a vector.
 
@@ -296,7 +291,6 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
     return grids
 
 
-@explained
 def sequence_mask(
     lengths: TensorLike,
     maxlen: SupportsIndex | None = None,
@@ -332,7 +326,6 @@ def sequence_mask(
     return cast(LESS(constant(np.arange(most, dtype=x.dtype)), expand_dims(x, -1)), dtype)
 
 
-@explained
 def ensure_shape(
     x: TensorLike, shape: Sequence[int | None] | None, name: str | None = None
 ) -> Tensor:
@@ -363,7 +356,6 @@ def ensure_shape(
     return IDENTITY(tensor)
 
 
-@explained
 def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """Return the sizes of a tensor's axes, as a tensor of integers.
 
@@ -381,7 +373,6 @@ def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None
     return _of_shape(tensor, constant(list(tensor.shape), _index_dtype(out_type)))
 
 
-@explained
 def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """Return the number of a tensor's elements, as a tensor.
 
@@ -422,3 +413,6 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
         2
     """
     return constant(adopt(input, None).ndim, int32)
+
+
+explain_functions(__name__, all_but="rank")

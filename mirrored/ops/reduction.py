@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
@@ -228,7 +228,6 @@ def reduce(op: Op, x: Any, axis: int | Sequence[int] | None, keepdims: bool) -> 
     return op(x, axis=_axes(op.name, x.ndim, axis), keepdims=bool(keepdims))
 
 
-@explained
 def reduce_sum(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -254,7 +253,6 @@ def reduce_sum(
     return reduce(SUM, input_tensor, axis, keepdims)
 
 
-@explained
 def reduce_mean(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -279,7 +277,6 @@ def reduce_mean(
     return MEAN(x, axis=axes, keepdims=bool(keepdims))
 
 
-@explained
 def reduce_max(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -298,7 +295,6 @@ def reduce_max(
     return reduce(MAX, input_tensor, axis, keepdims)
 
 
-@explained
 def reduce_min(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -317,7 +313,6 @@ def reduce_min(
     return reduce(MIN, input_tensor, axis, keepdims)
 
 
-@explained
 def reduce_prod(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -336,7 +331,6 @@ def reduce_prod(
     return reduce(PROD, input_tensor, axis, keepdims)
 
 
-@explained
 def argmax(
     input: TensorLike,
     axis: int | None = None,
@@ -363,7 +357,6 @@ def argmax(
     return _place(ARGMAX, input, axis, output_type)
 
 
-@explained
 def argmin(
     input: TensorLike,
     axis: int | None = None,
@@ -393,3 +386,6 @@ def _place(op: Op, input: Any, axis: int | None, output_type: Any) -> Tensor:
     wide = dtype if dtype in INDICES else int32
     positions = op(x, axis=normalize_axis(op.name, axis or 0, x.ndim), output_type=wide)
     return positions if wide is dtype else CAST(positions, dtype=dtype)
+
+
+explain_functions(__name__, all_but="infer_reduced reduce")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
@@ -93,7 +93,6 @@ def _scanned(op: Op, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tenso
     return op(x, axis=place % x.ndim, exclusive=bool(exclusive), reverse=bool(reverse))
 
 
-@explained
 def cumsum(
     x: TensorLike,
     axis: int = 0,
@@ -124,7 +123,6 @@ def cumsum(
     return _scanned(CUMSUM, x, axis, exclusive, reverse)
 
 
-@explained
 def cumprod(
     x: TensorLike,
     axis: int = 0,
@@ -146,7 +144,6 @@ def cumprod(
     return _scanned(CUMPROD, x, axis, exclusive, reverse)
 
 
-@explained
 def cumulative_logsumexp(
     x: TensorLike,
     axis: int = 0,
@@ -164,3 +161,6 @@ def cumulative_logsumexp(
         array([1000.    , 1000.6932], dtype=float32)
     """
     return _scanned(CUMULATIVE_LOGSUMEXP, x, axis, exclusive, reverse)
+
+
+explain_functions(__name__)

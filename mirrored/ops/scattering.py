@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, GREATER
@@ -325,7 +325,6 @@ def _places_and_rows(
     return flat, rows, (math.prod(sizes), width)
 
 
-@explained
 def scatter_nd(
     indices: TensorLike,
     updates: TensorLike,
@@ -381,7 +380,6 @@ def _scattered(
     return RESHAPE(op(RESHAPE(x, shape=matrix), flat, rows), shape=x.shape)
 
 
-@explained
 def tensor_scatter_nd_update(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
 ) -> Tensor:
@@ -406,7 +404,6 @@ def tensor_scatter_nd_update(
     return _scattered(TENSOR_SCATTER_UPDATE, tensor, indices, updates)
 
 
-@explained
 def tensor_scatter_nd_add(
     tensor: TensorLike,
     indices: TensorLike,
@@ -427,7 +424,6 @@ def tensor_scatter_nd_add(
     return _scattered(TENSOR_SCATTER_ADD, tensor, indices, updates, bad_indices_policy)
 
 
-@explained
 def tensor_scatter_nd_sub(
     tensor: TensorLike,
     indices: TensorLike,
@@ -447,7 +443,6 @@ def tensor_scatter_nd_sub(
     )
 
 
-@explained
 def tensor_scatter_nd_max(
     tensor: TensorLike,
     indices: TensorLike,
@@ -467,7 +462,6 @@ def tensor_scatter_nd_max(
     return _scattered(TENSOR_SCATTER_MAX, tensor, indices, updates, bad_indices_policy)
 
 
-@explained
 def tensor_scatter_nd_min(
     tensor: TensorLike,
     indices: TensorLike,
@@ -483,3 +477,6 @@ def tensor_scatter_nd_min(
         array([1, 2, 1], dtype=int32)
     """
     return _scattered(TENSOR_SCATTER_MIN, tensor, indices, updates, bad_indices_policy)
+
+
+explain_functions(__name__, all_but="")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
@@ -135,7 +135,6 @@ UPPER_BOUND = _define_bound("UpperBound", right=True)
 # ---------------------------------------------------------------------------- public functions
 
 
-@explained
 def searchsorted(
     sorted_sequence: TensorLike,
     values: TensorLike,
@@ -213,7 +212,6 @@ class UniqueWithCounts(NamedTuple):
     count: Tensor  # type: ignore[assignment]  # Tuples have a method of this name.
 
 
-@explained
 def unique(x: TensorLike, out_idx: DTypeLike = int32, name: str | None = None) -> Unique:
     """Return the distinct elements of a vector, and which of them each element is.
 
@@ -237,7 +235,6 @@ def unique(x: TensorLike, out_idx: DTypeLike = int32, name: str | None = None) -
     return Unique(y, idx)
 
 
-@explained
 def unique_with_counts(
     x: TensorLike, out_idx: DTypeLike = int32, name: str | None = None
 ) -> UniqueWithCounts:
@@ -300,3 +297,6 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     for value in np.flatnonzero(np.bincount(values.astype(np.int64)) > 1):
         raise InvalidArgumentError(f"{value} is duplicated in the input. [Op:InvertPermutation]")
     return constant(np.argsort(values).astype(values.dtype))
+
+
+explain_functions(__name__)

@@ -4,7 +4,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
@@ -61,7 +61,6 @@ def _least(dtype: DType) -> float:
     return -_largest(dtype) if dtype in FLOATS else np.iinfo(dtype).min
 
 
-@explained
 def unsorted_segment_sum(
     data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
@@ -88,7 +87,6 @@ def unsorted_segment_sum(
     return UNSORTED_SEGMENT_SUM(values, ids, num_segments=count)
 
 
-@explained
 def unsorted_segment_prod(
     data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
@@ -103,7 +101,6 @@ def unsorted_segment_prod(
     return UNSORTED_SEGMENT_PROD(values, ids, num_segments=count)
 
 
-@explained
 def unsorted_segment_max(
     data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
@@ -121,7 +118,6 @@ def unsorted_segment_max(
     return UNSORTED_SEGMENT_MAX(values, ids, num_segments=count, initial=_least(values.dtype))
 
 
-@explained
 def unsorted_segment_min(
     data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
@@ -145,7 +141,6 @@ def _sums_and_sizes(data: Any, segment_ids: Any, num_segments: Any) -> tuple[Ten
     return sums, MAXIMUM(RESHAPE(sizes, shape=(count, *[1] * (sums.ndim - 1))), 1)
 
 
-@explained
 def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
@@ -160,7 +155,6 @@ def unsorted_segment_mean(
     return sums / sizes
 
 
-@explained
 def unsorted_segment_sqrt_n(
     data: TensorLike, segment_ids: TensorLike, num_segments: SupportsIndex, name: str | None = None
 ) -> Tensor:
@@ -205,7 +199,6 @@ def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int
     return values, ids, count, sizes
 
 
-@explained
 def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return sums of rows of one number, which are next to each other.
 
@@ -231,7 +224,6 @@ def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = No
     return UNSORTED_SEGMENT_SUM(values, ids, num_segments=count)
 
 
-@explained
 def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return products of rows as `segment_sum` does sums; one without rows is 1.
 
@@ -244,7 +236,6 @@ def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = N
     return UNSORTED_SEGMENT_PROD(values, ids, num_segments=count)
 
 
-@explained
 def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return means of rows as `segment_sum` does sums; of integers without the fraction.
 
@@ -264,7 +255,6 @@ def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = N
     return cast(FLOORDIV(ABS(wide), cast(divisors, int64)) * SIGN(wide), values.dtype)
 
 
-@explained
 def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return maxima of rows as `segment_sum` does sums; one without rows is 0.
 
@@ -282,7 +272,6 @@ def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = No
     return SELECT(constant(sizes > 0), maxima, constant(0, values.dtype))
 
 
-@explained
 def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Return minima of rows as `segment_max` does maxima.
 
@@ -295,3 +284,6 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
     largest = np.inf if values.dtype in FLOATS else _largest(values.dtype)
     minima = UNSORTED_SEGMENT_MIN(values, ids, num_segments=count, initial=largest)
     return SELECT(constant(sizes > 0), minima, constant(0, values.dtype))
+
+
+explain_functions(__name__, all_but="")

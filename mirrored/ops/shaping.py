@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
@@ -96,7 +96,6 @@ def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     return STOP_GRADIENT(input)
 
 
-@explained
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """Return the elements of `tensor` in another shape.
 
@@ -142,7 +141,6 @@ def _resolved(own: Shape, shape: Any) -> Shape:
     return result
 
 
-@explained
 def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor:
     """Return `input` with a new axis of size 1 at `axis`.
 
@@ -156,7 +154,6 @@ def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor
     return EXPAND_DIMS(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
 
 
-@explained
 def squeeze(
     input: TensorLike, axis: int | Sequence[int] | None = None, name: str | None = None
 ) -> Tensor:
@@ -206,7 +203,6 @@ CAST = register(
 )
 
 
-@explained
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """Return `x` in another dtype; the same tensor where it has that one.
 
@@ -242,7 +238,6 @@ BROADCAST_TO = register(
 )
 
 
-@explained
 def broadcast_to(input: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """Return `input` repeated along axes of size 1 and along new leading axes.
 
@@ -286,7 +281,6 @@ TRANSPOSE = register(
 )
 
 
-@explained
 def transpose(
     a: TensorLike, perm: Sequence[int] | None = None, *, name: str | None = "transpose"
 ) -> Tensor:
@@ -374,7 +368,6 @@ PACK = register(
 )
 
 
-@explained
 def concat(values: Sequence[Any], axis: int, name: str | None = "concat") -> Tensor:
     """Return the tensors `values` joined along `axis`.
 
@@ -396,3 +389,6 @@ def concat(values: Sequence[Any], axis: int, name: str | None = "concat") -> Ten
             "mr.expand_dims. [Op:ConcatV2]"
         )
     return CONCAT(*tensors, axis=normalize_axis("ConcatV2", axis, tensors[0].ndim))
+
+
+explain_functions(__name__, all_but="identity normalize_axis stop_gradient sum_to_shape")

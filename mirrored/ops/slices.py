@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
@@ -21,7 +21,6 @@ def _integers(value: Any, op: str) -> np.ndarray[Any, Any]:
     return np.asarray(tensor.numpy())
 
 
-@explained
 def slice(input_: TensorLike, begin: ShapeLike, size: ShapeLike, name: str | None = None) -> Tensor:
     """Return a part of a tensor, of so many elements along each axis.
 
@@ -61,7 +60,6 @@ def slice(input_: TensorLike, begin: ShapeLike, size: ShapeLike, name: str | Non
     return STRIDED_SLICE(x, index=tuple(index))
 
 
-@explained
 def strided_slice(
     input_: TensorLike,
     begin: ShapeLike,
@@ -134,3 +132,6 @@ def strided_slice(
             ends_of = (None if begin_mask & bit else start, None if end_mask & bit else stop)
             index.append(builtins.slice(*ends_of, step))
     return STRIDED_SLICE(x, index=tuple(index))
+
+
+explain_functions(__name__, all_but="")

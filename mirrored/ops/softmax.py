@@ -6,7 +6,7 @@ The fused losses share the kernel of softmax.
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import remember
@@ -98,7 +98,6 @@ def _one_axis(op_name: str, axis: int | None, rank: int) -> int:
     return normalize_axis(op_name, -1 if axis is None else axis, rank)
 
 
-@explained
 def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
     """Return exp(logits) divided by its sum along `axis`, the last one unless it is given.
 
@@ -116,7 +115,6 @@ def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None
     return remember(probabilities, "softmax", x) if axis == x.ndim - 1 else probabilities
 
 
-@explained
 def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
     """Return the logarithm of softmax along `axis`, finite where softmax would round to 0.
 
@@ -137,7 +135,6 @@ def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = 
     return LOG_SOFTMAX(x, axis=_one_axis("LogSoftmax", axis, x.ndim))
 
 
-@explained
 def reduce_logsumexp(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -167,3 +164,6 @@ def reduce_logsumexp(
     highest = stop_gradient(clip_by_value(reduce_max(x, axis, keepdims=True), -most, most))
     total = LOG(reduce_sum(EXP(x - highest), axis, keepdims))
     return total + reshape(highest, total.shape)
+
+
+explain_functions(__name__)

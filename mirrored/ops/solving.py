@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
@@ -148,7 +148,6 @@ CHOLESKY = define("Cholesky", lambda x: x, _factor, _grad_cholesky)
 # ---------------------------------------------------------------------------- public functions
 
 
-@explained
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Return the inverses of matrices.
 
@@ -230,7 +229,6 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     return 2.0 * reduce_sum(LOG(diag_part(CHOLESKY(matrix))), axis=-1)
 
 
-@explained
 def solve(
     matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
@@ -257,7 +255,6 @@ def solve(
     return SOLVE(matrix, rhs, adjoint=bool(adjoint))
 
 
-@explained
 def triangular_solve(
     matrix: TensorLike,
     rhs: TensorLike,
@@ -342,7 +339,6 @@ def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -
     return triangular_solve(chol, triangular_solve(chol, rhs), adjoint=True)
 
 
-@explained
 def lstsq(
     matrix: TensorLike,
     rhs: TensorLike,
@@ -388,3 +384,6 @@ def lstsq(
     if tall:
         return cholesky_solve(factor, matmul(a, b, transpose_a=True))
     return matmul(a, cholesky_solve(factor, b), transpose_a=True)
+
+
+explain_functions(__name__)

@@ -7,7 +7,7 @@ import math
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import clip_by_value
@@ -176,7 +176,6 @@ def _integer(k: Any) -> int:
         raise InvalidArgumentError(f"k must be an integer. Received: {k} [Op:TopKV2]") from None
 
 
-@explained
 def top_k(
     input: TensorLike,
     k: SupportsIndex = 1,
@@ -215,7 +214,6 @@ def top_k(
     return TopKV2(_gathered(x, places), places)
 
 
-@explained
 def sort(
     values: TensorLike, axis: int = -1, direction: str = "ASCENDING", name: str | None = None
 ) -> Tensor:
@@ -245,7 +243,6 @@ def sort(
     return transpose(_gathered(x, places), order)
 
 
-@explained
 def argsort(
     values: TensorLike,
     axis: int = -1,
@@ -294,7 +291,6 @@ def _sorted_along(values: Any, axis: Any, direction: Any) -> tuple[Tensor, Tenso
     return x, TOP_K(x, k=x.shape[-1], ascending=ascending, output_type=int32), order
 
 
-@explained
 def in_top_k(
     targets: TensorLike, predictions: TensorLike, k: SupportsIndex, name: str | None = None
 ) -> Tensor:
@@ -341,7 +337,6 @@ def in_top_k(
     return LOGICAL_AND(known, reduce_sum(cast(larger, int32), 1) < count)
 
 
-@explained
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Return whether no element is smaller than the one before it; NaN never fits.
 
@@ -361,7 +356,6 @@ def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     return reduce_all(before <= after)
 
 
-@explained
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Return whether each element is larger than the one before it; NaN never is.
 
@@ -383,3 +377,6 @@ def _neighbours(x: Any) -> tuple[Tensor, Tensor]:
         raise TypeError(f"Expected x to be numeric, instead found: {tensor}")
     flat = RESHAPE(tensor, shape=(tensor.size,))
     return flat[:-1], flat[1:]
+
+
+explain_functions(__name__, all_but="")

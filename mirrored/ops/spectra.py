@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.ops.comparison import GREATER
 from mirrored.ops.conversion import adopt, is_tensor
@@ -197,7 +197,6 @@ def _grad_wide(u: Tensor, s: Tensor, v: Tensor, by_u: Tensor, by_s: Tensor, by_v
 SVD = define("Svd", _of_svd, _svd, _grad_svd, square=False)
 
 
-@explained
 def svd(
     tensor: TensorLike,
     full_matrices: bool = False,
@@ -290,7 +289,6 @@ def _grad_tall(q: Tensor, r: Tensor, by_q: Tensor, by_r: Tensor) -> Tensor:
 QR = define("Qr", _of_qr, _qr, _grad_qr, square=False)
 
 
-@explained
 def qr(
     input: TensorLike, full_matrices: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -324,7 +322,6 @@ def qr(
 # ---------------------------------------------------------------------------- made of these
 
 
-@explained
 def pinv(
     a: TensorLike,
     rcond: TensorLike | None = None,
@@ -361,7 +358,6 @@ def pinv(
     return matmul(v / kept[..., None, :], u, transpose_b=True)
 
 
-@explained
 def matrix_rank(
     a: TensorLike,
     tol: TensorLike | None = None,
@@ -407,3 +403,6 @@ def _floats(x: Tensor) -> Tensor:
 def _tolerance(x: Tensor, times: float) -> float:
     """Return a part of the largest singular value that rounding may give instead of 0."""
     return times * max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+
+
+explain_functions(__name__)

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
@@ -297,7 +297,6 @@ def _exact(parameters: Tensor) -> Tensor:
 # --------------------------------------------------------------------------- TensorFlow's functions
 
 
-@explained
 def stateless_uniform(
     shape: ShapeLike,
     seed: TensorLike,
@@ -351,7 +350,6 @@ def stateless_uniform(
     return Draw.of_seed(seed, alg).uniform(shape, minval, maxval, wanted)
 
 
-@explained
 def stateless_normal(
     shape: ShapeLike,
     seed: TensorLike,
@@ -386,7 +384,6 @@ def stateless_normal(
     return Draw.of_seed(seed, alg).normal(shape, mean, stddev, dtype)
 
 
-@explained
 def stateless_truncated_normal(
     shape: ShapeLike,
     seed: TensorLike,
@@ -409,7 +406,6 @@ def stateless_truncated_normal(
     return Draw.of_seed(seed, alg).normal(shape, mean, stddev, dtype, truncated=True)
 
 
-@explained
 def stateless_gamma(
     shape: ShapeLike,
     seed: TensorLike,
@@ -441,7 +437,6 @@ def stateless_gamma(
     return Draw.of_seed(seed).gamma(shape, alpha, beta, dtype)
 
 
-@explained
 def stateless_poisson(
     shape: ShapeLike,
     seed: TensorLike,
@@ -469,7 +464,6 @@ def stateless_poisson(
     return Draw.of_seed(seed).poisson(shape, adopt(lam, None), as_dtype(dtype))
 
 
-@explained
 def stateless_categorical(
     logits: TensorLike,
     num_samples: SupportsIndex,
@@ -503,7 +497,6 @@ def stateless_categorical(
     return Draw.of_seed(seed).categorical(logits, num_samples, dtype)
 
 
-@explained
 def stateless_shuffle(
     value: TensorLike, seed: TensorLike, alg: str | int = AUTO, name: str | None = None
 ) -> Tensor:
@@ -526,7 +519,6 @@ def stateless_shuffle(
     return Draw.of_seed(seed, alg).shuffled(value)
 
 
-@explained
 def stateless_split(seed: TensorLike, num: int = 2, alg: str | int = AUTO) -> Tensor:
     """Return new seeds, which follow from a seed; they are TensorFlow's.
 
@@ -550,7 +542,6 @@ def stateless_split(seed: TensorLike, num: int = 2, alg: str | int = AUTO) -> Te
     return stateless_uniform([num, 2], tensor, None, None, tensor.dtype, alg=alg)
 
 
-@explained
 def stateless_fold_in(seed: TensorLike, data: TensorLike, alg: str | int = AUTO) -> Tensor:
     """Return a new seed, which follows from a seed and an integer; it is TensorFlow's.
 
@@ -570,3 +561,6 @@ def stateless_fold_in(seed: TensorLike, data: TensorLike, alg: str | int = AUTO)
     number = adopt(data, None)
     first = stateless_uniform([], seed, None, None, number.dtype, alg=alg)
     return stack([first, number])
+
+
+explain_functions(__name__)

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops.conversion import adopt, convert_to_tensor, is_tensor
 from mirrored.ops.spec import FLOATS, INTEGERS, DType, as_dtype, bool_, float32
@@ -38,7 +38,6 @@ def _check_rank(x: Any, is_right: bool, wanted: str, message: Any) -> None:
         )
 
 
-@explained
 def assert_rank(
     x: TensorLike, rank: SupportsIndex, message: str | None = None, name: str | None = None
 ) -> None:
@@ -64,7 +63,6 @@ def assert_rank(
     _check_rank(x, convert_to_tensor(x).ndim == wanted, str(wanted), message)
 
 
-@explained
 def assert_rank_at_least(
     x: TensorLike, rank: SupportsIndex, message: str | None = None, name: str | None = None
 ) -> None:
@@ -84,7 +82,6 @@ def assert_rank_at_least(
     _check_rank(x, convert_to_tensor(x).ndim >= least, f"at least {least}", message)
 
 
-@explained
 def assert_rank_in(
     x: TensorLike, ranks: Iterable[Any], message: str | None = None, name: str | None = None
 ) -> None:
@@ -104,7 +101,6 @@ def assert_rank_in(
     _check_rank(x, convert_to_tensor(x).ndim in among, f"in {among}", message)
 
 
-@explained
 def assert_shapes(
     shapes: Any,
     data: Any = None,
@@ -186,7 +182,6 @@ def _is_open(symbol: Any) -> bool:
     return symbol is ... or (isinstance(symbol, str) and symbol == "*")
 
 
-@explained
 def assert_type(
     tensor: Any, tf_type: DTypeLike, message: str | None = None, name: str | None = None
 ) -> None:
@@ -212,7 +207,6 @@ def assert_type(
         )
 
 
-@explained
 def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """Raise unless a tensor is of integers.
 
@@ -236,7 +230,6 @@ def assert_integer(x: TensorLike, message: str | None = None, name: str | None =
         )
 
 
-@explained
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """Raise unless a tensor is a scalar.
 
@@ -278,7 +271,6 @@ def assert_proper_iterable(values: Any) -> None:
         raise TypeError(f'Expected argument "values" to be {proper}.  Found: {type(values)}')
 
 
-@explained
 def assert_same_float_dtype(
     tensors: Sequence[Any] | None = None, dtype: DTypeLike | None = None
 ) -> DType:
@@ -322,3 +314,6 @@ def is_numeric_tensor(tensor: Any) -> bool:
         (True, False)
     """
     return isinstance(tensor, Tensor) and tensor.dtype != bool_
+
+
+explain_functions(__name__)

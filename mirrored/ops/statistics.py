@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.ops.comparison import NOT_EQUAL
 from mirrored.ops.conversion import adopt, constant
@@ -16,7 +16,6 @@ from mirrored.ops.spec import INTEGERS, float32, int64
 from mirrored.ops.tensor import Tensor
 
 
-@explained
 def reduce_variance(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -45,7 +44,6 @@ def reduce_variance(
     return reduce_mean(SQUARE(distances), axis, keepdims)
 
 
-@explained
 def reduce_std(
     input_tensor: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -64,7 +62,6 @@ def reduce_std(
     return SQRT(reduce_variance(input_tensor, axis, keepdims))
 
 
-@explained
 def moments(
     x: TensorLike,
     axes: int | Sequence[int],
@@ -96,7 +93,6 @@ def moments(
     return (mean, variance) if keepdims else (squeeze(mean, axes), squeeze(variance, axes))
 
 
-@explained
 def count_nonzero(
     input: TensorLike,
     axis: int | Sequence[int] | None = None,
@@ -126,7 +122,6 @@ def count_nonzero(
     return cast(reduce_sum(counted, axis, bool(keepdims)), dtype)
 
 
-@explained
 def weighted_moments(
     x: TensorLike,
     axes: AxisLike,
@@ -166,7 +161,6 @@ def weighted_moments(
     return (mean, variance) if keepdims else (squeeze(mean, axes), squeeze(variance, axes))
 
 
-@explained
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """Return the part of the elements that are 0, as float32; that of nothing is NaN.
 
@@ -184,7 +178,6 @@ def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     return DIV(zeros, float(x.size))
 
 
-@explained
 def sufficient_statistics(
     x: TensorLike,
     axes: Sequence[int],
@@ -228,7 +221,6 @@ def sufficient_statistics(
     return constant(count, x.dtype), *sums, shift
 
 
-@explained
 def batch_normalization(
     x: TensorLike,
     mean: TensorLike,
@@ -267,7 +259,6 @@ def batch_normalization(
     return values * CAST(factor, dtype=values.dtype) + CAST(shift, dtype=values.dtype)
 
 
-@explained
 def normalize_moments(
     counts: TensorLike,
     mean_ss: TensorLike,
@@ -294,3 +285,6 @@ def normalize_moments(
     distance = share * mean_ss
     mean = distance if shift is None else distance + shift
     return mean, share * variance_ss - SQUARE(distance)
+
+
+explain_functions(__name__, all_but="")

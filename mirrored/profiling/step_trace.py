@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._files import PathName, check_replaceable, replacing
 from mirrored.backends.backend import MEGABYTE
 from mirrored.devices.work_timing import ALL_REPLICAS, Work, observers
@@ -96,7 +96,6 @@ _claiming = threading.Lock()
 _last: list[_Summary] = []
 
 
-@explained
 @contextlib.contextmanager
 def trace(filepath: PathName) -> Iterator[None]:
     """Write where time goes within the block to a file of Chrome trace events.
@@ -142,7 +141,6 @@ def trace(filepath: PathName) -> Iterator[None]:
     _end(timer, target, None)
 
 
-@explained
 def summary(*, print_fn: Callable[[str], Any] | None = None) -> None:
     """Print a table of the last trace that has ended: calls, time and bytes by op.
 
@@ -337,3 +335,6 @@ def _cells(name: str, part: _Total, whole: _Total) -> tuple[str, ...]:
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
     return "  ".join([f"{row[0]:<{widths[0]}}", *cells])
+
+
+explain_functions(__name__, all_but="")

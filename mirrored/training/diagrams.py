@@ -11,7 +11,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from mirrored import _nest
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._files import PathName, as_path, replacing
 from mirrored._logging import logger
 from mirrored.layers import Layer
@@ -47,7 +47,6 @@ class _Shown(NamedTuple):
     trainable: bool
 
 
-@explained
 def plot_model(
     model: Model,
     to_file: PathName = "model.png",
@@ -123,7 +122,6 @@ def plot_model(
     return None if ending == ".pdf" else display.Image(filename=path)
 
 
-@explained
 def model_to_dot(
     model: Model,
     show_shapes: bool = False,
@@ -408,3 +406,6 @@ def _places(
         position += max(sizes[layer][along] for layer in rows[depth]) + _GAP
     whole = (position, widest + 2 * _GAP)
     return places, *(whole if across else whole[::-1])
+
+
+explain_functions(__name__)

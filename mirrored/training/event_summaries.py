@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions, explained
 from mirrored._contexts import Within
 from mirrored._extras import package
 from mirrored._files import PathName, as_path
@@ -140,7 +140,6 @@ class SummaryWriter:
             raise RuntimeError(f"SummaryWriter of {self._file.path!r} is already closed")
 
 
-@explained
 def create_file_writer(
     logdir: PathName,
     max_queue: int | None = None,
@@ -203,7 +202,6 @@ _BUCKETS = 30  # TensorFlow's.
 _condition: ContextVar[Any] = ContextVar("mirrored_summary_condition", default=True)
 
 
-@explained
 def scalar(
     name: str, data: TensorLike, step: SupportsIndex | None = None, description: str | None = None
 ) -> Tensor:
@@ -232,7 +230,6 @@ def scalar(
     return _write(name, data, step, "scalars", description, value)
 
 
-@explained
 def histogram(
     name: str,
     data: TensorLike,
@@ -261,7 +258,6 @@ def histogram(
     return _write(name, data, step, "histograms", description, lambda x: _counted(x, number))
 
 
-@explained
 def text(
     name: str,
     data: str | Sequence[str],
@@ -295,7 +291,6 @@ def text(
     return _write(name, 0, step, "text", description, lambda _: encoded)
 
 
-@explained
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
     """Bring what was written to the file.
 
@@ -428,3 +423,6 @@ def _counted(data: NDArray[Any], number: int) -> NDArray[np.float64]:
     edges = np.linspace(low, high, number + 1)
     places = np.minimum(((values - low) / ((high - low) / number)).astype(np.int64), number - 1)
     return np.stack([edges[:-1], edges[1:], np.bincount(places, minlength=number)], axis=1)
+
+
+explain_functions(__name__)

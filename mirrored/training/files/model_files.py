@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from mirrored import _extras
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._files import PathName, agree, alone_unless, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
@@ -55,7 +55,6 @@ _OF_METRICS = 1 << 26  # Bytes of what no file has.
 _IGNORED = ("include_optimizer", "save_format")
 
 
-@explained
 def save_model(
     model: "Model",
     filepath: PathName,
@@ -111,7 +110,6 @@ def save_model(
             _write_archive(model, file, texts)
 
 
-@explained
 def load_model(
     filepath: PathName,
     custom_objects: Mapping[str, Any] | None = None,
@@ -307,7 +305,6 @@ def _model_of(
     return model
 
 
-@explained
 def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the model that `Model.to_json` wrote, here or in Keras, with new weights.
 
@@ -331,3 +328,6 @@ def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None =
         raise ValueError("The configuration is nested too deeply.") from None
     with within_constant_room(len(json_string)):
         return deserialized(config, None, custom_objects)
+
+
+explain_functions(__name__)

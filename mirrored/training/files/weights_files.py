@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mirrored import _extras
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._files import (
     PathName,
     alone_unless,
@@ -40,7 +40,6 @@ MODEL_ENDING = ".keras"
 WEIGHTS = "model.weights.h5"  # In the file of a whole model.
 
 
-@explained
 def save_weights(
     model: "Model", filepath: PathName, overwrite: bool = True, max_shard_size: float | None = None
 ) -> None:
@@ -86,7 +85,6 @@ def save_weights(
             save_state(model, writer, with_streams=False)
 
 
-@explained
 def load_weights(
     model: "Model",
     filepath: PathName,
@@ -223,3 +221,6 @@ def _checked_path(filepath: PathName, done: str) -> str:
             f"in '.safetensors' or {KERAS_ENDING!r}."
         )
     return path
+
+
+explain_functions(__name__)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions, explained
 from mirrored._numbers import as_integer
 from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.distribute import get_replica_context
@@ -52,7 +52,6 @@ def _sums(values: list[Tensor], axis: Any) -> list[Tensor]:
     return sums if 0 not in axes or global_batch() is None else sum_of_replicas(sums)
 
 
-@explained
 def dice(y_true: TensorLike, y_pred: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """Return 1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred)).
 
@@ -77,7 +76,6 @@ def dice(y_true: TensorLike, y_pred: TensorLike, axis: AxisLike | None = None) -
     return 1.0 - 2.0 * both / (of_true + of_pred + EPSILON)
 
 
-@explained
 def tversky(
     y_true: TensorLike,
     y_pred: TensorLike,
@@ -294,7 +292,6 @@ def _of_replicas(labels: Tensor, embeddings: Tensor) -> tuple[Tensor, Tensor, in
     return context.all_gather(labels, 0), context.all_gather(embeddings, 0), start
 
 
-@explained
 def circle(
     y_true: TensorLike,
     y_pred: TensorLike,
@@ -411,3 +408,6 @@ class Circle(Loss):
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
         """Return integer labels, one for each example."""
         return check_labels(self.name, y, (*output_shape[:-1], None))
+
+
+explain_functions(__name__)

@@ -5,7 +5,7 @@ label.
 """
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions, explained
 from mirrored._numbers import as_real
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
@@ -50,7 +50,6 @@ def focal_entropies(
     return values
 
 
-@explained
 def binary_focal_crossentropy(
     y_true: TensorLike,
     y_pred: TensorLike,
@@ -139,7 +138,6 @@ class BinaryFocalCrossentropy(BinaryCrossentropy):
         return mean_of_axis(focal_entropies(y_true, y_pred, *weights, *options), self.axis)
 
 
-@explained
 def categorical_focal_crossentropy(
     y_true: TensorLike,
     y_pred: TensorLike,
@@ -231,7 +229,6 @@ class CategoricalFocalCrossentropy(CategoricalCrossentropy):
         return categorical_focal_crossentropy(y_true, y_pred, *options)
 
 
-@explained
 def categorical_generalized_cross_entropy(
     y_true: TensorLike, y_pred: TensorLike, q: float
 ) -> Tensor:
@@ -297,3 +294,6 @@ class CategoricalGeneralizedCrossEntropy(LossByLastAxis):
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the last axis."""
         return categorical_generalized_cross_entropy(y_true, y_pred, self.q)
+
+
+explain_functions(__name__, all_but="focal_entropies")

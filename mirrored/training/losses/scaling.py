@@ -6,7 +6,7 @@ Custom training loops call these; `fit` does the same by itself.
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
 from mirrored._types import TensorLike
 from mirrored.distribute import ReplicaContext, get_replica_context
@@ -14,7 +14,6 @@ from mirrored.ops import Tensor
 from mirrored.training.losses.values import weighted
 
 
-@explained
 def compute_average_loss(
     per_example_loss: TensorLike,
     sample_weight: TensorLike | None = None,
@@ -60,7 +59,6 @@ def compute_average_loss(
     return ops.reduce_sum(losses) / max(size, 1)
 
 
-@explained
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
     """Return the penalties' sum divided by the number of replicas, each of which adds it.
 
@@ -101,3 +99,6 @@ def _checked_size(value: Any) -> int:
             f"global_batch_size must be positive. Received: global_batch_size={value!r}"
         )
     return size
+
+
+explain_functions(__name__, all_but="")
