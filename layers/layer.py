@@ -41,14 +41,7 @@ from mirrored.layers.shapes import (
     require_rank,
     without_batch,
 )
-from mirrored.layers.weights import (
-    assign_all,
-    find,
-    in_order,
-    load_into,
-    new_weight,
-    with_states,
-)
+from mirrored.layers.weights import assign_all, find, in_order, load_into, new_weight, with_states
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import FLOATS

@@ -15,14 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored.data.arrays import (
-    Arrays,
-    Check,
-    Rows,
-    adapt,
-    check_cardinality,
-    with_class_weights,
-)
+from mirrored.data.arrays import Arrays, Check, Rows, adapt, check_cardinality, with_class_weights
 from mirrored.data.batches import Span
 from mirrored.data.columns import arrays_in, is_frame, is_sparse, leaves_in, to_array
 from mirrored.data.passes import Passes

@@ -33,12 +33,7 @@ from mirrored.ops.spec import DType
 from mirrored.ops.tensor import Tensor
 from mirrored.ops.tensor_shape import TensorShape
 from mirrored.program import register_variable
-from mirrored.variables import (
-    DeviceVariable,
-    Prepared,
-    Variable,
-    VariableAggregation,
-)
+from mirrored.variables import DeviceVariable, Prepared, Variable, VariableAggregation
 from mirrored.variables.device_variable import VariableState, stand_ins
 from mirrored.variables.scatters import Change
 

@@ -15,12 +15,7 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._reprs import made_with
 from mirrored.devices import hold_devices
-from mirrored.distribute.context import (
-    check_cross_replica,
-    enter,
-    has_strategy,
-    strategy_in_force,
-)
+from mirrored.distribute.context import check_cross_replica, enter, has_strategy, strategy_in_force
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.global_batch import global_batch

@@ -7,14 +7,7 @@ from mirrored._arguments import explained
 from mirrored._types import DTypeLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op, register
-from mirrored.ops.spec import (
-    NUMBERS,
-    TensorSpec,
-    as_dtype,
-    check_same_dtype,
-    has_shape,
-    shape_text,
-)
+from mirrored.ops.spec import NUMBERS, TensorSpec, as_dtype, check_same_dtype, has_shape, shape_text
 from mirrored.ops.tensor import Tensor
 
 

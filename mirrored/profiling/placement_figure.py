@@ -2,15 +2,7 @@
 
 from collections.abc import Mapping
 
-from mirrored._drawing import (
-    COLORS,
-    GREY,
-    INK,
-    LIMIT,
-    Figure,
-    picture,
-    styled,
-)
+from mirrored._drawing import COLORS, GREY, INK, LIMIT, Figure, picture, styled
 from mirrored.backends import MEGABYTE
 from mirrored.devices import Device
 from mirrored.distribute.variable_memory import megabytes, short_name

@@ -4,14 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mirrored._drawing import (
-    COLORS,
-    INK,
-    Figure,
-    label_ends,
-    picture,
-    styled,
-)
+from mirrored._drawing import COLORS, INK, Figure, label_ends, picture, styled
 
 
 @styled

@@ -3,16 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mirrored._drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    Figure,
-    picture,
-    styled,
-)
+from mirrored._drawing import BLUE, GREEN, GREY, ORANGE, PINK, Figure, picture, styled
 
 if TYPE_CHECKING:
     from mirrored.profiling.timeline import Slice

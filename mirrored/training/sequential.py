@@ -11,14 +11,7 @@ from mirrored._overrides import any_parameters
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer, Layer
 from mirrored.layers.layer import shared_config, within_path_of
-from mirrored.layers.shapes import (
-    Shapes,
-    as_shape,
-    as_shapes,
-    check_matches,
-    fitted_rank,
-    is_shape,
-)
+from mirrored.layers.shapes import Shapes, as_shape, as_shapes, check_matches, fitted_rank, is_shape
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.training.functional_graph import refuse_more, reshaped

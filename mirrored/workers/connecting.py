@@ -10,14 +10,7 @@ from collections import Counter
 
 from mirrored._logging import logger
 from mirrored.workers.host_memory import check_room, hold_files, remove_left_behind
-from mirrored.workers.launch import (
-    INSTALL,
-    Launch,
-    abort_at_exit,
-    is_mpi_loaded,
-    launch,
-    load_mpi,
-)
+from mirrored.workers.launch import INSTALL, Launch, abort_at_exit, is_mpi_loaded, launch, load_mpi
 from mirrored.workers.worker import DEADLINE, OneWorker, Workers
 
 _lock = threading.Lock()

@@ -17,12 +17,7 @@ from mirrored.devices import Device
 from mirrored.devices.work_timing import Work, observers, short_name, tell
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
 from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
-from mirrored.distribute.cross_device_ops.connections import (
-    Rank,
-    TestedPeers,
-    connection,
-    ranks,
-)
+from mirrored.distribute.cross_device_ops.connections import Rank, TestedPeers, connection, ranks
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import NUMBERS

@@ -1,11 +1,6 @@
 """The figure that `History.plot` draws."""
 
-from mirrored._drawing import (
-    Figure,
-    label_ends,
-    picture,
-    styled,
-)
+from mirrored._drawing import Figure, label_ends, picture, styled
 
 Curves = dict[str, tuple[list[int], list[float]]]
 

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirrored import _extras
 from mirrored._arguments import explain_functions
-from mirrored._files import (
-    PathName,
-    alone_unless,
-    as_path,
-    of_writer,
-    saving,
-    trains_together,
-)
+from mirrored._files import PathName, alone_unless, as_path, of_writer, saving, trains_together
 from mirrored.errors import WeightsFileError
 from mirrored.layers.layer import unbuilt, walk
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing

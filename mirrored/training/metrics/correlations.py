@@ -7,13 +7,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
-from mirrored.training.losses.values import (
-    EPSILON,
-    cast,
-    check_same_shape,
-    converted,
-    of_one_rank,
-)
+from mirrored.training.losses.values import EPSILON, cast, check_same_shape, converted, of_one_rank
 from mirrored.training.metrics.counting import Counting
 from mirrored.training.metrics.metric import add
 from mirrored.training.metrics.quotient import Comparison, is_first_axis

@@ -9,9 +9,7 @@ from mirrored._late import LISTS
 from mirrored.serialization.constructor_arguments import serialized
 from mirrored.serialization.registry import Registry, spelt
 from mirrored.training.losses import Loss
-from mirrored.training.metrics.accuracy import (
-    accuracy_for,
-)
+from mirrored.training.metrics.accuracy import accuracy_for
 from mirrored.training.metrics.metric import Metric
 from mirrored.training.metrics.quotient import FunctionMetric
 

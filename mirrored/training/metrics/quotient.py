@@ -18,12 +18,7 @@ from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS
-from mirrored.training.losses.values import (
-    as_predictions,
-    cast,
-    check_one_weight,
-    example_weights,
-)
+from mirrored.training.losses.values import as_predictions, cast, check_one_weight, example_weights
 from mirrored.training.metrics.metric import Metric, add
 from mirrored.variables import Variable
 

@@ -26,11 +26,7 @@ from mirrored.optim import Optimizer
 from mirrored.program.variable_access import ruled_by
 from mirrored.training.losses.loss import Loss
 from mirrored.training.shard_analysis.rules import DRAWS, RULES
-from mirrored.training.shard_analysis.shard_recorder import (
-    NotAnalysed,
-    ShardRecorder,
-    recordings,
-)
+from mirrored.training.shard_analysis.shard_recorder import NotAnalysed, ShardRecorder, recordings
 from mirrored.training.shard_analysis.shard_values import (
     SAME,
     UNIT,

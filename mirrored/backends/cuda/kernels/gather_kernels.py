@@ -12,13 +12,7 @@ import numpy as np
 from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.copying import ELEMENTS
-from mirrored.backends.cuda.launcher import (
-    DeviceKernel,
-    Launcher,
-    Shape,
-    Spec,
-    launch_for_each,
-)
+from mirrored.backends.cuda.launcher import DeviceKernel, Launcher, Shape, Spec, launch_for_each
 
 _WIDEST = 16  # Bytes that a thread moves at once.
 _MOST_AXES = 8

@@ -14,12 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
-from mirrored.backends.cuda.launcher import (
-    DeviceKernel,
-    Launcher,
-    Spec,
-    launch_for_each,
-)
+from mirrored.backends.cuda.launcher import DeviceKernel, Launcher, Spec, launch_for_each
 from mirrored.errors import InvalidArgumentError
 
 # cublasFillMode_t and cusolverEigMode_t. By columns, the lower triangle is the upper one.
