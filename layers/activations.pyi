@@ -2,14 +2,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._late import LISTS
 from mirrored.layers.activation_functions import linear as _linear
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized, serialized
 from mirrored.serialization.registry import Registry
 Activation = Callable[[Tensor], Tensor]
-@explained
 def get(identifier: object) -> Activation:
     """Return the activation that ``identifier`` stands for.
 
@@ -41,7 +40,6 @@ def serialize(activation: Any) -> Any:
         'relu'
     """
     return serialized(activation, is_activation=True)
-@explained
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None=None) -> Any:
     """Return the activation that a configuration describes.
 
@@ -56,6 +54,7 @@ def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | N
     """
     return _REGISTRY.deserialize(config, custom_objects)
 _REGISTRY: Registry[Activation] = Registry('activation function', __name__, {name: name for name in LISTS[__name__]})
+explain_functions(__name__, all_but='serialize')
 from mirrored.layers.activation_functions import celu as celu
 from mirrored.layers.activation_functions import elu as elu
 from mirrored.layers.activation_functions import exponential as exponential

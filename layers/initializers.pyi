@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._late import LISTS
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -12,7 +12,6 @@ from mirrored.ops.spec import Shape
 from mirrored.serialization.constructor_arguments import serialized
 from mirrored.serialization.registry import Registry, spelt
 Filling = Callable[..., Tensor]
-@explained
 def get(identifier: object) -> Filling | None:
     """Return the initializer that ``identifier`` stands for, None for None.
 
@@ -51,7 +50,6 @@ def serialize(initializer: Any) -> Any:
         {'value': 2.0}
     """
     return serialized(initializer)
-@explained
 def deserialize(config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None=None) -> Any:
     """Return the initializer that a configuration describes.
 
@@ -74,6 +72,7 @@ def _values(values: Any) -> Filling:
         return ops.cast(values, ops.floatx() if dtype is None else dtype)
     return fill
 _REGISTRY: Registry[Filling] = Registry('initializer', __name__, spelt({**dict.fromkeys(LISTS[__name__], ()), 'Identity': ('IdentityInitializer',), 'Ones': ('one',), 'Orthogonal': ('OrthogonalInitializer',), 'RandomNormal': ('normal',), 'RandomUniform': ('uniform',), 'Zeros': ('zero',)}))
+explain_functions(__name__, all_but='serialize')
 from mirrored.layers.starting_values import Constant as Constant
 from mirrored.layers.starting_values import GlorotNormal as GlorotNormal
 from mirrored.layers.starting_values import GlorotUniform as GlorotUniform
