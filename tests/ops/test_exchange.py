@@ -63,8 +63,8 @@ def test_what_is_shared_cannot_be_written_and_is_counted(read: Callable[..., Any
 
 def test_what_is_not_shared_is_a_copy_or_refused() -> None:
     tensor = mr.constant([1.0, 2.0])
-    options = {} if READS_COPIES else {"copy": True}
-    old = np.from_dlpack(Exported(np.from_dlpack(tensor, **options)))
+    copied = np.array(tensor) if READS_COPIES else np.from_dlpack(tensor, copy=True)
+    old = np.from_dlpack(Exported(copied))
     assert not np.shares_memory(old, tensor._array)
     assert np.asarray(tensor).flags.writeable  # A copy.
     for value, dtype in [(tensor, "float64"), (mr.Variable([1.0]), None)]:
