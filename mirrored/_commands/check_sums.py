@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mirrored import devices
-from mirrored._commands.results import FAILED, SUCCESS, Result, Say
+from mirrored._commands.results import FAILED, SUCCESS, Result, Say, say_nothing
 from mirrored._commands.show_devices import description, launched_workers, quiet_log, short_name
 from mirrored._logging import room_for_a_line
 from mirrored.backends import MEGABYTE, selftest
@@ -71,16 +71,12 @@ def execute(options: argparse.Namespace, say: Say) -> Result:
     turns = _TURNS if is_full else _QUICK_TURNS
     sizes = options.sizes or (None if is_full else _QUICK_SIZES)
     workers = launched_workers()
-    test = _SelfTest(say if workers is None or workers.is_chief else _say_nothing, turns)
+    test = _SelfTest(say if workers is None or workers.is_chief else say_nothing, turns)
     if workers is None:
         test.sum_between_devices(sizes or bandwidth.sizes(factor=4))
         return test.result()
     test.sum_between_workers(workers, sizes or bandwidth.sizes(largest=_LARGEST, factor=4))
     return test.result() if workers.is_chief else Result(test.result().status)
-
-
-def _say_nothing(_: str) -> None:
-    """Print nothing."""
 
 
 class _SelfTest:

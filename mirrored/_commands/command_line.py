@@ -17,6 +17,7 @@ from mirrored._commands.results import (
     CommandError,
     Result,
     command_errors,
+    say_nothing,
 )
 from mirrored.version import VERSION
 
@@ -108,7 +109,7 @@ def _execute(options: argparse.Namespace) -> Result:
         if not options.json:
             _say(f"mirrored {VERSION}")
         return Result(report={})
-    say = _say_nothing if options.json else _say
+    say = say_nothing if options.json else _say
     result: Result = _module(options.command).execute(options, say)
     return result
 
@@ -142,10 +143,6 @@ def _say(text: str) -> None:
         )
         sys.stdout.write("\n".join(parts) + "\n")
     sys.stdout.flush()  # The work that follows may take long, or crash.
-
-
-def _say_nothing(_: str) -> None:
-    """Print nothing."""
 
 
 # ---------------------------------------------------------------------- arguments

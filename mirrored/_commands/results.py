@@ -29,6 +29,10 @@ EXIT_STATUSES = {
 Say = Callable[[str], None]
 
 
+def say_nothing(_: str) -> None:
+    """Print nothing."""
+
+
 class Result(NamedTuple):
     """The result of a command.
 
