@@ -39,15 +39,17 @@ def table(
     """
 
     def line(row: Sequence[object], kind: str) -> str:
-        return "".join(
-            f'<{kind} style="text-align: {"right" if place in right else "left"}; '
-            f'white-space: pre">{cell if isinstance(cell, Markup) else escape(str(cell))}</{kind}>'
-            for place, cell in enumerate(row)
-        )
+        parts = []
+        for place, cell in enumerate(row):
+            text = cell if isinstance(cell, Markup) else escape(str(cell))
+            side = "right" if place in right else "left"
+            style = f"text-align: {side}; padding: 0.1em 0.7em; white-space: pre"
+            parts.append(f'<{kind} style="{style}">{text}</{kind}>')
+        return "".join(parts)
 
     above = f"<thead><tr>{line(head, 'th')}</tr></thead>" if head else ""
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-    return f"<table>{above}<tbody>{body}</tbody></table>"
+    return f'<div style="overflow-x: auto"><table>{above}<tbody>{body}</tbody></table></div>'
 
 
 def bar(part: float, whole: float) -> Markup:

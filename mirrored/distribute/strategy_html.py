@@ -1,6 +1,7 @@
 """What a notebook shows of a strategy: its devices, their memory and what is there."""
 
 import gc
+import itertools
 import re
 
 from mirrored._html import titled
@@ -21,8 +22,14 @@ def html_of(strategy: StrategyBase) -> str:
         strategy: The strategy.
     """
     devices = list(dict.fromkeys((*strategy.devices, *strategy.variable_devices)))
-    shown = memory_table(devices, [_contents(device) for device in devices])
-    return titled(type(strategy).__name__, f"{strategy.num_replicas_in_sync} replicas", shown)
+    contents = [_contents(device) for device in devices]
+    alike = [content == before for before, content in itertools.pairwise(["", *contents])]
+    shown = [
+        "as above" if same and content else content
+        for same, content in zip(alike, contents, strict=True)
+    ]
+    table = memory_table(devices, shown)
+    return titled(type(strategy).__name__, f"{strategy.num_replicas_in_sync} replicas", table)
 
 
 def _contents(device: Device) -> str:

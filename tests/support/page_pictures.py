@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ def draw(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    os.environ["SOURCE_DATE_EPOCH"] = "0"  # The files have no other date.
     FOLDER.mkdir(exist_ok=True)
     draw(FOLDER)
     (FOLDER / "trace.json").unlink()
