@@ -1,4 +1,4 @@
-"""How fast collectives sum between devices, by size, and whether they sum right.
+"""The speed of collectives between devices by size, and a check of their sums.
 
 Times and bandwidths are defined as in NVIDIA's nccl-tests, so that figures can be compared.
 """
@@ -80,7 +80,7 @@ class Measurement:
 
     @property
     def bus_bandwidth(self) -> float:
-        """What each device's link carries at the best possible schedule, in GB/s.
+        """The traffic per device link at the best possible schedule, in GB/s.
 
         The algorithm bandwidth times 2(n - 1)/n for n devices, which does not depend on their
         number: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md.
@@ -172,7 +172,7 @@ def collectives(devices: Sequence[Device]) -> list[CrossDeviceOps]:
 
 
 def why_no_nccl(devices: Sequence[Device]) -> str | None:
-    """Return why NCCL has nothing to sum between devices, in a sentence; None: it has."""
+    """Return in a sentence why NCCL has nothing to sum between devices; None: it has."""
     if not all(is_offloaded(device.backend) for device in devices):
         return "NCCL sums between GPUs that are not simulated."
     first, *others = streamed(leaders(devices))
@@ -185,7 +185,7 @@ def leaders(devices: Sequence[Device]) -> list[Device]:
 
 
 def sizes(smallest: int = 1 << 10, largest: int = 1 << 30, factor: int = 8) -> list[int]:
-    """Return sizes from one to another in bytes, each so many times the one before.
+    """Return sizes in bytes from one to another; every size is a multiple of the previous one.
 
     Example:
         >>> sizes(1024, 70_000, 8)
@@ -222,7 +222,7 @@ def measure(
     turns: int = 7,
     after_timing: Callable[[], object] = lambda: None,
 ) -> Iterator[Measurement]:
-    """Yield what a collective's sums of float32 cost, size after size.
+    """Yield the cost of a collective's sums of float32, size by size.
 
     A size is summed twice before the clock runs. Then each turn asks for as many all-reduces as
     take 5 ms, or 50 on cards, waits once, and divides; the median of the turns counts.
@@ -258,7 +258,7 @@ def measure(
 
 
 def timings(turns: int) -> int:
-    """Return how often something is timed for one size."""
+    """Return the number of timings for one size."""
     return _WARM_UP + 1 + turns
 
 
@@ -289,7 +289,7 @@ def _measured(
 def _seconds(
     measured: _Measured, turns: int, turn: float, after_timing: Callable[[], object]
 ) -> float:
-    """Return the median time of one all-reduce, by so many turns of so many seconds each."""
+    """Return the median time of one all-reduce, of several rounds of a given duration."""
 
     def timed(times: int) -> float:
         start = time.perf_counter()

@@ -28,7 +28,7 @@ MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
 class ReplicaStrategy(Protocol):
-    """What replicas, and what is made for them, ask of their strategy, which stands above them.
+    """The interface to strategies that replicas and their variables use.
 
     Attributes:
         first_replica: The number of the first replica that this process runs.
@@ -46,7 +46,7 @@ class ReplicaStrategy(Protocol):
 
     @property
     def local_replicas(self) -> int:
-        """How many of them this process runs."""
+        """The number of replicas that this process runs."""
 
     @property
     def variable_devices(self) -> tuple[Device, ...]:
@@ -54,10 +54,10 @@ class ReplicaStrategy(Protocol):
 
     @property
     def sharing(self) -> tuple[int, int, int]:
-        """How many share a batch, the first one of this process, and how many it runs."""
+        """The number of replicas of a batch, this process's first replica, and how many it runs."""
 
     def require_devices(self) -> None:
-        """Raise DevicesResetError where its devices are gone."""
+        """Raise DevicesResetError if its devices have been removed."""
 
     def replica_scope(self, replica: int) -> AbstractContextManager[None]:
         """Work for one replica, on its device."""
@@ -77,15 +77,15 @@ class ReplicaStrategy(Protocol):
         """Return the replicas' tensors, one after the other along an axis."""
 
     def batch_all_gather(self, value: Any, axis: Any) -> tuple[Any, Any]:
-        """Return the values joined, and where each one's part begins."""
+        """Return the concatenated values, and the offset of every part."""
 
     def of_first_replica(self, value: Tensor) -> Tensor:
-        """Return the value that the first replica of all has, given this process's first one's."""
+        """Return the first replica's value, given that of this process's first replica."""
 
 
 @absent_members("tf.distribute.ReplicaContext")
 class ReplicaContext:
-    """What the function given to `strategy.run` can ask and do.
+    """The context of one replica, for functions that `strategy.run` calls.
 
     Args:
         strategy: The strategy that runs the replica.
@@ -132,7 +132,7 @@ class ReplicaContext:
         return self._strategy.num_replicas_in_sync
 
     def note_made(self, thing: object) -> None:
-        """Note that this replica made an object, which the others need not have.
+        """Note that this replica created an object, which the others may not have.
 
         Args:
             thing: The object.
@@ -140,7 +140,7 @@ class ReplicaContext:
         self._made.add(id(thing))
 
     def made(self, thing: object) -> bool:
-        """Return whether this replica made an object.
+        """Return whether this replica created an object.
 
         Args:
             thing: The object.
@@ -197,7 +197,7 @@ class ReplicaContext:
     def all_reduce(
         self, reduce_op: ReduceOp | str, value: Any, options: CommunicationOptions | None = None
     ) -> Any:
-        """Return the sum or the mean of all replicas' values, the same on each of them.
+        """Return the sum or the mean of all replicas' values, on every replica.
 
         Args:
             reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
@@ -232,7 +232,7 @@ class ReplicaContext:
         return _nest.pack_like(value, reduced)
 
     def all_gather(self, value: Any, axis: int, options: CommunicationOptions | None = None) -> Any:
-        """Return all replicas' values, one after the other along an axis, the same on each of them.
+        """Return all replicas' values, concatenated along an axis, on every replica.
 
         Args:
             value: A tensor, or a structure of them. The replicas' sizes may differ along `axis`
@@ -287,7 +287,7 @@ def _grad_all_reduce(call: OpCall, g: Tensor) -> list[Tensor | None]:
 
 
 def _summed_gradient(context: Any, op: ReduceOp, g: Tensor) -> Tensor:
-    """Return what flows into a value that every replica has a copy of, for one of the replicas."""
+    """Return one replica's gradient for a value that every replica has a copy of."""
     batch = global_batch()
     if batch is None or not batch.of_means:
         reduced: Tensor = context.all_reduce(op, g)
@@ -309,7 +309,7 @@ ALL_REDUCE = Op(
 
 
 def _grad_all_gather(call: OpCall, g: Tensor) -> list[Tensor | None]:
-    """Return this replica's part of what flows into the gathered tensor on any replica."""
+    """Return this replica's part of the gradients for the gathered tensor."""
     axis, start = call.attrs["axis"], call.attrs["start"]
     total = _summed_gradient(call.attrs["context"], ReduceOp.SUM, g)
     (x,) = call.inputs
@@ -339,7 +339,7 @@ _default: ReplicaContext
 
 
 def _in_scope() -> str | None:
-    """Return why devices cannot be set up anew here, where they cannot."""
+    """Return why devices cannot be set up again here; None: they can."""
     frame = _frame.get()
     if frame is None or frame.lasting:
         return None
@@ -347,7 +347,7 @@ def _in_scope() -> str | None:
 
 
 class _Lasting:
-    """Ends what `experimental_set_strategy` put in force when its devices go."""
+    """Ends the strategy of `experimental_set_strategy` when its devices are removed."""
 
     def lose_devices(self) -> None:
         if _frame.get() is not None:
@@ -363,7 +363,7 @@ register_in_force(_frame.get)
 
 
 def set_default_replica(replica: ReplicaContext) -> None:
-    """Name the replica that code outside all scopes is, and with it the strategy in force there."""
+    """Set the replica context of code outside all scopes, and so its strategy."""
     global _default
     _default = replica
 
@@ -387,7 +387,7 @@ def outside_scopes() -> Within:
 
 
 def updated_replica(strategy: ReplicaStrategy) -> int | None:
-    """Return which replica's copies are updated in this context; None: those of all replicas.
+    """Return the replica whose copies are updated in this context; None: all replicas.
 
     Args:
         strategy: The strategy of the variables.
@@ -398,7 +398,7 @@ def updated_replica(strategy: ReplicaStrategy) -> int | None:
 
 @explained
 def experimental_set_strategy(strategy: Any) -> None:
-    """Put a strategy in force from now on, as its scope would, without a `with` block.
+    """Enter a strategy's scope from now on, without a `with` block.
 
     Args:
         strategy: The strategy; None ends what an earlier call put in force.
@@ -470,7 +470,7 @@ def one_of_several() -> ReplicaContext | None:
 
 
 def in_cross_replica_context() -> bool:
-    """Return whether the running code deals with all replicas at once.
+    """Return whether the running code is in the cross-replica context.
 
     Example:
         >>> import mirrored as mr

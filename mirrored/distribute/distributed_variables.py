@@ -1,4 +1,4 @@
-"""Variables with a copy on every replica, which strategies make: what they share, and equal ones.
+"""Variables with a copy on every replica: their base class, and mirrored ones.
 
 In a replica they stand for that replica's copy.
 """
@@ -42,7 +42,7 @@ REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
 
 
 class DistributedVariable(Variable):
-    """A variable with one copy a replica.
+    """A variable with one copy per replica.
 
     Args:
         strategy: The strategy whose replicas have the copies.
@@ -69,7 +69,7 @@ class DistributedVariable(Variable):
         return self._strategy
 
     def local(self) -> DeviceVariable:
-        """Return the copy of the replica that runs or is updated, the first one elsewhere."""
+        """Return the copy of the replica that runs or is updated; elsewhere the first copy."""
         context = get_replica_context()
         if context is None:
             return self._copies[updated_replica(self._strategy) or 0]
@@ -108,7 +108,7 @@ class DistributedVariable(Variable):
         return self.local().device
 
     def read_value(self) -> Tensor:
-        """Return the value of the running replica's copy; a later assign does not change it."""
+        """Return the value of the running replica's copy; later assignments do not change it."""
         return self._read(DeviceVariable.read_value)
 
     def _view(self) -> Tensor:
@@ -123,7 +123,7 @@ class DistributedVariable(Variable):
         return value
 
     def _value(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
-        """Return the value, with `read` for that of a copy."""
+        """Return the value; `read` returns that of a copy."""
         return read(self.local())
 
     def _scatter_nd(self, method: str, indices: Any, updates: Any) -> Any:
@@ -177,7 +177,7 @@ def copies_of(variable: Variable) -> Sequence[Any]:
 
 
 def copy_of(variable: Variable, replica: int) -> Any:
-    """Return the copy of a variable that one replica has.
+    """Return one replica's copy of a variable.
 
     Args:
         variable: The variable.
@@ -187,7 +187,7 @@ def copy_of(variable: Variable, replica: int) -> Any:
 
 
 class MirroredVariable(DistributedVariable):
-    """A variable with one copy a replica, all of them equal.
+    """A variable with one copy per replica, all of them equal.
 
     What replicas assign is first made one value, as `aggregation` says.
 
@@ -221,7 +221,7 @@ class MirroredVariable(DistributedVariable):
         return self.read_value()  # Its own copy's value: to write that alone would part the copies.
 
     def _check_dependence(self, context: ReplicaContext, method: str, value: Any) -> None:
-        """Raise ValueError where replicas cannot assign a value alike.
+        """Raise ValueError if replicas cannot assign equal values.
 
         That is the size of a shard, which is one device's on no replica, also where all shards are
         of one size; and in a recorded function for cards, which compare no values, whatever depends
@@ -241,7 +241,7 @@ class MirroredVariable(DistributedVariable):
         return not any(is_offloaded(copy._device.backend) for copy in self._copies)
 
     def differing(self, method: str, received: str) -> str:
-        """Return the text of the error for values that replicas do not assign alike.
+        """Return the error text for values that differ between replicas.
 
         Args:
             method: The method that they call.
@@ -257,7 +257,7 @@ class MirroredVariable(DistributedVariable):
         )
 
     def _alike(self, strategy: ReplicaStrategy, method: str, parts: Sequence[Tensor]) -> Tensor:
-        """Return the value that all replicas assign, or raise where one of them has another."""
+        """Return the value that all replicas assign, or raise an error if one differs."""
         from mirrored.ops import checks  # Few programs need it.
 
         first = strategy.of_first_replica(parts[0])
@@ -306,7 +306,7 @@ class MirroredVariable(DistributedVariable):
         return self.read_value()
 
     def _scatter_all(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
-        """Take the rows of all replicas, one replica after the other, as TensorFlow does."""
+        """Concatenate the rows of all replicas in replica order, as TensorFlow does."""
         parts = [select(replica, value) for replica in range(strategy.local_replicas)]
         total = parts[0]
         if self.aggregation is VariableAggregation.NONE:
@@ -357,7 +357,7 @@ class MirroredVariable(DistributedVariable):
     def _by_examples(
         self, strategy: ReplicaStrategy, batch: GlobalBatch, value: PerReplica
     ) -> Tensor:
-        """Return what becomes of values in a step of `fit`: replicas count by their examples."""
+        """Return the combined value in a step of `fit`: replicas are weighted by their examples."""
         parts: list[Tensor] = []
         for replica, part in enumerate(value.values):
             with strategy.replica_scope(replica):
@@ -370,7 +370,7 @@ class MirroredVariable(DistributedVariable):
         return total
 
     def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
-        """Return every copy with what the method would write into it."""
+        """Return every copy with the value that the method would write into it."""
         return [pair for copy in self.copies for pair in copy.prepare(method, value)]
 
 
@@ -385,7 +385,7 @@ class CentralVariable(MirroredVariable):
     __slots__ = ()
 
     def local(self) -> DeviceVariable:
-        """Return the one that all replicas have."""
+        """Return the single copy."""
         return self._copies[0]
 
     @classmethod

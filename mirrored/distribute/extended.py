@@ -1,4 +1,4 @@
-"""What strategies offer to those who write training loops and optimizers of their own.
+"""The methods of strategies for custom training loops and optimizers.
 
 It is apart from the strategy, as in TensorFlow, so that what most people use stays easy to see.
 """

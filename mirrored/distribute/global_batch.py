@@ -1,4 +1,4 @@
-"""How much each replica counts in a step that `fit`, `evaluate` or `predict` runs.
+"""The weight of every replica in a step of `fit`, `evaluate` or `predict`.
 
 Such a step is given a shard of the batch. What it makes of that counts by the shard's part of the
 batch's examples, so that the replicas together make what one device makes of the whole batch.
@@ -17,7 +17,7 @@ Scales = Mapping[Any, tuple[int, int]]
 
 
 class GlobalBatch:
-    """The batch of a step: how many of its examples each replica has.
+    """The batch of a step, and the number of its examples per replica.
 
     Args:
         sizes: The number of examples of each replica's shard.
@@ -50,7 +50,7 @@ class GlobalBatch:
 
     @property
     def is_analysed(self) -> bool:
-        """Whether it is known how the replicas' values add up."""
+        """Whether the weights of the replicas' values are known."""
         return bool(self._scales)
 
     @property
@@ -69,7 +69,7 @@ class GlobalBatch:
     def weights(
         self, use: str, replica: int, values: Sequence[Any], names: Sequence[str] = ()
     ) -> list[float]:
-        """Return the weights with which a replica's values are added to those of the others.
+        """Return the weights of a replica's values in the sums over replicas.
 
         A mean over a shard counts by the shard's part of the examples, a sum with weight 1.
 
@@ -85,14 +85,14 @@ class GlobalBatch:
     def _keys(
         self, use: str, replica: int, values: Sequence[Any], names: Sequence[str]
     ) -> Sequence[Any]:
-        """Return the keys of values: their names, or how often this use came before."""
+        """Return the keys of values: their names, or the number of earlier uses."""
         if names:
             return names
         self._uses[use, replica] += 1
         return [(self._uses[use, replica], i) for i in range(len(values))]
 
     def draws_by_example(self, replica: int) -> bool:
-        """Return whether the next random numbers of a replica may be those of its examples.
+        """Return whether the next random numbers of a replica may be drawn per example.
 
         Other numbers can be as many as the shard has examples, which its analysis knows.
 
@@ -103,14 +103,14 @@ class GlobalBatch:
         return ("draw", (self._uses["draw", replica],)) not in self._scales
 
     def note_means(self, values: Iterable[Tensor]) -> None:
-        """Take values as means over a shard, whatever they were computed from.
+        """Treat values as means over a shard, whatever they were computed from.
 
         Args:
             values: The values.
         """
 
     def note_losses(self, losses: Sequence[Any], replica: int) -> None:
-        """Take note of the losses that a replica differentiates next.
+        """Note the losses that a replica differentiates next.
 
         Args:
             losses: The losses.
@@ -134,7 +134,7 @@ class GlobalBatch:
         return share * float(len(self.sizes)) ** -replicas
 
     def is_empty(self, replica: int) -> bool:
-        """Return whether a replica has no examples: nothing that it computes counts.
+        """Return whether a replica has no examples, so that its values do not count.
 
         Args:
             replica: The replica's number.
@@ -162,7 +162,7 @@ class GlobalBatch:
         return Within(_batch, self)
 
     def note_gradients(self, gradients: Iterable[Tensor | None]) -> None:
-        """Remember gradients of shards, which the optimizer is to put together.
+        """Note gradients of shards, which the optimizer will sum.
 
         Args:
             gradients: The gradients; None where there is none.
@@ -170,7 +170,7 @@ class GlobalBatch:
         self._gradients.update(gradient._id for gradient in gradients if gradient is not None)
 
     def used(self, replica: int, are_used: Sequence[bool]) -> Sequence[bool]:
-        """Return which variables have gradients: without examples, those that the first has.
+        """Return which variables have gradients; without examples, those of the first replica.
 
         Args:
             replica: The replica's number.
@@ -181,7 +181,7 @@ class GlobalBatch:
         return first if self.is_empty(replica) else are_used
 
     def note_totals(self, values: Iterable[object]) -> None:
-        """Remember what is that of all replicas on each of them, as results of metrics are.
+        """Note values that are equal on all replicas, such as results of metrics.
 
         Args:
             values: The values, of which tensors are remembered.
@@ -199,7 +199,7 @@ class GlobalBatch:
         return rows == self.sizes[replica] and value._id not in self._totals
 
     def check_no_gradients(self, values: Iterable[Tensor]) -> None:
-        """Raise where one of the values is a shard's gradient.
+        """Raise an error if one of the values is a shard's gradient.
 
         Args:
             values: What is about to be summed over the replicas.
@@ -223,7 +223,7 @@ assumed_replicas: Callable[[], int | None] = _assumed.get
 
 
 def assuming_replicas(count: int) -> Within:
-    """Return the context in which strategies say that they have another number of replicas.
+    """Return a context in which strategies report another number of replicas.
 
     Args:
         count: The number, for a step that is analysed and not run.
@@ -232,5 +232,5 @@ def assuming_replicas(count: int) -> Within:
 
 
 def global_batch() -> GlobalBatch | None:
-    """Return the batch of the step that is running; None in loops of users' own."""
+    """Return the batch of the running step; None in custom training loops."""
     return _batch.get()

@@ -1,4 +1,4 @@
-"""Input for replicas: batches of a dataset, cut into a part a replica or given out one by one.
+"""Input for replicas: batches of a dataset, split into one part per replica or distributed whole.
 
 A dataset is anything that can be iterated over again and gives batches of arrays.
 """
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InputContext:
-    """What a function that makes a dataset for replicas is told.
+    """The context that a function receives which creates a dataset for replicas.
 
     Attributes:
         num_input_pipelines: How many datasets there are: one a process.
@@ -64,7 +64,7 @@ class InputContext:
     num_replicas_in_sync: int = 1
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """Return how many of a global batch's examples a replica gets.
+        """Return a replica's number of examples of a global batch.
 
         Args:
             global_batch_size: The examples of a step, over all replicas together.
@@ -82,7 +82,7 @@ class InputContext:
 
 @dataclass(frozen=True, slots=True)
 class ValueContext:
-    """What a function that makes a value for a replica is told.
+    """The context that a function receives which creates a replica's value.
 
     Attributes:
         replica_id_in_sync_group: The replica's number, counted from 0.
@@ -94,7 +94,7 @@ class ValueContext:
 
 
 class DistributedDataset(GlobalBatches):
-    """A dataset whose batches have a part for each replica, on the replica's device.
+    """A dataset whose batches have one part per replica, on the replica's device.
 
     Strategies make it: `experimental_distribute_dataset`, `distribute_datasets_from_function`.
 
@@ -120,7 +120,7 @@ class DistributedDataset(GlobalBatches):
         return DistributedIterator(self._strategy, steps, origin=self)
 
     def __len__(self) -> int:
-        """Return the number of batches, where the dataset knows it."""
+        """Return the number of batches, if the dataset knows it."""
         return len(self._dataset)  # type: ignore[arg-type]
 
     @property
@@ -129,7 +129,7 @@ class DistributedDataset(GlobalBatches):
         return self._dataset
 
     def global_dataset(self) -> DatasetBase:
-        """Return the dataset of the batches before they are cut."""
+        """Return the dataset of the batches before they are split."""
         from mirrored.data.dataset import Dataset  # What is not trained on needs none of it.
 
         if self._take is cut and isinstance(self._dataset, Dataset):
@@ -137,14 +137,14 @@ class DistributedDataset(GlobalBatches):
         return Dataset.from_generator(self.global_batches)
 
     def global_batches(self) -> Iterator[Any]:
-        """Yield what all replicas together get in each step, as structures of arrays."""
+        """Yield the global batch of every step, as structures of arrays."""
         count = self._strategy.num_replicas_in_sync
         with closing(self._steps((count, 0, count), _concatenated)) as steps:
             for batches in steps:
                 yield from map(succeeded, batches)
 
     def _steps(self, sharing: Sharing, join: Join) -> Generator[list[Any]]:
-        """Yield, in lists, what the next steps are given, of values that `join` makes."""
+        """Yield lists of inputs for the next steps, of values that `join` returns."""
         dataset = self._dataset
         transform = dataset._transform if isinstance(dataset, DatasetBase) else None
         slices = None if transform is None else transform.batched_slices
@@ -164,20 +164,20 @@ class DistributedDataset(GlobalBatches):
                 yield [outcome]
 
     def _looked_at(self, elements: Iterator[Any]) -> Iterator[Any]:
-        """Return the elements, of which the first one is looked at."""
+        """Return the elements, and inspect the first one."""
         return elements
 
     def _look_at(self, columns: Sequence[Any], rows: Rows) -> None:
-        """Do what is to be done with the first batch: rows of arrays."""
+        """Inspect the first batch: rows of arrays."""
 
     @property
     def element_spec(self) -> Any:
-        """What the dataset says of its elements: those of all replicas together."""
+        """The specs of the dataset's elements, which are global batches."""
         return getattr(self._dataset, "element_spec", None)
 
 
 class DistributedIterator(PeekingIterator):
-    """Goes over the batches of a `DistributedDataset`; it may be an argument of `mr.function`.
+    """Iterates over the batches of a `DistributedDataset`; it may be an argument of `mr.function`.
 
     Args:
         strategy: The strategy whose replicas get the parts.
@@ -198,11 +198,11 @@ class DistributedIterator(PeekingIterator):
 
     @property
     def element_spec(self) -> Any:
-        """What the dataset says of its elements: those of all replicas together."""
+        """The specs of the dataset's elements, which are global batches."""
         return self._dataset.element_spec
 
     def get_next_as_optional(self) -> "Optional":
-        """Return the next batch as an `Optional`, which has no value at the end.
+        """Return the next batch as an `Optional`, which is empty at the end.
 
         Example:
             >>> import mirrored as mr
@@ -217,7 +217,7 @@ class DistributedIterator(PeekingIterator):
         return next_as_optional(self, lambda: self.element_spec)
 
     def close(self) -> None:
-        """End the dataset's iterator, and with it what it runs in the background."""
+        """Close the dataset's iterator and its background threads."""
         self._lists.close()
         self._ahead.clear()
 
@@ -227,7 +227,7 @@ class DistributedIterator(PeekingIterator):
 
 
 def host_elements(dataset: Any) -> Any:
-    """Return an iterator, to be closed, over a dataset's elements as arrays."""
+    """Return an iterator over a dataset's elements as arrays; the caller closes it."""
     if isinstance(dataset, DatasetBase):
         return elements_of(dataset._transform)
     return (_element(value) for value in dataset)
@@ -259,7 +259,7 @@ def _joining(devices: Sequence[Device], replicas: int) -> Join:
 
 
 def distributed_dataset(strategy: ReplicaStrategy, dataset: Any) -> DistributedDataset:
-    """Return a dataset whose batches are cut into a part for each replica.
+    """Return a dataset whose batches are split into one part per replica.
 
     Args:
         strategy: The strategy.
@@ -276,7 +276,7 @@ def distributed_dataset(strategy: ReplicaStrategy, dataset: Any) -> DistributedD
 def distributed_from_function(
     strategy: ReplicaStrategy, function: Any, context: InputContext
 ) -> DistributedDataset:
-    """Return a dataset of which each replica gets a batch of its own in every step.
+    """Return a dataset from which every replica gets a separate batch in every step.
 
     Args:
         strategy: The strategy.

@@ -1,4 +1,4 @@
-"""Variables whose copies on the replicas differ, and are brought together where they are read.
+"""Variables whose copies on the replicas differ, and are aggregated when they are read.
 
 Metrics count with them: replicas need not wait for each other.
 """
@@ -35,7 +35,7 @@ _writes_once: ContextVar[bool] = ContextVar("mirrored_writes_once", default=Fals
 
 
 def writing_once() -> Within:
-    """Return the context in which what is written outside replicas is written once for all of them.
+    """Return a context in which writes outside replicas are made once for all of them.
 
     Of a variable that is summed the first replica's copy then has the value, and the others zero.
     """
@@ -48,7 +48,7 @@ def writes_once() -> bool:
 
 
 class SyncOnReadVariable(DistributedVariable):
-    """A variable whose copies go their own ways, and become one value when it is read.
+    """A variable whose copies are independent, and are aggregated when it is read.
 
     Replicas read and write their own copies. Outside of them, reading reduces the copies as
     `aggregation` says; so replicas count without waiting for each other.
@@ -75,7 +75,7 @@ class SyncOnReadVariable(DistributedVariable):
     __slots__ = ()
 
     def whole(self) -> VariableState:
-        """Return the state of a variable that has what the copies have together."""
+        """Return the state of a variable with the aggregated value."""
         states = [copy.state() for copy in self._copies]
         if self.aggregation not in REDUCED:
             return states[0]
@@ -88,7 +88,7 @@ class SyncOnReadVariable(DistributedVariable):
 
     @staticmethod
     def reading_totals(variables: Sequence[Variable]) -> Within:
-        """Return the context in which reads in this replica give what all replicas have together.
+        """Return a context in which reads in this replica return the aggregated value.
 
         The replicas meet here.
 
@@ -113,7 +113,7 @@ class SyncOnReadVariable(DistributedVariable):
         return Within(_totals, known)
 
     def read_value(self) -> Tensor:
-        """Return the running replica's value; outside replicas that of all of them together.
+        """Return the running replica's value; outside replicas the aggregated value.
 
         Raises:
             ValueError: It is read outside replicas, and has no aggregation.
@@ -155,7 +155,7 @@ class SyncOnReadVariable(DistributedVariable):
 
     @property
     def counts(self) -> bool:
-        """Whether what is running may add to it: not a replica without examples in `fit`'s step."""
+        """Whether the running code may write it: not a replica without examples in `fit`'s step."""
         batch, context = global_batch(), get_replica_context()
         if batch is None or context is None:
             return True
@@ -167,7 +167,7 @@ class SyncOnReadVariable(DistributedVariable):
         return self.local() if self._in_replica else self
 
     def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
-        """Return the copies that the method would write to, with what it would write.
+        """Return the copies that the method would write to, with their new values.
 
         In a replica that is its own copy. Outside, a sum is given out in equal parts; or, within
         `writing_once`, to the first replica.
@@ -193,7 +193,7 @@ class SyncOnReadVariable(DistributedVariable):
         return pairs
 
     def _to_first(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
-        """Return the copies with what they get where the first of all has the whole value."""
+        """Return the copies' new values if the first replica holds the whole value."""
         first, *others = self._copies
         if self._strategy.num_replicas_in_sync > len(self._copies):  # The same on all workers.
             is_first = self._strategy.first_replica == 0
@@ -207,7 +207,7 @@ class SyncOnReadVariable(DistributedVariable):
         return pairs
 
     def _share(self, replica: int, value: Any) -> Tensor:
-        """Return a replica's part of a value that the copies are to add up to."""
+        """Return a replica's part of a value that is the sum of the copies."""
         count, number = self._strategy.num_replicas_in_sync, self._strategy.first_replica + replica
         with devices.device(self._copies[replica].device):
             total = adopt(value, self.dtype)
