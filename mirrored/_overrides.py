@@ -172,7 +172,7 @@ class Subclassable:
                     raise
                 raise AttributeError(
                     f"`{name}` of {type(self).__name__} is computed and cannot be set. Received: "
-                    "an assignment to that of an instance. Give it another name."
+                    "an assignment to that of an instance. Choose another name."
                 ) from None
             if tracker is not None and tracker.notify is not None:
                 tracker.notify()
@@ -237,8 +237,8 @@ def _check_assignment(cls: type[Subclassable], name: str) -> None:
 
 def _taken(cls: type[Subclassable], name: str, received: str) -> TypeError:
     return TypeError(
-        f"`{name}` of {cls.__name__}: mirrored's {cls.__declaring__.__name__} has a method of that "
-        f"name, which it calls itself. Received: {received}. Give it another name."
+        f"`{name}` of {cls.__name__}: mirrored's {cls.__declaring__.__name__} has a method of "
+        f"that name, which it calls itself. Received: {received}. Choose another name."
     )
 
 

@@ -132,7 +132,7 @@ def test_a_name_that_is_taken_is_refused(base: type[Any], name: str, value: Any)
     """A helper of the user's would be called in place of the base's own."""
     mixin = type("Mixin", (), {name: value})
     for bases, namespace in (((base,), {name: value}), ((mixin, base), {})):
-        with pytest.raises(TypeError, match=f"`{name}` of Mine: .* Give it another name"):
+        with pytest.raises(TypeError, match=f"`{name}` of Mine: .* Choose another name"):
             type("Mine", bases, namespace)
     assert type("Mine", (base,), {"_helper": lambda self: None, "_training": True})
 

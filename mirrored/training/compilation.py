@@ -122,8 +122,8 @@ class Compilation:
         """
         if self.optimizer is None:
             raise ValueError(
-                "No optimizer to train with. Provide an `optimizer` argument in `compile()`, or a "
-                "`train_step` of the model's own. Received: optimizer=None"
+                "No optimizer to train with. Provide an `optimizer` argument in `compile()`, or "
+                "define a custom `train_step`. Received: optimizer=None"
             )
         return self.optimizer
 
@@ -224,7 +224,7 @@ def check_variables(model: Any, strategy: Strategy) -> None:
     if model.distribute_strategy is not strategy:
         raise ValueError(
             f"Model ({model.name}) was not created in the distribution strategy scope of "
-            f"({strategy}), in which `compile` was called, but in that of "
+            f"({strategy}), in which `compile` was called. Its own scope is that of "
             f"({model.distribute_strategy}). Create and compile the model in the same scope."
         )
 

@@ -100,9 +100,9 @@ class CompiledOutputs:
             return leaves
         label = "y_true" if argument == "y" else argument
         raise ValueError(
-            f"{label} and y_pred have different structures.\n{label}: {_outlined(value)}\n"
-            f"y_pred: {_outlined(self._structure)}\nGive `{argument}` in the structure of the "
-            "model's outputs, or in a dict by their names."
+            f"{label} and y_pred have different structures.\n{label}: {_outlined(value)}\ny_pred: "
+            f"{_outlined(self._structure)}\nPass `{argument}` with the structure of the model's "
+            "outputs, or as a dict keyed by output name."
         )
 
     def _in_order(self, argument: str, value: Any) -> list[Any] | None:
@@ -159,8 +159,8 @@ class CompiledOutputs:
         for part in parts:
             if part[1] is None and (part[0].loss is not None or part[0].metrics):
                 raise ValueError(
-                    "An output with a loss or metrics needs targets. Received: none for the output "
-                    f"{part[0].name or 0!r}. Give them in `y`."
+                    "An output with a loss or metrics needs targets. Received: none for the "
+                    f"output {part[0].name or 0!r}. Pass them in `y`."
                 )
         return parts
 
@@ -332,7 +332,7 @@ def _loss(identifier: Any) -> Loss | None:
     loss = losses.as_loss(identifier)
     if loss.reduction == losses.Reduction.NONE:
         raise ValueError(
-            f"Training minimises one number a batch. Received: the loss {loss.name!r} with "
+            f"Training minimises one number per batch. Received: the loss {loss.name!r} with "
             "reduction='none'. Use 'sum_over_batch_size', the default, or 'sum'."
         )
     return loss
@@ -389,8 +389,9 @@ def _refuse(argument: str, value: Any, names: list[str | None]) -> list[Any]:
     called = f", {names}" if any(names) else ""
     raise ValueError(
         f"`{argument}` should match the model's {len(names)} "
-        f"output{'s' if len(names) > 1 else ''}{called}: give a list with an item for each, a "
-        f"dict by their names, or the structure of the outputs. Received: {argument}={value!r}"
+        f"output{'s' if len(names) > 1 else ''}{called}: pass a list with one item per output, a "
+        "dict keyed by output name, or the structure of the outputs. Received: "
+        f"{argument}={value!r}"
     )
 
 
@@ -410,7 +411,7 @@ def _weights(
 def _weight(value: Any) -> float:
     number = as_real(value)
     if number is None or not math.isfinite(number):
-        raise ValueError(f"A weight of a loss is a finite number. Received: loss_weights={value!r}")
+        raise ValueError(f"A loss weight must be a finite number. Received: loss_weights={value!r}")
     return number
 
 

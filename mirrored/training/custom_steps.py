@@ -185,9 +185,9 @@ class _Notes:
         rows = [target.shape for target in targets if target.shape != ()]
         if rows and len(self._batch.sizes) > 1 and not self._batch.is_analysed:
             raise ValueError(
-                "The gradient of a loss with several values is that of their sum, and the step "
-                "could not be recorded for shards of other sizes, which shows how the sums of "
-                f"shards add up. Received: a loss of shape {rows[0]}. Differentiate "
+                "The gradient of a loss with several values is the gradient of their sum. How "
+                "the sums of shards add up is not known, because the step could not be recorded "
+                f"for shards of other sizes. Received: a loss of shape {rows[0]}. Differentiate "
                 "`mr.reduce_mean` of it, the mean over a shard's examples."
             )
         with only():  # No tape that is open has anything to learn from it.
@@ -236,8 +236,8 @@ class _Logs:
     def _take(self, returned: Any) -> None:
         if not isinstance(returned, Mapping):
             raise TypeError(
-                'A step of a model returns a dict of numbers by name, as {"loss": loss}. Received: '
-                f"{returned!r:.200} (of type {type(returned).__name__})."
+                'A step of a model must return a dict from names to numbers, such as {"loss": '
+                f"loss}}. Received: {returned!r:.200} (of type {type(returned).__name__})."
             )
         for name in sorted(returned, key=str):  # As Keras' logs are, in dicts within too.
             value = returned[name]
@@ -254,14 +254,14 @@ class _Logs:
         """Raise unless the first replica's step returned the same names, and shapes."""
         if self.names == first.names and self.specs != first.specs:
             raise ValueError(
-                "A step returns numbers of the same shapes on all replicas. Received: "
+                "A step must return numbers of the same shapes on all replicas. Received: "
                 f"{[spec.shape for spec in first.specs]} on the first, and "
                 f"{[spec.shape for spec in self.specs]}, for {list(self.names)}."
             )
         if self.names != first.names:
             raise ValueError(
-                "A step returns the same names on all replicas. Received: "
-                f"{list(first.names)} on the first, and {list(self.names)}."
+                "A step must return the same names on all replicas. Received: "
+                f"{list(first.names)} on the first replica, and {list(self.names)}."
             )
 
     def as_vectors(self, loss: Tensor, share: float, *, squares: bool) -> dict[str, Tensor]:
@@ -310,10 +310,10 @@ def _number(name: str, value: Any) -> Tensor:
 
 def _not_numbers(name: str, value: Any) -> str:
     return (
-        "A step of a model returns numbers by name, or arrays of them: floats, which are put "
-        "together by each replica's part of the examples, or integers, which are the same on all "
-        "replicas; none for each example, where there are several replicas. Received: "
-        f"{name!r}: {value!r:.200}. Return its mean over the shard's examples."
+        "A step of a model must return named numbers or arrays. Floats are averaged over "
+        "replicas, weighted by shard size. Integers must be the same on all replicas. With "
+        f"several replicas, values per example cannot be returned. Received: {name!r}: "
+        f"{value!r:.200}. Return its mean over the shard's examples."
     )
 
 

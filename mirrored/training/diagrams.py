@@ -101,8 +101,8 @@ def plot_model(
     stem, ending = os.path.splitext(path)
     if ending in ("", ".png") and not _has_pydot():
         logger.warning(
-            "pydot is not installed, so %s.svg is written instead of %s: pip install pydot, beside "
-            "graphviz, for other formats than SVG.",
+            "pydot is not installed, so %s.svg is written instead of %s. For formats other than "
+            "SVG, run pip install pydot, and install graphviz.",
             stem,
             path,
         )
@@ -326,7 +326,7 @@ def _dtypes(callee: Any) -> str:
 def _svg(diagram: Diagram, rankdir: str) -> str:
     """Return an SVG, in which each layer is one row, or column, behind those that it needs."""
     if rankdir not in ("TB", "LR"):
-        raise ValueError(f'`rankdir` of an SVG is "TB" or "LR". Received: rankdir={rankdir!r}')
+        raise ValueError(f'`rankdir` of an SVG must be "TB" or "LR". Received: rankdir={rankdir!r}')
     across = rankdir == "LR"
     sizes: dict[Any, tuple[float, float]] = {
         layer: (max(map(len, lines)) * _LETTER + 2 * _MARGIN, len(lines) * _LINE + _MARGIN)

@@ -283,7 +283,7 @@ def text(
     """
     array = np.asarray(data)
     if is_tensor(data) or array.dtype.kind not in "US":
-        raise TypeError(f"Text is a string, or lists of strings. Received: {data!r:.80}")
+        raise TypeError(f"Text must be a string, or lists of strings. Received: {data!r:.80}")
     encode = np.frompyfunc(
         lambda item: item if isinstance(item, bytes) else str(item).encode(), 1, 1
     )
@@ -406,7 +406,7 @@ def _as_step(step: Any) -> Tensor:
         return ops.cast(step, ops.int64)
     number = as_integer(step)
     if number is None:
-        raise TypeError(f"A step is an integer. Received: {step!r}")
+        raise TypeError(f"A step must be an integer. Received: {step!r}")
     return ops.constant(number, ops.int64)
 
 

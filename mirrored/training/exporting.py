@@ -70,9 +70,8 @@ def _check_format(path: str, format: str | None) -> None:
         return
     if format is None or format in _OTHERS:
         raise NotImplementedError(
-            "ONNX is the one format that models are exported in. Received: "
-            f"format={format!r}, filepath={path!r}. Pass format='onnx', or a name that ends in "
-            "'.onnx'."
+            f"ONNX is the only export format. Received: format={format!r}, filepath={path!r}. "
+            "Pass format='onnx', or a file name that ends in '.onnx'."
         )
     raise ValueError(f"Unrecognized format={format}. Supported formats are: ['onnx'].")
 
@@ -95,8 +94,8 @@ def _arguments(model: "Model", signature: Any) -> list[Any]:
         return [_described(model.input)]
     if model.__call_form__.takes_more:
         raise ValueError(
-            "The `call` of a model that takes several arguments is exported with a spec for each. "
-            f"Received: the model {model.name!r} without an `input_signature`."
+            "A model whose `call` takes several arguments needs one spec per argument for its "
+            f"export. Received: the model {model.name!r} without an `input_signature`."
         )
     try:
         shapes = model.input_shape

@@ -302,9 +302,9 @@ def begun_at_inputs(inputs: Any, outputs: Any) -> tuple[Any, Any]:
         for leaf in leaves:
             if not isinstance(leaf, SymbolicTensor):
                 raise ValueError(
-                    f"All `{argument}` values must be symbolic tensors: what `Input`, or a layer "
-                    f"called on one, returned. Received: {argument}={value} including invalid "
-                    f"value {leaf} of type {type(leaf)}"
+                    f"All `{argument}` values must be symbolic tensors, returned by `Input` or by "
+                    f"layers called on them. Received: {argument}={value} including invalid value "
+                    f"{leaf} of type {type(leaf)}"
                 )
     # Lists of users' own may change.
     inputs, outputs = (_nest.map_structure(lambda leaf: leaf, side) for side in (inputs, outputs))
@@ -343,8 +343,9 @@ def refuse_more(model: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """
     if args or kwargs:
         raise TypeError(
-            f'Model "{model.name}" takes its inputs and `training`. Received also: {len(args)} '
-            f"arguments by position, and by name {list(kwargs)}. Pass several inputs in one list."
+            f'Model "{model.name}" takes only its inputs and `training`. Received also: '
+            f"{len(args)} positional arguments, and the keywords {list(kwargs)}. Pass several "
+            "inputs in one list."
         )
 
 

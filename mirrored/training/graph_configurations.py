@@ -201,7 +201,9 @@ class _Called:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns, as a part of a graph."""
         if not placeholders((args, kwargs)):
-            raise ValueError(f"The operation {self.name!r} is of no layer's outputs.")
+            raise ValueError(
+                f"The operation {self.name!r} is not applied to the output of a layer."
+            )
         if self._function is _item:
             result = _item(*args)
         else:
@@ -224,7 +226,7 @@ def _operation(config: Mapping[str, Any]) -> _Called | None:
     function = _item if name == "get_item" else public_operation(name)
     settings = config.get("config")
     if function is None or not isinstance(settings, dict):
-        raise TypeError(f"There is no operation {kind!r} in `keras.ops`. Received: {config!r:.200}")
+        raise TypeError(f"`keras.ops` has no operation {kind!r}. Received: {config!r:.200}")
     taken = deserialize_keras_object({k: setting for k, setting in settings.items() if k != "name"})
     return _Called(function, config["name"], taken, name)
 
@@ -284,12 +286,14 @@ class _Drawing:
         for entry in layers:
             if not isinstance(entry, dict) or not {"name", "inbound_nodes"} <= entry.keys():
                 raise TypeError(
-                    "A layer of a functional model has a `name` and `inbound_nodes`. Received: "
+                    "A layer of a functional model needs a `name` and `inbound_nodes`. Received: "
                     f"{entry!r:.200}"
                 )
             name = entry["name"]
             if not isinstance(name, str) or not isinstance(entry["inbound_nodes"], list | tuple):
-                raise TypeError(f"A layer has a name and a list of calls. Received: {entry!r:.200}")
+                raise TypeError(
+                    f"A layer needs a name and a list of calls. Received: {entry!r:.200}"
+                )
             layer = _operation(entry)
             if layer is None:
                 layer = deserialize_keras_object(entry, custom_objects=custom_objects)
@@ -342,11 +346,11 @@ class _Drawing:
 
     def _arguments(self, call: Any) -> tuple[list[Any], dict[str, Any]]:
         if not isinstance(call, dict) or not {"args", "kwargs"} <= call.keys():
-            raise TypeError(f"A call has `args` and `kwargs`. Received: {call!r:.200}")
+            raise TypeError(f"A call needs `args` and `kwargs`. Received: {call!r:.200}")
         args, kwargs = self._filled(call["args"]), self._filled(call["kwargs"])
         if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
             raise TypeError(
-                f"A call has lists of `args`, dicts of `kwargs`. Received: {call!r:.200}"
+                f"A call needs a list of `args` and a dict of `kwargs`. Received: {call!r:.200}"
             )
         return list(args), kwargs
 
@@ -395,8 +399,8 @@ class _Drawing:
             inner: Iterator[Any] = (self.ends(item) for item in structure)
             return tuple(inner) if isinstance(structure, tuple) else list(inner)
         raise TypeError(
-            "The inputs and outputs of a functional model are layers' names and numbers. Received: "
-            f"{structure!r:.200}"
+            "The inputs and outputs of a functional model must be names of layers with numbers. "
+            f"Received: {structure!r:.200}"
         )
 
 

@@ -187,8 +187,8 @@ def _check_targets(plan: RunPlan, use: str, is_stream: bool, arrays: Arrays) -> 
         return
     if is_stream:
         raise ValueError(
-            f"`{use}` needs batches of (x, y) or (x, y, sample_weight). Received: a batch without "
-            "targets, which the loss needs."
+            f"`{use}` needs batches of (x, y) or (x, y, sample_weight). The loss needs targets. "
+            "Received: a batch without targets."
         )
     advice = VALIDATION_DATA if use == "validation" else "Pass an array as `y`."
     raise ValueError(f"`{use}` needs targets to compute the loss. Received: y=None. {advice}")
@@ -310,7 +310,7 @@ def _lone(structure: Any, names: list[str]) -> Any:
         if isinstance(structure, dict):
             joined = "columns, join them with `numpy.column_stack(list(x.values()))`"
         raise ValueError(
-            "`x` must be one array, as the model has one input. Received: "
+            "`x` must be one array, because the model has one input. Received: "
             f"{_described(structure)}. If they are the {joined}."
         )
     return structure

@@ -299,8 +299,8 @@ def check_context(method: str) -> None:
     """Raise RuntimeError while a function is recorded, before anything changes."""
     if active_recorder() is not None:
         raise RuntimeError(
-            f"`{method}` is a loop of Python, which a recorded function does not run. Received: a "
-            "call while a function was being recorded. Make the call outside mr.function."
+            f"`{method}` is a Python loop, and a recorded function does not run Python. Received: "
+            "a call while a function was being recorded. Make the call outside mr.function."
         )
 
 

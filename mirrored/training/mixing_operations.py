@@ -60,8 +60,8 @@ def mixing_operations(model: Model, x: Any) -> list[MixingOperation]:
     """
     if not model.built:
         raise ValueError(
-            f"`mixing_operations` takes a model that is built. Received: {model!r:.200}. Call it "
-            "on a batch first, or call `model.build(input_shape)`."
+            f"`mixing_operations` takes a built model. Received: {model!r:.200}. Call it on a "
+            "batch first, or call `model.build(input_shape)`."
         )
     (inputs,), _ = as_call_tensors(model, (x,), {})
     model.check_input_shape(_nest.map_structure(lambda tensor: without_batch(tensor.shape), inputs))
@@ -72,8 +72,8 @@ def mixing_operations(model: Model, x: Any) -> list[MixingOperation]:
             findings = analysed(model, partial(_returned, run), [inputs], rows=True)
         except NotAnalysed as error:
             raise ValueError(
-                f"The model {model.name!r} could not be recorded for a batch of another size. "
-                f"Received: {error} Let its `call` compute with the size that its inputs have."
+                f"The model {model.name!r} could not be recorded for another batch size. "
+                f"Received: {error} In `call`, use the size of the inputs."
             ) from error
         operations.update(dict.fromkeys(findings.mixing))
     return [

@@ -131,7 +131,7 @@ class Model(Layer):
     ) -> None:
         if (inputs is None) != (outputs is None):
             raise ValueError(
-                "A functional model has both `inputs` and `outputs`. Received: "
+                "A functional model needs both `inputs` and `outputs`. Received: "
                 f"inputs={inputs!r}, outputs={outputs!r}."
             )
         functional = inputs is not None
@@ -165,9 +165,9 @@ class Model(Layer):
         method = what_runs(self)
         if method is not None:
             raise RuntimeError(
-                f"A model is neither pickled nor copied while `{method}` runs: it is between two "
-                f"states. Received: the model {self.name!r}. Take `get_weights()` or "
-                "`save_weights(...)` in a callback, and the model itself afterwards."
+                f"A model cannot be pickled or copied while `{method}` runs, because its state is "
+                f"changing. Received: the model {self.name!r}. Take `get_weights()` or "
+                "`save_weights(...)` in a callback, or copy the model afterwards."
             )
         attributes, state = super().__getstate__(), self.__state__
         if state.end is None:
@@ -222,8 +222,8 @@ class Model(Layer):
     def __defined(self, which: str, tensors: list[SymbolicTensor]) -> list[SymbolicTensor]:
         if not tensors:
             raise AttributeError(
-                f"{type(self).__name__} model '{self.name}' has no defined {which} yet. A "
-                "functional model has them, and a Sequential one that is built."
+                f"{type(self).__name__} model '{self.name}' has no defined {which} yet. Only "
+                "functional models and built Sequential models have it."
             )
         return tensors
 
@@ -444,7 +444,7 @@ class Model(Layer):
         """Add to the loss that training minimises, as `Layer.add_loss` says; in a `call`."""
         if self.__state__.graph is not None:
             raise NotImplementedError(
-                "A functional model has no `call` of its own in which a loss could be added. "
+                "A functional model has no custom `call` in which a loss could be added. "
                 f"Received: `add_loss` of the model {self.name!r}. Call the `add_loss` of a layer "
                 "in its `call`, or override `compute_loss`."
             )
@@ -540,7 +540,8 @@ class Model(Layer):
         """
         if not isinstance(jit_compile, bool | None) and jit_compile != "auto":
             raise ValueError(
-                f'`jit_compile` is True, False or "auto". Received: jit_compile={jit_compile!r}.'
+                '`jit_compile` must be True, False or "auto". Received: '
+                f"jit_compile={jit_compile!r}."
             )
         check_steps_per_execution(steps_per_execution)
         strategy = get_strategy() if has_strategy() else self.distribute_strategy

@@ -138,7 +138,7 @@ def _given_widths(
         ends = [sum(natural[: i + 1]) / sum(natural) for i in range(len(natural))]
     elif len(positions) != len(natural):
         raise ValueError(
-            f"`positions` has an end for each of the {len(natural)} columns. Received: "
+            f"`positions` needs one end for each of the {len(natural)} columns. Received: "
             f"positions={positions}"
         )
     else:
@@ -175,7 +175,9 @@ def _between(callees: list[Any], names: Sequence[str] | None) -> list[Any]:
     if names is None:
         return callees
     if len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"layer_range has two names or patterns. Received: layer_range={names}")
+        raise ValueError(
+            f"`layer_range` must have two names or patterns. Received: layer_range={names}"
+        )
     ends = [
         [place for place, item in enumerate(callees) if re.match(name, item.name)] for name in names
     ]

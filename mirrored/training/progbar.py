@@ -47,7 +47,7 @@ class Progbar:
     ) -> None:
         if stateful_metrics is not None and stateless_metrics is not None:
             raise ValueError(
-                "Only one of `stateful_metrics` or `stateless_metrics` can be provided: values "
+                "Only one of `stateful_metrics` or `stateless_metrics` can be provided. Values "
                 "with other names are of the other kind."
             )
         self.target = target

@@ -46,39 +46,39 @@ from mirrored.variables.device_variable import StandIns, VariableState
 # What makes each kind of thing differ where nothing before it does.
 _CAUSES = {
     "output": (
-        "A layer that looks at other examples than the one whose row it computes, as at the mean "
-        "of its inputs over the batch, sees those of its shard: gather what it needs of all "
-        "replicas with `get_replica_context().all_reduce`, or leave "
-        "`synchronized=False` of `BatchNormalization` out. Random numbers are the same where they "
-        "come from mirrored's, by a shape that begins with the batch."
+        "A layer that combines examples, for example by a mean over the batch, sees only the "
+        "examples of its shard. Reduce over all replicas with "
+        "`get_replica_context().all_reduce`, or leave `synchronized=False` of "
+        "`BatchNormalization` out. Random numbers agree only if mirrored draws them with a shape "
+        "that begins with the batch."
     ),
     "loss": (
-        "A loss is the mean over the shard's examples. Usual causes are `reduce_sum` in the place "
-        "of `reduce_mean`, a mean over the elements that a mask leaves, and pairs of examples "
-        "within the batch, of which a shard has others."
+        "A loss must be the mean over the shard's examples. Usual causes are `reduce_sum` "
+        "instead of `reduce_mean`, a mean over only the elements that a mask keeps, and pairs of "
+        "examples within the batch."
     ),
     "gradient": (
         "The losses agree, so look at what the step does to its shard's gradients before the "
-        "optimizer puts them together: clip with the optimizer's `clipnorm`, `clipvalue` or "
-        "`global_clipnorm`, which come after the sum, and leave out what scales with the batch."
+        "optimizer adds them up. Clip with the optimizer's `clipnorm`, `clipvalue` or "
+        "`global_clipnorm`, which act after the sum, and do not scale by the batch size."
     ),
     "log": (
-        "A float that a step returns counts by its shard's part of the examples: return the mean "
-        "over the shard's examples, or the result of a metric, in the place of a sum or a count."
+        "A float that a step returns is weighted by shard size. Return the mean over the shard's "
+        "examples, or the result of a metric, instead of a sum or a count."
     ),
     "weight": (
-        "The gradients agree, so look for what assigns it beside the optimizer: of replicas' "
-        "values a variable takes the mean or the sum that its `aggregation` says."
+        "The gradients agree, so look for code other than the optimizer that assigns it. A "
+        "variable takes the mean or the sum of the replicas' values, as its `aggregation` says."
     ),
     "state": (
-        "Values that replicas assign become one as the variable's `aggregation` says, a mean by "
-        "their examples. That is exact for means; a variance, a largest value or a count of steps "
-        "takes `get_replica_context().all_reduce` before it is assigned."
+        "The variable's `aggregation` combines the values that replicas assign; a mean is "
+        "weighted by shard size. That is exact for means. For a variance, a maximum or a count "
+        "of steps, call `get_replica_context().all_reduce` before the assignment."
     ),
-    "slot": "The gradients agree, so look for what writes it beside the optimizer.",
+    "slot": "The gradients agree, so look for code other than the optimizer that writes it.",
     "metric": (
-        "`update_state` adds sums over the shard's examples to variables of `add_weight`. What it "
-        "adds once a step, or assigns, is there once a replica."
+        "`update_state` must add sums over the shard's examples to variables of `add_weight`. A "
+        "constant that it adds per step, or a value that it assigns, counts once per replica."
     ),
 }
 
@@ -171,16 +171,16 @@ def compare_replicas(
     check_count("replicas", replicas, least=2)
     if is_stream(x):
         raise TypeError(
-            f"`compare_replicas` takes one batch. Received: {described(x)}. Take a batch of it, as "
-            "in `x, y = next(iter(dataset))`."
+            f"`compare_replicas` takes one batch. Received: {described(x)}. Take one batch, as in "
+            "`x, y = next(iter(dataset))`."
         )
     arrays = DataArguments(
         use="fit", x=x, y=y, sample_weight=sample_weight, batch_size=None, steps=None
     ).arrays()
     if arrays.size < 2:
         raise ValueError(
-            "Replicas are compared on two examples or more, since one is whole on one of them. "
-            f"Received: {arrays.size} examples."
+            "`compare_replicas` needs two examples or more, because one example runs on one "
+            f"replica. Received: {arrays.size} examples."
         )
     uneven = arrays.size > 2 and arrays.size % replicas == 0
     examples = arrays.size - 1 if uneven else arrays.size
@@ -212,8 +212,8 @@ def _compared(
     first, *others = differing
     sizes = f"{', '.join(map(str, shards[:-1]))} and {shards[-1]}"
     text = (
-        f"One device and {len(shards)} replicas, with shards of {sizes} examples, make different "
-        f"steps. First differs {first.event}: {first.values(len(shards))}. "
+        f"One device and {len(shards)} replicas, with shards of {sizes} examples, take different "
+        f"steps. The first difference is {first.event}: {first.values(len(shards))}. "
         f"{_CAUSES[first.event.kind]}"
     )
     if others:
@@ -238,8 +238,8 @@ def _values(
         except Exception as error:
             where = f"{replicas} replicas" if replicas > 1 else "one device"
             error.add_note(
-                f"Raised where `compare_replicas` takes a step on {where}, with a copy of the "
-                "model: a step uses that by `self`, and what it has of the model elsewhere is none."
+                f"Raised while `compare_replicas` took a step on {where}, with a copy of the "
+                "model. A step must reach the model through `self`: only that is the copy."
             )
             raise
 
@@ -272,9 +272,9 @@ class ReplicaCopy:
                 self.model = copy.deepcopy(model, {id(theirs): self.strategy})
         except TypeError as error:
             raise TypeError(
-                "Replicas are compared on copies of the model, with all that its attributes hold. "
-                f"Received: the model {model.name!r}, which cannot be copied: {error}. Keep what "
-                "is no part of the model elsewhere."
+                "`compare_replicas` copies the model, with all its attributes. Received: the "
+                f"model {model.name!r}, which cannot be copied: {error}. Keep objects that are "
+                "not parts of the model out of its attributes."
             ) from error
 
     def _variable_of(self, state: VariableState) -> Variable:

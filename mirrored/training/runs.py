@@ -54,9 +54,9 @@ class StepFunction:
             return joined([self._model.predict_on_batch(batch) for batch in batches])
         if not hasattr(data, "__next__") or isinstance(data, DistributedIterator):
             raise TypeError(
-                f"`{self._kind}_function` takes an iterator over global batches, as "
-                f"`iter(dataset)` is, and cuts these for the replicas. Received: {data!r:.200} (of "
-                f"type {type(data).__name__})."
+                f"`{self._kind}_function` takes an iterator over global batches, such as "
+                "`iter(dataset)`, and splits the batches over the replicas. Received: "
+                f"{data!r:.200} (of type {type(data).__name__})."
             )
         steps = self._model.steps_per_execution
         logs: dict[str, float] = {}
@@ -89,9 +89,9 @@ def step_function(kind: str) -> Any:
             model.__state__.traces.clear()
         elif function is not current(model):
             raise TypeError(
-                f"`{kind}_function` is what `make_{kind}_function` makes, or None, which has steps "
-                f"recorded anew: `fit`, `evaluate` and `predict` do not call another one. "
-                f"Received: {function!r:.200}. Override `{kind}_step`."
+                f"`{kind}_function` must be the result of `make_{kind}_function`, or None, which "
+                "lets steps be recorded again. `fit`, `evaluate` and `predict` do not call "
+                f"another function. Received: {function!r:.200}. Override `{kind}_step`."
             )
 
     text = f"What `make_{kind}_function` made; None before. Where it is set to None, it forgets it."

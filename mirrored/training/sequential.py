@@ -268,8 +268,8 @@ class Sequential(Model):
     def __begin_at(self, layer: InputLayer) -> None:
         if self._layer_chain or self.__state__.begin is not None:
             raise ValueError(
-                f"Sequential model '{self.name}' has layers or an input already: an input comes "
-                f"first. Received: {layer!r}"
+                f"Sequential model '{self.name}' already has layers or an input. An input must be "
+                f"the first. Received: {layer!r}"
             )
         self.__state__.begin = layer.output
         self.__state__.dtype = self.__state__.input_dtype = layer.dtype

@@ -228,9 +228,9 @@ class SKLearnClassifier(ClassifierMixin, _Wrapper):  # type: ignore[misc]  # As 
                 outputs = np.exp(outputs - outputs.max(axis=1, keepdims=True))
         elif outputs.size and not (outputs.min() >= 0.0 and outputs.max() <= 1.0):
             raise ValueError(
-                "The outputs of the model are no probabilities. Received: outputs from "
-                f"{outputs.min():.6g} to {outputs.max():.6g}, and the loss {loss!r}. Let "
-                'the last layer have the activation "softmax", or give the loss `from_logits=True`.'
+                "The outputs of the model are not probabilities. Received: outputs from "
+                f"{outputs.min():.6g} to {outputs.max():.6g}, and the loss {loss!r}. Let the last "
+                'layer have the activation "softmax", or pass `from_logits=True` to the loss.'
             )
         total = outputs.sum(axis=1, keepdims=True)
         alike = np.full_like(outputs, 1.0 / outputs.shape[1])

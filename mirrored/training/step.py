@@ -312,14 +312,15 @@ class Step:
             raise ValueError(
                 "No gradients provided for any variable. Received: a loss that does not depend "
                 f"on any of {[v.name for v in self._variables]}. Compute it from the model's "
-                "outputs with mirrored's ops; what .numpy() returns has no gradient."
+                "outputs with mirrored's ops; the result of .numpy() has no gradient."
             )
         if len(used) < len(self._variables) and not self._warned:
             self._warned = True
             unused = [v.name for i, v in enumerate(self._variables) if i not in set(used)]
             logger.warning(
-                "Gradients do not exist for variables %s when minimizing the loss; they stay as "
-                "they are. Use them in the model's `call`, or set trainable=False on their layer.",
+                "Gradients do not exist for variables %s when minimizing the loss; these "
+                "variables keep their values. Use them in the model's `call`, or set "
+                "trainable=False on their layer.",
                 unused,
             )
 
@@ -408,15 +409,16 @@ def joined(parts: Sequence[Any]) -> Any:
     def join(*arrays: Any) -> Any:
         if not arrays[0].ndim:
             raise ValueError(
-                "What a model predicts has a row an example. Received: a scalar output. Return "
-                "outputs of shape (batch, ...)."
+                "The output of a model must have one row per example. Received: a scalar output. "
+                "Return outputs of shape (batch, ...)."
             )
         for array in arrays[1:]:
             if array.shape[1:] != arrays[0].shape[1:]:
                 raise ValueError(
-                    "`predict` joins the outputs of all batches, which have one shape but for the "
-                    f"first axis. Received: outputs of shape {arrays[0].shape} and {array.shape}. "
-                    "Pad the inputs to one length, or call `predict_on_batch` for each batch."
+                    "`predict` joins the outputs of all batches, so their shapes may differ only "
+                    f"in the first axis. Received: outputs of shape {arrays[0].shape} and "
+                    f"{array.shape}. Pad the inputs to one length, or call `predict_on_batch` for "
+                    "each batch."
                 )
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 

@@ -148,16 +148,17 @@ def _failed_step(
     bad = [replica for there in strategy.of_each_worker(here, "losses") for replica in there]
     if totals.names is not None and not bad:
         return ValueError(
-            f"An integer that a step returns is the same on all replicas. Received: others in "
-            f"{where}, among {list(totals.names)}. Return a float: the mean over the shard's "
-            "examples. The weights are those of the step before."
+            "An integer that a step returns must be the same on all replicas. Received: "
+            f"different integers in {where}, among {list(totals.names)}. Return a float: the mean "
+            "over the shard's examples. The weights still have the values of the previous step."
         )
     place = " and ".join(bad)
     return NonFiniteLossError(
-        f"The loss is not finite in {where}: {loss} over the batch"
-        f"{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
-        f"are those of the step before{_state_of_weights(model)}. Look for NaN and infinite "
-        "values in the data, as `fit(validate_data=True)` does, or lower the learning rate."
+        f"The loss is not finite in {where}: {loss} over the "
+        f"batch{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
+        f"still have the values of the previous step{_state_of_weights(model)}. Look for NaN and "
+        "infinite values in the data, as `fit(validate_data=True)` does, or lower the learning "
+        "rate."
     )
 
 
@@ -167,6 +168,6 @@ def _state_of_weights(model: "Model") -> str:
     if all(np.isfinite(value).all() for value in values):
         return ""
     return (
-        ", but these are not finite either: the gradient of an earlier step was NaN or "
-        "infinite where its loss was not"
+        ", but these are not finite either: the gradient of an earlier step was NaN or infinite, "
+        "although its loss was not"
     )

@@ -42,8 +42,8 @@ def set_random_seed(seed: int) -> None:
         )
     if not 0 <= number < 2**32:
         raise InvalidArgumentError(
-            f"`seed` is from 0 to 2**32 - 1, as NumPy's seeds are. Received: seed={seed}. For a "
-            "larger one call `random.set_seed`, which sets that of this library alone."
+            f"`seed` must be from 0 to 2**32 - 1, as for NumPy. Received: seed={seed}. For a "
+            "larger seed call `random.set_seed`, which sets only this library's seed."
         )
     random.seed(number)
     np.random.seed(number)
@@ -74,13 +74,14 @@ def to_categorical(x: TensorLike, num_classes: int | None = None) -> NDArray[np.
     labels = _as_labels(x)
     if num_classes is None and not labels.size:
         raise InvalidArgumentError(
-            f"There are no labels to tell the number of classes by. Received: x={x!r}. Pass "
+            f"Without labels the number of classes is not known. Received: x={x!r}. Pass "
             "`num_classes`."
         )
     count = as_integer(labels.max() + 1 if num_classes is None else num_classes)
     if count is None or count < 1:
         raise InvalidArgumentError(
-            f"`num_classes` is a positive integer or None. Received: num_classes={num_classes!r}"
+            "`num_classes` must be a positive integer or None. Received: "
+            f"num_classes={num_classes!r}"
         )
     outside = labels[(labels < 0) | (labels >= count)]
     if outside.size:
@@ -145,7 +146,7 @@ def _as_labels(x: Any) -> NDArray[np.int64]:
     array = np.asarray(x)
     whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and _are_whole(array))
     if not whole:
-        raise InvalidArgumentError(f"Labels are whole numbers. Received: x={x!r:.200}")
+        raise InvalidArgumentError(f"Labels must be whole numbers. Received: x={x!r:.200}")
     labels = array.astype(np.int64)
     return labels[..., 0] if labels.ndim > 1 and labels.shape[-1] == 1 else labels
 

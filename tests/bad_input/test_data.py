@@ -19,7 +19,7 @@ X = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, CLASSES, size=12)
 
 AMBIGUOUS = "Data cardinality is ambiguous. Make sure all arrays contain the same number of samples"
-ONE_INPUT = "`x` must be one array, as the model has one input. Received: a "
+ONE_INPUT = "`x` must be one array, because the model has one input. Received: a "
 NUMBERS = "must hold numbers (bool, integer or floating-point). Received: "
 FITS_NOT = 'Input 0 of layer "sequential" is incompatible with the layer: expected shape=(None, 5)'
 DATA: dict[str, tuple[dict[str, Any], str]] = {
@@ -219,7 +219,7 @@ STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     ),
     "no targets": (lambda: batches(X), {}, "`fit` needs batches of (x, y) or (x, y, sample_weig"),
     "a dict": (lambda: iter([{"x": X, "y": Y}]), {}, "`fit` needs batches of (x, y) or"),
-    "a tuple of one": (lambda: iter([(X,)]), {}, "Received: a batch without targets, which the"),
+    "a tuple of one": (lambda: iter([(X,)]), {}, "The loss needs targets. Received: a batch"),
     "no targets for validation": (
         batches,
         {"validation_data": batches(X)},

@@ -307,7 +307,7 @@ def test_a_tensor_that_is_kept_from_a_recorded_step(
 LOSSES: dict[str, tuple[Callable[..., Any], str]] = {
     "a value a feature": (
         lambda y_true, y_pred: mr.reduce_mean(mr.square(y_true - y_pred), axis=0),
-        "must return one value an example",
+        "must return one value per example",
     ),
     "None": (lambda y_true, y_pred: None, "None"),
 }

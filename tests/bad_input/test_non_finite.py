@@ -80,7 +80,7 @@ def test_a_loss_that_is_not_finite(
         NonFiniteLossError,
         f"The loss is not finite in {step}: ",
         " and ".join(places),
-        "The weights are those of the step before.",
+        "The weights still have the values of the previous step.",
         "as `fit(validate_data=True)` does",
         steps=steps,
         make=make_line,

@@ -84,7 +84,7 @@ def test_what_is_no_tensor_is_refused() -> None:
 @pytest.mark.behaviour("added-losses")
 def test_a_functional_model_adds_none() -> None:
     x = Input((3,))
-    with pytest.raises(NotImplementedError, match="A functional model has no `call` of its own"):
+    with pytest.raises(NotImplementedError, match="A functional model has no custom `call`"):
         mr.Model(x, Dense(1)(x)).add_loss(mr.constant(1.0))
 
 

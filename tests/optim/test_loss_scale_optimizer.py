@@ -141,7 +141,7 @@ def test_callbacks_know_what_is_inside(tmp_path: Path) -> None:
     stopped = model.fit(SPOILED, Y, 4, 3, shuffle=False, verbose=0, callbacks=stops).history
     assert stopped["loss"] == pytest.approx([np.nan], nan_ok=True)
     several = make(INNER["several"], mr.Model)
-    with pytest.raises(ValueError, match="whose `optimizers` have one each"):
+    with pytest.raises(ValueError, match="each optimizer in its `optimizers`"):
         several.fit(X, Y, verbose=0, callbacks=known[:1])
 
     def fitted(epochs: int) -> mr.Model:

@@ -195,7 +195,9 @@ def test_a_gradient_of_none_leaves_its_variable_alone(
     assert everywhere([a, b]) == [-0.25, -0.25, 2.0, 2.0]
     assert len(optimizer.variables) == 3
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert warnings == ["Gradients do not exist for variables ['b:0']; they stay as they are."]
+    assert warnings == [
+        "Gradients do not exist for variables ['b:0']; these variables keep their values."
+    ]
 
 
 @pytest.mark.parametrize("missing", [1, 2])

@@ -76,7 +76,9 @@ def test_what_has_nothing_to_do(jit_compile: Any, scale: bool) -> None:
 @pytest.mark.parametrize("value", ["xla", 2, "True", [True]])
 def test_jit_compile_refused(value: Any, make_line: MakeLine) -> None:
     model = make_line()
-    with pytest.raises(ValueError, match=r'`jit_compile` is True, False or "auto". Received: jit_'):
+    with pytest.raises(
+        ValueError, match=r'`jit_compile` must be True, False or "auto". Received: jit_'
+    ):
         model.compile("sgd", "mse", jit_compile=value)
     model.fit(X, Y, verbose=0)
 
@@ -178,14 +180,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "loss's type": ({"loss": 3}, "Could not interpret loss identifier: 3"),
     "loss without a number": (
         {"loss": mr.losses.MeanSquaredError(reduction="none")},
-        "Training minimises one number a batch. Received: the loss 'mean_squared_error' with "
+        "Training minimises one number per batch. Received: the loss 'mean_squared_error' with "
         "reduction='none'.",
     ),
     "metric": ({"metrics": ["foo"]}, "Could not interpret metric identifier: foo"),
     "weighted metric": ({"weighted_metrics": "foo"}, "Could not interpret metric identifier: foo"),
     "loss weights": (
         {"loss_weights": ["a"]},
-        "A weight of a loss is a finite number. Received: loss_weights='a'",
+        "A loss weight must be a finite number. Received: loss_weights='a'",
     ),
 }
 

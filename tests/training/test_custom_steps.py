@@ -244,7 +244,7 @@ def _of_four(p: Any) -> Any:
 
 # What a step makes of its shard's predictions, and what is said of it: an error, or a warning.
 ACROSS: dict[str, tuple[Callable[[Any], Any], type[Exception] | None, str]] = {
-    "pairs": (_pairs, ValueError, "Received: a value made by MatMul in the step."),
+    "pairs": (_pairs, ValueError, "Received: a value computed by MatMul in the step."),
     "mixed up": (_mixed_up, None, "StridedSlice in the step combines the examples"),
     "of one size": (_of_four, None, "could not be recorded for shards of other sizes"),
 }
@@ -443,7 +443,7 @@ def test_steps_are_given_what_the_model_does_not_take() -> None:
         model.compile(loss="mse")
     found = model.evaluate((X, 2.0 * X), Y, batch_size=11, verbose=0)
     assert found == pytest.approx((3.0 * X.sum(1, keepdims=True) - Y).mean())
-    with pytest.raises(ValueError, match="`x` must be one array, as the model has one input"):
+    with pytest.raises(ValueError, match="`x` must be one array, because the model has one input"):
         model.predict((X, X))
 
 
@@ -484,16 +484,17 @@ REFUSED: dict[str, tuple[Callable[[mr.Model, Any], Any], type[Exception], str]] 
     "the root of a mean": (
         lambda model, loss: {} if loss[0].gradient(loss[3], model.weights) else None,
         ValueError,
-        "The loss is neither a mean nor a sum over a shard's examples, so the replicas' values "
-        "cannot be added up to that of the batch. Received: a value made by Sqrt in the step.",
+        "The loss is neither a mean nor a sum over a shard's examples, so adding the replicas' "
+        "values does not give the value of the batch. Received: a value computed by Sqrt in the "
+        "step.",
     ),
     "clipped gradients": (
         lambda model, loss: model.optimizer.apply(
             mr.clip_by_global_norm(loss[0].gradient(loss[2], model.weights), 0.1)[0], model.weights
         ),
         ValueError,
-        "A gradient that `apply_gradients` was given is neither a mean nor a sum over a shard's "
-        "examples, so the replicas' values",
+        "A gradient passed to `apply_gradients` is neither a mean nor a sum over a shard's "
+        "examples, so adding the replicas' values",
     ),
     "all-reduce": (
         lambda model, loss: mr.distribute.get_replica_context().all_reduce(
@@ -502,16 +503,20 @@ REFUSED: dict[str, tuple[Callable[[mr.Model, Any], Any], type[Exception], str]] 
         RuntimeError,
         "Received: `all_reduce` of a gradient.",
     ),
-    "no dict": (lambda model, loss: 3.0, TypeError, "A step of a model returns a dict of numbers"),
+    "no dict": (
+        lambda model, loss: 3.0,
+        TypeError,
+        "A step of a model must return a dict from names to numbers",
+    ),
     "an example each": (
         lambda model, loss: {"loss": loss[1]},
         TypeError,
-        "none for each example, where there are several replicas.",
+        "With several replicas, values per example cannot be returned.",
     ),
     "other shapes": (
         lambda model, loss: {"loss": loss[1][1:]},
         ValueError,
-        "A step returns numbers of the same shapes on all replicas. Received: [(3,)]",
+        "A step must return numbers of the same shapes on all replicas. Received: [(3,)]",
     ),
     "a text": (
         lambda model, loss: {"loss": "high"},
@@ -521,7 +526,7 @@ REFUSED: dict[str, tuple[Callable[[mr.Model, Any], Any], type[Exception], str]] 
     "a shard's count": (
         lambda model, loss: {"count": mr.shape(loss[1])[0]},
         ValueError,
-        "An integer that a step returns is the same on all replicas.",
+        "An integer that a step returns must be the same on all replicas.",
     ),
 }
 

@@ -106,7 +106,7 @@ def test_without_pydot(
         plot_model(branching(), "model.pdf")
     with pytest.raises(ValueError, match="has not yet been built"):
         plot_model(mr.Sequential([mr.layers.Dense(1)]))
-    with pytest.raises(ValueError, match=re.escape('`rankdir` of an SVG is "TB" or "LR"')):
+    with pytest.raises(ValueError, match=re.escape('`rankdir` of an SVG must be "TB" or "LR"')):
         plot_model(branching(), "model.svg", rankdir="BT")
 
 

@@ -72,8 +72,8 @@ def test_wrong_uses(tmp_path: Path) -> None:
         for call, error, text in [
             (lambda: S.scalar("x", 1.0), ValueError, "No step set"),
             (lambda: S.scalar("x", [1.0, 2.0], step=1), ValueError, "Expected scalar shape"),
-            (lambda: S.scalar("x", 1.0, step=1.5), TypeError, "A step is an integer"),
-            (lambda: S.text("x", 3, step=1), TypeError, "Text is a string"),
+            (lambda: S.scalar("x", 1.0, step=1.5), TypeError, "A step must be an integer"),
+            (lambda: S.text("x", 3, step=1), TypeError, "Text must be a string"),
         ]:
             with pytest.raises(error, match=text):
                 call()

@@ -296,14 +296,20 @@ def test_what_no_file_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("model", "path", "options", "error", "text"),
     [
-        (chain, "m", {}, NotImplementedError, "Pass format='onnx', or a name that ends in '.onnx'"),
-        (chain, "m.onnx", {"format": "litert"}, NotImplementedError, "one format"),
+        (
+            chain,
+            "m",
+            {},
+            NotImplementedError,
+            "Pass format='onnx', or a file name that ends in '.onnx'",
+        ),
+        (chain, "m.onnx", {"format": "litert"}, NotImplementedError, "only export format"),
         (chain, "m.onnx", {"format": "pb"}, ValueError, "Unrecognized format=pb"),
         (chain, "m.onnx", {"opset_version": 9}, ValueError, "opset 18"),
         (chain, "m.onnx", {"strict": True}, TypeError, "unexpected keyword argument 'strict'"),
         (chain, 3, {"format": "onnx"}, TypeError, "path"),
         (Both, "m.onnx", {}, ValueError, "not yet been built"),
-        (Two, "m.onnx", {}, ValueError, "a spec for each"),
+        (Two, "m.onnx", {}, ValueError, "one spec per argument"),
         (lambda: chain(layers.Identity()), "m.onnx", {"input_signature": [3]}, TypeError, "3"),
     ],
 )

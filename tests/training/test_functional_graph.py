@@ -118,8 +118,8 @@ def test_dtypes_follow_the_layers() -> None:
 
 
 BAD_GRAPHS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
-    "no outputs": (lambda x, y: mr.Model(x), "has both `inputs` and `outputs`"),
-    "no inputs": (lambda x, y: mr.Model(outputs=y), "has both `inputs` and `outputs`"),
+    "no outputs": (lambda x, y: mr.Model(x), "needs both `inputs` and `outputs`"),
+    "no inputs": (lambda x, y: mr.Model(outputs=y), "needs both `inputs` and `outputs`"),
     "no tensor": (lambda x, y: mr.Model(3, 4), "All `inputs` values must be symbolic tensors"),
     "nothing": (lambda x, y: mr.Model([], y), "`inputs` argument cannot be empty. Received:"),
     "one name twice": (

@@ -115,6 +115,6 @@ def test_loops_are_not_recorded(method: str) -> None:
     model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1)])
     model.compile("sgd", "mse")
     data = [np.ones((4, 2)), np.ones((4, 1))][: 1 if method == "predict" else 2]
-    with pytest.raises(RuntimeError, match=f"`{method}` is a loop of Python"):
+    with pytest.raises(RuntimeError, match=f"`{method}` is a Python loop"):
         mr.function(lambda: getattr(model, method)(*data, verbose=0))()
     assert int(model.optimizer.iterations) == 0

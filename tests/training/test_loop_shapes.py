@@ -115,7 +115,7 @@ REFUSED_WEIGHTS: dict[str, tuple[Any, Any, str]] = {
     "another size": ("mse", np.ones((7, 3)), r"broadcast to \(7, 4\). Received: .* \(7, 3\)"),
     "the last axis": ("mse", np.ones((7, 4, 2)), r"broadcast to \(7, 4\). Received: .*\(7, 4, 2\)"),
     "another axis": ("mse", np.ones((7, 1, 4)), r"broadcast to \(7, 4\). Received: .*\(7, 1, 4\)"),
-    "of a scalar": (squared, ROW, r"loss 'squared' returned one number.*cannot weigh. Received: "),
+    "of a scalar": (squared, ROW, r"loss 'squared' returned one number.*do not apply. Received: "),
 }
 
 

@@ -123,7 +123,9 @@ def test_a_loss_that_looks_at_the_whole_shard(
         model = model_of()
         model.compile("sgd", spread)
     if reduced:
-        with pytest.raises(ValueError, match="Received: a value made by Mean in the loss 'spread'"):
+        with pytest.raises(
+            ValueError, match="Received: a value computed by Mean in the loss 'spread'"
+        ):
             model.fit(X, X, verbose=0)
         assert int(model.optimizer.iterations) == 0
         return
@@ -135,7 +137,7 @@ def test_a_loss_that_looks_at_the_whole_shard(
 @pytest.mark.behaviour("mixing")
 def test_what_is_no_model_or_no_input_of_it() -> None:
     model = mr.Sequential([mr.layers.Dense(3)])
-    with pytest.raises(ValueError, match=r"takes a model that is built\. Received: <Sequential"):
+    with pytest.raises(ValueError, match=r"takes a built model\. Received: <Sequential"):
         mr.debugging.mixing_operations(model, X)
     for given in (X[:, :2], [X, X], {"a": X}):
         with pytest.raises(ValueError, match=r"expected|expects|structure|input"):
@@ -148,6 +150,6 @@ def test_what_is_no_model_or_no_input_of_it() -> None:
         def compute_output_shape(self, input_shape: Any) -> Any:
             return input_shape
 
-    text = re.escape("could not be recorded for a batch of another size. Received: Invalid")
+    text = re.escape("could not be recorded for another batch size. Received: Invalid")
     with pytest.raises(ValueError, match=text):
         mr.debugging.mixing_operations(model_of(Sized()), X)

@@ -179,8 +179,8 @@ def test_columns_of_given_widths() -> None:
     ("arguments", "message"),
     [
         ({"line_length": 10}, "Insufficient console width to print summary"),
-        ({"positions": [0.5, 1.0]}, "an end for each of the 3 columns"),
-        ({"layer_range": ["a"]}, "layer_range has two names or patterns"),
+        ({"positions": [0.5, 1.0]}, "one end for each of the 3 columns"),
+        ({"layer_range": ["a"]}, "`layer_range` must have two names or patterns"),
         ({"layer_range": ["frozen", "nothing"]}, "do not match the layer names in the model"),
     ],
 )

@@ -346,7 +346,7 @@ def test_the_page_for_tests_shows_it(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_few_examples() -> None:
     assert compare(made(), X[:2], Y[:2], replicas=4).shards == (1, 1, 0, 0)
-    with pytest.raises(ValueError, match=r"on two examples or more.* Received: 1 examples\."):
+    with pytest.raises(ValueError, match=r"needs two examples or more.* Received: 1 examples\."):
         compare(made(), X[:1], Y[:1])
 
 
@@ -371,7 +371,7 @@ def test_what_cannot_be_compared() -> None:
     model.lock = threading.Lock()
     with pytest.raises(TypeError, match=r"model 'own.*', which cannot be copied: .*lock"):
         compare(model, X, Y)
-    with pytest.raises(RuntimeError, match="`compare_replicas` is a loop of Python"):
+    with pytest.raises(RuntimeError, match="`compare_replicas` is a Python loop"):
         mr.function(lambda: compare(made(), X, Y))()
 
 

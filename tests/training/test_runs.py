@@ -111,7 +111,7 @@ def test_evaluation_and_prediction_on_batches() -> None:
             evaluate(wrong)
     with strategy(3).scope():
         given = iter(model.distribute_strategy.experimental_distribute_dataset(batches()))
-    with pytest.raises(TypeError, match="cuts these for the replicas"):
+    with pytest.raises(TypeError, match="splits the batches over the replicas"):
         evaluate(given)
 
 

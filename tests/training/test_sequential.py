@@ -221,12 +221,12 @@ BAD_LAYERS: dict[str, tuple[list[Any], type[Exception], str]] = {
     "input second": (
         [mr.layers.Flatten(), mr.layers.Input(shape=(4,))],
         ValueError,
-        "an input comes first",
+        "An input must be the first",
     ),
     "two inputs": (
         [mr.layers.Input(shape=(4,)), mr.layers.Input(shape=(4,))],
         ValueError,
-        "an input comes first",
+        "An input must be the first",
     ),
     "shapes": ([mr.layers.Input(shape=()), mr.layers.Dense(3)], ValueError, "min_ndim=2"),
 }

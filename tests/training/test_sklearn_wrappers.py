@@ -140,7 +140,9 @@ def test_probabilities(loss: Any, last: str | None, expected: Any) -> None:
 def test_outputs_that_are_no_probabilities() -> None:
     fitted = classifier(3, "mse").fit(X, CLASSES)
     assert fitted.decision_function(X).shape == (24, 3)
-    with pytest.raises(ValueError, match=r"no probabilities. Received: outputs from .* 'mse'. Let"):
+    with pytest.raises(
+        ValueError, match=r"not probabilities. Received: outputs from .* 'mse'. Let"
+    ):
         fitted.predict_proba(X)
     zeros = classifier(3, "binary_crossentropy", "relu").fit(X, CLASSES, epochs=1)
     zeros.model_.set_weights([np.zeros((3, 3)), np.zeros(3)])

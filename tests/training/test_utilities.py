@@ -35,8 +35,8 @@ def test_one_seed_sets_all_three() -> None:
         ("a", r"Expected `seed` argument to be an integer. Received: seed=a \(of type <class 'str"),
         (1.5, "Expected `seed` argument to be an integer. Received: seed=1.5"),
         (None, "Expected `seed` argument to be an integer"),
-        (-1, r"`seed` is from 0 to 2\*\*32 - 1.*Received: seed=-1"),
-        (2**32, "For a larger one call `random.set_seed`"),
+        (-1, r"`seed` must be from 0 to 2\*\*32 - 1.*Received: seed=-1"),
+        (2**32, "For a larger seed call `random.set_seed`"),
     ],
 )
 def test_seeds_that_are_none_change_nothing(seed: Any, message: str) -> None:
@@ -89,13 +89,13 @@ def test_tensors_are_labels_too() -> None:
     [
         ([0, 3], 3, r"label value of 3 which is outside the valid range of \[0, 3\)"),
         ([-1, 0], None, r"label value of -1 which is outside"),
-        ([0.5], None, r"Labels are whole numbers. Received: x=\[0.5\]"),
-        ([float("nan")], 2, "Labels are whole numbers"),
-        ([float("inf")], 2, "Labels are whole numbers"),
-        (["a"], 2, "Labels are whole numbers"),
-        ([], None, r"no labels to tell the number of classes by. Received: x=\[\]"),
-        ([0], 0, "`num_classes` is a positive integer or None. Received: num_classes=0"),
-        ([0], 2.5, "`num_classes` is a positive integer or None"),
+        ([0.5], None, r"Labels must be whole numbers. Received: x=\[0.5\]"),
+        ([float("nan")], 2, "Labels must be whole numbers"),
+        ([float("inf")], 2, "Labels must be whole numbers"),
+        (["a"], 2, "Labels must be whole numbers"),
+        ([], None, r"Without labels the number of classes is not known. Received: x=\[\]"),
+        ([0], 0, "`num_classes` must be a positive integer or None. Received: num_classes=0"),
+        ([0], 2.5, "`num_classes` must be a positive integer or None"),
     ],
 )
 def test_labels_that_are_none(x: Any, num_classes: Any, message: str) -> None:

@@ -50,8 +50,8 @@ class LambdaCallback(Callback):
         for hook, function in functions.items():
             if hook not in _HOOKS:
                 raise TypeError(
-                    f"LambdaCallback() got an unexpected keyword argument {hook!r}. The hooks "
-                    f"there are: {', '.join(_HOOKS)}."
+                    f"LambdaCallback() got an unexpected keyword argument {hook!r}. Known hooks: "
+                    f"{', '.join(_HOOKS)}."
                 )
             if function is None:
                 continue

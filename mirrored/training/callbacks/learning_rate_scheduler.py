@@ -44,7 +44,8 @@ class LearningRateScheduler(Callback):
         if not hasattr(optimizer, "learning_rate"):
             raise ValueError(
                 'Optimizer must have a "learning_rate" attribute. Received: '
-                f"{type(optimizer).__name__}, whose `optimizers` have one each."
+                f"{type(optimizer).__name__}. Set the learning rate of each optimizer in its "
+                "`optimizers`."
             )
         rate: Any
         try:

@@ -203,9 +203,9 @@ def _check_name(path: str, weights_only: bool) -> None:
             if name in ("epoch", "batch"):
                 format(1, form or "")
     except ValueError as error:
-        raise ValueError(f"The filepath cannot be filled in: {error}. {received}") from None
+        raise ValueError(f"The filepath cannot be formatted: {error}. {received}") from None
     if any(name is not None and not name[:1].isidentifier() for name, _ in fields):
         raise ValueError(
-            "A field of the filepath has a name: `epoch`, `batch`, or that of a value in the logs. "
+            "Fields of the filepath are `epoch`, `batch` and the names of values in the logs. "
             f"{received}"
         )

@@ -85,8 +85,8 @@ class SwapEMAWeights(Callback):
         pairs = slots.averages()
         if not pairs:
             raise ValueError(
-                "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer, and once "
-                f"it has taken a step. Received: use_ema={slots.keeps_averages}"
+                "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer, and "
+                f"only after its first step. Received: use_ema={slots.keeps_averages}"
             )
         with InterruptGuard(whole=True):  # All of them or none.
             for variable, average in pairs:

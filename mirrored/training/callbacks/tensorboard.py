@@ -73,8 +73,8 @@ class TensorBoard(Callback):
         _check_not_asked(
             write_images=(write_images, "`histogram_freq` shows weights as histograms."),
             profile_batch=(profile_batch, "Use `mr.profiler.trace`, which writes profiles."),
-            embeddings_freq=(embeddings_freq, "There are no layers of embeddings."),
-            embeddings_metadata=(embeddings_metadata, "There are no layers of embeddings."),
+            embeddings_freq=(embeddings_freq, "Layers have no embeddings here."),
+            embeddings_metadata=(embeddings_metadata, "Layers have no embeddings here."),
         )
         self.log_dir = os.fspath(log_dir)
         self.histogram_freq = check_count("histogram_freq", histogram_freq, least=0)

@@ -61,8 +61,9 @@ class CheckpointStatus:
         if restoration.unused:
             raise AssertionError(
                 f"Unresolved object in checkpoint {restoration.name!r}: "
-                f"{few(restoration.unused)}. Give the checkpoint the objects that it was saved "
-                "with, or call `assert_existing_objects_matched()`, which lets values be left over."
+                f"{few(restoration.unused)}. Create the checkpoint with the objects that it was "
+                "saved with, or call `assert_existing_objects_matched()`, which allows unused "
+                "values."
             )
         return self
 
@@ -77,10 +78,10 @@ class CheckpointStatus:
         missing = restoration.missing
         if missing:
             raise AssertionError(
-                f"Found {len(missing)} Python objects that were not bound to checkpointed "
-                "values, likely due to changes in the Python program. Received: the checkpoint "
-                f"{restoration.name!r}, which has nothing of {few(missing)}. Give the checkpoint "
-                "the objects that it was saved with, or call `expect_partial()`."
+                f"Found {len(missing)} Python objects that were not bound to checkpointed values, "
+                "likely due to changes in the Python program. Received: the checkpoint "
+                f"{restoration.name!r}, which has no values for {few(missing)}. Create the "
+                "checkpoint with the objects that it was saved with, or call `expect_partial()`."
             )
         restoration.silence()
         return self
@@ -173,13 +174,13 @@ class Checkpoint(AutoTrackable):
         for name, value in values.items():
             if name.startswith("_") or hasattr(type(self), name) or name == "save_counter":
                 raise ValueError(
-                    "A value of a checkpoint is an attribute of it, so its name begins with no "
-                    f"underscore and is no attribute already. Received: {name!r}."
+                    "Each value of a checkpoint becomes an attribute of it. Its name must not "
+                    f"begin with an underscore, nor be an existing attribute. Received: {name!r}."
                 )
             if isinstance(root, Module) and vars(root).get(name, value) is not value:
                 raise ValueError(
                     f"Cannot create a Checkpoint with keyword argument {name} if root.{name} "
-                    "already exists. Give it another name."
+                    "already exists. Choose another name."
                 )
         if root is not None:
             values[ROOT] = root
@@ -292,8 +293,8 @@ def _checked_prefix(file_prefix: PathName) -> str:
     prefix = as_path(file_prefix, CHECKPOINT.noun)
     if not os.path.basename(prefix):
         raise ValueError(
-            "The prefix of checkpoints ends with what their names begin with. Received: "
-            f"{prefix!r}. Add that to the folder, as in {os.path.join(prefix, 'ckpt')!r}."
+            "The prefix must end with the first part of the checkpoints' file names. Received: "
+            f"{prefix!r}. Add it to the folder, as in {os.path.join(prefix, 'ckpt')!r}."
         )
     return prefix
 
@@ -302,8 +303,8 @@ def _checked_number(number: Any, following: int) -> int:
     chosen = following if number is None else as_integer(number)
     if chosen is None or chosen < 0:
         raise ValueError(
-            "The number of a checkpoint is an integer of 0 or more, or None, which counts. "
-            f"Received: {number!r}."
+            "The number of a checkpoint is an integer of 0 or more, or None, which uses the next "
+            f"number. Received: {number!r}."
         )
     return chosen
 
@@ -316,8 +317,9 @@ def _check_context(done: str) -> None:
         )
     if active_recorder() is not None:
         raise RuntimeError(
-            f"A checkpoint is {done} by Python, which a recorded function does not run. Received: "
-            "a call while a function was being recorded. Make the call outside mr.function."
+            f"A checkpoint is {done} by Python, and a recorded function does not run Python. "
+            "Received: a call while a function was being recorded. Make the call outside "
+            "mr.function."
         )
 
 
@@ -460,7 +462,7 @@ class CheckpointManager:
         value: Any = checkpoint
         if not isinstance(value, Checkpoint):
             raise TypeError(
-                "`checkpoint` is a mr.train.Checkpoint of what is saved, as in "
+                "`checkpoint` must be a mr.train.Checkpoint of the objects to save, as in "
                 f"mr.train.Checkpoint(model=model). Received: {value!r}."
             )
         keep = None if max_to_keep is None else as_integer(max_to_keep)
@@ -472,8 +474,8 @@ class CheckpointManager:
         name: Any = checkpoint_name
         if not isinstance(name, str) or not name or os.path.basename(name) != name or "\0" in name:
             raise ValueError(
-                "`checkpoint_name` is what the files' names begin with, without folders. Received: "
-                f"{checkpoint_name!r}. Put folders into `directory`."
+                "`checkpoint_name` is the first part of the file names, without folders. "
+                f"Received: {checkpoint_name!r}. Put folders into `directory`."
             )
         self._directory = as_path(directory, "folder of checkpoints")
         self._keep = keep

@@ -87,9 +87,9 @@ def check_kinds(values: Mapping[str, Any]) -> None:
         if not isinstance(value, _KINDS):
             raise ValueError(
                 f"`Checkpoint` was expecting {name} to be a trackable object, got {value!r:.200}. "
-                "Trackable are models, layers, modules, optimizers, variables, metrics, seed "
-                "generators, iterators over datasets, other checkpoints, and lists, tuples and "
-                "dicts of them. Make a number a variable: mr.Variable(5)."
+                "Trackable objects are models, layers, modules, optimizers, variables, metrics, "
+                "seed generators, iterators over datasets, other checkpoints, and lists, tuples "
+                "and dicts of them. For a number, use a variable: mr.Variable(5)."
             )
 
 
@@ -163,9 +163,10 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
             continue
         if id(variable) not in keys:
             raise ValueError(
-                f"The optimizer {part.name!r} keeps {part.optimizer.slots.names(variable)} for the "
-                f"variable {variable.name!r}, which is not in the checkpoint. Give the checkpoint "
-                "the model too, as in mr.train.Checkpoint(model=model, optimizer=optimizer)."
+                f"The optimizer {part.name!r} keeps {part.optimizer.slots.names(variable)} for "
+                f"the variable {variable.name!r}, which is not in the checkpoint. Pass the model "
+                "to the checkpoint too, as in mr.train.Checkpoint(model=model, "
+                "optimizer=optimizer)."
             )
         names = part.optimizer.slots.names(variable)
         for key in keys[id(variable)]:
@@ -274,8 +275,8 @@ def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
         strange = [key for key in value if not isinstance(key, str)]
         if strange:
             raise ValueError(
-                "The keys of a dict in a checkpoint are strings, for they are names in the file. "
-                f"Received: {name} with the key {strange[0]!r}."
+                "Keys of a dict in a checkpoint must be strings, because they become names in "
+                f"the file. Received: {name} with the key {strange[0]!r}."
             )
         return {key: value[key] for key in sorted(value)}
     return None
@@ -346,6 +347,7 @@ def _check_names_differ(parts: list[Part]) -> None:
         for key, item in part.objects.items():
             if taken.setdefault(key, item) is not item:
                 raise ValueError(
-                    f"Two values of a checkpoint have one name in the file. Received: {key!r} "
-                    "twice. Rename one of them, and leave slashes out of the keys of dicts."
+                    "Two values of a checkpoint have the same name in the file. Received: "
+                    f"{key!r} twice. Rename one of them, and leave slashes out of the keys of "
+                    "dicts."
                 )

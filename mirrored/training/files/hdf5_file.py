@@ -211,8 +211,8 @@ class ReadGroup(Mapping[str, NDArray[Any]]):
             raise damaged(
                 self.reader.noun,
                 f"corrupt: the checksum of '{self._where}/{_VARS}/{key}' does not fit its data",
-                "; or, where a program has changed the data on purpose, let it delete the "
-                f"attribute {_CHECKSUM!r}",
+                "; or, if a program has changed the data on purpose, let it delete the attribute "
+                f"{_CHECKSUM!r}",
             )
         return array
 
@@ -282,7 +282,7 @@ class Hdf5Reader:
         if group is None and "layers" in path:  # As Keras 2.13 called them.
             group = self._at(path.replace("layers", _OLD))
         if group is not None and not isinstance(group, _extras.h5py().Group):
-            raise WeightsFileError(f"{self.noun} has {path!r} as something else than a group.")
+            raise WeightsFileError(f"{self.noun} has {path!r}, which is not a group.")
         return ReadGroup(group, path, self)
 
     def _at(self, path: str) -> Any:
@@ -305,8 +305,8 @@ class Hdf5Reader:
             member = group[name] if type(link) is h5py.HardLink else None
         if member is None:
             raise WeightsFileError(
-                f"{self.noun} has a link at {where!r}, {type(link).__name__}, which is not "
-                "followed. Write the file anew, with the values in it."
+                f"{self.noun} has a link at {where!r}, {type(link).__name__}, and links are not "
+                "followed. Write the file again, with the values in it."
             )
         return member
 
@@ -350,23 +350,23 @@ def reading(file: IO[bytes], noun: str) -> Iterator[Hdf5Reader]:
 def _problem_of(dataset: Any) -> str | None:
     """Return why something in a file is not read; None where it is a whole array of numbers."""
     if not isinstance(dataset, _extras.h5py().Dataset):
-        return "a group, where an array was expected."
+        return "a group instead of an array."
     dtype = dataset.dtype
     if not (dtype.kind in "biuf" and dtype.subdtype is None) and not _is_narrow(dataset):
-        return f"an array of dtype {dtype!s:.100}, which are no numbers."
+        return f"an array of dtype {dtype!s:.100}, which is not a numeric type."
     if dataset.external or dataset.is_virtual:
-        return "an array whose values are in another file, which is not read."
+        return "an array whose values are in another file. Other files are not read."
     if dataset.shape is None:
         return "an array without a shape."
     if dataset.chunks is not None:
         return (
-            "an array in chunks, or compressed: what that takes is not known before. Write the "
-            "file anew as Keras does, or with `h5repack -f NONE -l CONTI`."
+            "an array in chunks, or compressed. How much memory it needs is not known in "
+            "advance. Write the file again as Keras does, or with `h5repack -f NONE -l CONTI`."
         )
     size, place = math.prod(dataset.shape) * dtype.itemsize, dataset.id.get_offset()
     ends = 0 if place is None else place + size  # None: beside what describes it.
     if dataset.id.get_storage_size() != size or ends > dataset.file.id.get_filesize():
-        return "an array of which the file has not all values."
+        return "an array whose values are not all in the file."
     return None
 
 
@@ -405,7 +405,7 @@ def to_array(value: NDArray[Any], variable: Variable) -> NDArray[Any]:
         cast = value.astype(variable.dtype)
     if variable.dtype.kind in "biu" and not np.array_equal(cast, value):
         raise ValueError(
-            f"The variable {variable.name!r} of {variable.dtype.name} cannot be what the file has, "
-            f"which is {value.dtype.name}."
+            f"The variable {variable.name!r} of {variable.dtype.name} cannot take the value in "
+            f"the file, which is {value.dtype.name}."
         )
     return cast

@@ -73,9 +73,10 @@ def places(model: "Model", skipped: Iterable[Any] = ()) -> list[Place]:
     missing = [weight.name for weight in model.weights if id(weight) not in there]
     if missing:
         raise ValueError(
-            "Files in Keras' formats have the layers in a model's and its layers' attributes, and "
-            f"in lists, tuples and dicts there. Received: weights of others, {missing[:5]}. Assign "
-            "their layers to attributes, or use a name that ends in '.safetensors'."
+            "Files in Keras' formats have the layers that are attributes of the model or of its "
+            "layers, also inside lists, tuples and dicts. Received: weights of other layers, "
+            f"{missing[:5]}. Assign their layers to attributes, or use a name that ends in "
+            "'.safetensors'."
         )
     return parts
 

@@ -190,7 +190,7 @@ def _checked_name(filepath: Any, zipped: bool | None, options: dict[str, Any]) -
             "`save_format` has no effect: the ending of the file name chooses the format."
         )
     if path.startswith("hf://"):
-        raise ValueError(f"Models are saved to files alone. Received: filepath={path}")
+        raise ValueError(f"Models are saved only to files. Received: filepath={path}")
     if zipped is False:
         if ends:
             raise ValueError(
@@ -200,8 +200,8 @@ def _checked_name(filepath: Any, zipped: bool | None, options: dict[str, Any]) -
         return path
     if path.endswith(_LEGACY):
         raise ValueError(
-            "Whole models in HDF5 are Keras 2's format, which is not written here. Use a name that "
-            f"ends in `.keras`; weights alone are saved by `save_weights`. Received: {path}"
+            "Whole models in HDF5 are Keras 2's format, which is not written here. Use a name "
+            f"that ends in `.keras`; `save_weights` saves only the weights. Received: {path}"
         )
     if not ends:
         raise ValueError(
@@ -267,7 +267,7 @@ def _existing(filepath: Any) -> str:
     if not path.endswith(ENDING):
         raise ValueError(
             f"File format not supported: filepath={path}. Models are in files whose names end in "
-            "`.keras`, and in folders with the same files; a SavedModel is TensorFlow's alone."
+            "`.keras`, and in folders with the same files; only TensorFlow reads a SavedModel."
         )
     if not os.path.exists(path):
         raise ValueError(
@@ -286,7 +286,7 @@ def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
             config = json.loads(text)
     if not isinstance(config, dict):
         problem = f"its {CONFIG!r} is no configuration of a model"
-        raise damaged(noun, f"truncated, corrupt, or none that Keras writes: {problem}")
+        raise damaged(noun, f"truncated, corrupt, or not written by Keras: {problem}")
     if not compile:
         config["compile_config"] = None
     return config
@@ -300,7 +300,7 @@ def _model_of(
     with sharing_what_is_read(), within_room(room), within_constant_room(len(text)):
         model = deserialize_keras_object(config, **options)
     if not is_model(model):
-        raise WeightsFileError(f"{reader.noun} has no model, but {model!r:.200}.")
+        raise WeightsFileError(f"{reader.noun} does not contain a model, but {model!r:.200}.")
     load_state(model, reader, is_new=True, late=room.late)
     return model
 

@@ -132,11 +132,11 @@ class Restoration:
 
 def _warn_of_rest(path: str, missing: list[str], unused: list[str]) -> None:
     for text, names in (
-        ("nothing of %s: they stay as they are. Call `expect_partial()`", missing),
-        ("values that nothing was restored from: %s. Call `expect_partial()`", unused),
+        ("no values for %s, which keep their values. Call `expect_partial()`", missing),
+        ("values that were not restored: %s. Call `expect_partial()`", unused),
     ):
         if names:
-            ending = "on what `restore` returns if it is meant to be so."
+            ending = "on the result of `restore` if this is intended."
             logger.warning(f"The checkpoint %r has {text} {ending}", path, few(names))
 
 

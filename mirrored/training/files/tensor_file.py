@@ -103,8 +103,8 @@ def checked_texts(metadata: Mapping[str, str], kind: Kind) -> dict[str, str]:
     for key, text in metadata.items():
         if key in _OWN_KEYS or not isinstance(text, str):
             raise ValueError(
-                f"Metadata must be texts under keys other than {', '.join(map(repr, _OWN_KEYS))}. "
-                f"Received: {key!r}: {text!r}."
+                "Metadata must map keys to strings, with keys other than "
+                f"{', '.join(map(repr, _OWN_KEYS))}. Received: {key!r}: {text!r}."
             )
     return {**metadata, _FORMAT_KEY: _FORMAT, _KIND_KEY: kind.mark}
 
@@ -246,8 +246,8 @@ class OpenFile:
             self._checksums = read_table(self.noun, text, "checksums of its data")
         elif kind is not WEIGHTS:
             raise WeightsFileError(
-                f"The file {name!r} is no {kind.noun}: it does not say so. Pass the path that "
-                f"{kind.writer} returned."
+                f"The file {name!r} is no {kind.noun}: it has no mark of that kind. Pass the path "
+                f"that {kind.writer} returned."
             )
 
     def _check(self, metadata: Mapping[str, str], kind: Kind) -> None:
@@ -257,8 +257,8 @@ class OpenFile:
         if metadata.get(_KIND_KEY) != kind.mark:
             raise WeightsFileError(
                 f"The file {self.name!r} is no {kind.noun}. Received: a file of the kind "
-                f"{metadata.get(_KIND_KEY)!r}. Weights are read by `load_weights`, checkpoints by "
-                "`mr.train.Checkpoint.restore`."
+                f"{metadata.get(_KIND_KEY)!r}. Read weights with `load_weights`, and checkpoints "
+                "with `mr.train.Checkpoint.restore`."
             )
 
     def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:

@@ -153,8 +153,8 @@ def raise_differences(noun: str, problems: Sequence[str], owner: str) -> None:
         listed = "; ".join(problem[:_LONGEST] for problem in problems[:_LISTED])
         more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
         raise WeightsFileError(
-            f"{noun} is of another {owner}: {listed}{more}. Build the {owner} as it was when it "
-            "was saved."
+            f"{noun} belongs to another {owner}: {listed}{more}. Build the {owner} as it was when "
+            "the file was saved."
         )
 
 

@@ -65,8 +65,8 @@ def save_weights(
         _extras.h5py()  # Before there is a file.
     if max_shard_size is not None:
         raise ValueError(
-            "Weights are written to one file, however large. Received: max_shard_size="
-            f"{max_shard_size!r}. Leave it out."
+            "Weights are written to one file, whatever their size. Received: "
+            f"max_shard_size={max_shard_size!r}. Leave it out."
         )
     _check_built(model, "saving")
     with alone_unless(model.distribute_strategy.is_shared):
@@ -168,7 +168,7 @@ def check_overwrite(path: str, overwrite: bool) -> None:
     """
     if not overwrite and of_writer(os.path.exists(path), "whether a file is there"):
         raise FileExistsError(
-            f"There is a file at {path!r} already. Pass overwrite=True to replace it."
+            f"A file already exists at {path!r}. Pass overwrite=True to replace it."
         )
 
 

@@ -49,7 +49,7 @@ class Members:
         for member in members:
             self._check(member)
             if member.filename in self._members:
-                raise self._spoilt(f"it has {member.filename!r:.100} twice")
+                raise self._spoilt(f"it contains {member.filename!r:.100} twice")
             self._members[member.filename] = member
 
     def __contains__(self, name: str) -> bool:
@@ -129,23 +129,23 @@ class Members:
         name = member.filename
         parts = name.removesuffix("/").split("/")
         if any(part in ("", ".", "..") for part in parts) or "\\" in name or ":" in parts[0]:
-            raise self._spoilt(f"the name {name!r:.100} leads out of it")
+            raise self._spoilt(f"the name {name!r:.100} leads out of the archive")
         if name != member.orig_filename:
-            raise self._spoilt(f"the name {member.orig_filename!r:.100} is none")
+            raise self._spoilt(f"the name {member.orig_filename!r:.100} is not a file name")
         kind = stat.S_IFMT(member.external_attr >> 16)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-            raise self._spoilt(f"{name!r:.100} is no file")
+            raise self._spoilt(f"{name!r:.100} is not a regular file")
         if member.header_offset < 0:
-            raise self._spoilt(f"{name!r:.100} is before the file")
+            raise self._spoilt(f"{name!r:.100} begins before the file does")
         if member.flag_bits & 1:
             raise self._spoilt(f"{name!r:.100} is encrypted")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise self._spoilt(f"{name!r:.100} is compressed in another way than zip's usual one")
+            raise self._spoilt(f"{name!r:.100} is neither stored nor deflated")
         grown = max(_LARGE, _GROWTH * member.compress_size)
         if member.file_size > grown:
             raise self._spoilt(
-                f"{name!r:.100} has {member.compress_size} bytes and says that it becomes "
-                f"{member.file_size} of them"
+                f"{name!r:.100} has {member.compress_size} bytes and claims to expand to "
+                f"{member.file_size} bytes"
             )
 
     def _place_of(self, member: zipfile.ZipInfo) -> int:
@@ -153,16 +153,16 @@ class Members:
         self._file.seek(member.header_offset)
         header = self._file.read(_LOCAL_SIZE)
         if len(header) != _LOCAL_SIZE or header[:4] != _LOCAL:
-            raise self._spoilt(f"{member.filename!r:.100} is not where it should be")
+            raise self._spoilt(f"{member.filename!r:.100} is not at its place")
         rest = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
         place = member.header_offset + _LOCAL_SIZE + rest
         end = self._file.seek(0, os.SEEK_END)
         if member.compress_size != member.file_size or place + member.file_size > end:
-            raise self._spoilt(f"it does not have all of {member.filename!r:.100}")
+            raise self._spoilt(f"it lacks a part of {member.filename!r:.100}")
         return place
 
     def _spoilt(self, why: str) -> WeightsFileError:
-        return damaged(self._noun, f"truncated, corrupt, or none that Keras writes: {why}")
+        return damaged(self._noun, f"truncated, corrupt, or not written by Keras: {why}")
 
     @contextlib.contextmanager
     def _understood(self) -> Iterator[None]:

@@ -117,7 +117,9 @@ class _Overlap(Loss):
         super().__init__(name, reduction, dtype)
         axes = axis if isinstance(axis, tuple | list) else (axis,)
         if axis is not None and None in [as_integer(index) for index in axes]:
-            raise ValueError(f"`axis` is None, an integer or several. Received: axis={axis!r}")
+            raise ValueError(
+                f"`axis` must be None, an integer or several integers. Received: axis={axis!r}"
+            )
         self.axis = axis
 
     def _overlap(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -130,8 +132,8 @@ class _Overlap(Loss):
             return values
         if self.reduction == Reduction.NONE:
             raise ValueError(
-                f"The loss {self.name!r} over axis={self.axis} has no values of examples: a "
-                "reduction other than 'none' is needed, or axes without the batch."
+                f"The loss {self.name!r} over axis={self.axis} has no values per example. Use a "
+                "reduction other than 'none', or axes without the batch."
             )
         reduce = ops.reduce_sum if self.reduction == Reduction.SUM else ops.reduce_mean
         return reduce(values)
@@ -158,7 +160,7 @@ class _Overlap(Loss):
             return super()._reduced_loss(y_true, y_pred, sample_weight)
         refuse_parts(
             f"The loss {self.name!r} over axis={self.axis} is one number for the batch",
-            " or give axes without the batch",
+            " or use axes without the batch",
         )
         if not self._is_one_number(y_pred, sample_weight):
             return super()._reduced_loss(y_true, y_pred, sample_weight)
@@ -179,8 +181,8 @@ class _Overlap(Loss):
     def _mask_of_values(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
         if y_pred._keras_mask is not None and self._has_other_axes(y_pred):
             raise InvalidArgumentError(
-                f"The loss {self.name!r} over axis={self.axis} has no examples, of which a mask "
-                "would leave some. Have the last layers drop it, or use axes without the batch."
+                f"The loss {self.name!r} over axis={self.axis} has no examples, so a mask does "
+                "not apply. Let the last layers drop the mask, or use axes without the batch."
             )
         return super()._mask_of_values(values, y_pred)
 

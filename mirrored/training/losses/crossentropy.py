@@ -133,7 +133,7 @@ class BinaryCrossentropy(_Crossentropy):
 
     _name = "binary_crossentropy"
     _by_element = True
-    _hint = "Labels of several classes go with 'sparse_categorical_crossentropy'."
+    _hint = "For labels of several classes use 'sparse_categorical_crossentropy'."
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the axis."""
@@ -248,7 +248,7 @@ class CategoricalCrossentropy(_Crossentropy):
     """
 
     _name = "categorical_crossentropy"
-    _hint = "Integer labels go with 'sparse_categorical_crossentropy'."
+    _hint = "For integer labels use 'sparse_categorical_crossentropy'."
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the axis of the classes."""

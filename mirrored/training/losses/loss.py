@@ -151,7 +151,7 @@ class Loss(_overrides.Subclassable, Configured):
         """
         raise NotImplementedError(
             f"The loss {type(self).__name__} has no `call`. Define `call(self, y_true, y_pred)` "
-            "that returns one value an example."
+            "that returns one value per example."
         )
 
     def per_example(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
@@ -398,8 +398,8 @@ def sum_of_values(loss: Loss, values: Tensor, mask: Tensor | None, sample_weight
     """
     if mask is not None and not values.shape:
         raise ValueError(
-            f"The loss {loss.name!r} returned one number for the batch, of which masks leave "
-            "no sum. Return one value an example, or use another reduction than 'sum'."
+            f"The loss {loss.name!r} returned one number for the batch, which a mask cannot "
+            "reduce to a sum. Return one value per example, or use a reduction other than 'sum'."
         )
     return ops.reduce_sum(_weighed(values, mask, sample_weight))
 

@@ -66,8 +66,8 @@ def weighed(values: Tensor, weights: Tensor) -> Tensor:
     values, weights = of_one_rank(values, weights)
     if values.shape and not _broadcasts(weights, values):
         raise InvalidArgumentError(
-            f"The mask of the predictions, of shape {weights.shape}, says nothing of losses of "
-            f"shape {values.shape}. Have the last layers drop it, as a Layer does whose "
+            f"The mask of the predictions, of shape {weights.shape}, does not fit losses of shape "
+            f"{values.shape}. Let the last layers drop the mask: a layer drops it if its "
             "`compute_mask` returns None."
         )
     return values * weights

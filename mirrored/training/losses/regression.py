@@ -210,7 +210,8 @@ class CosineSimilarity(LossByLastAxis):
         number = as_integer(axis)
         if number is None or number == 0:
             raise ValueError(
-                f"`axis` is that of the vectors, and 0 that of the batch. Received: axis={axis!r}"
+                "`axis` must be the axis of the vectors, not 0, the axis of the batch. Received: "
+                f"axis={axis!r}"
             )
         super().__init__(name, reduction, dtype)
         self.axis = number

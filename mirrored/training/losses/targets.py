@@ -72,13 +72,13 @@ def check_labels(loss: str, y: np.ndarray, output_shape: OutputShape) -> np.ndar
         raise ValueError(
             f"The loss {loss!r} needs one integer label for each of the model's predictions, "
             f"shape {expected} for the output shape {output_shape}. Received: y with shape "
-            f"{y.shape}. One-hot targets go with 'categorical_crossentropy'."
+            f"{y.shape}. For one-hot targets use 'categorical_crossentropy'."
         )
     if labels.dtype.kind == "f" and not (labels == np.floor(labels)).all():
         raise ValueError(
             f"The loss {loss!r} needs integer labels. Received: a label value of "
-            f"{labels[labels != np.floor(labels)][0]}. "
-            "Targets that are not classes need another loss."
+            f"{labels[labels != np.floor(labels)][0]}. For targets that are not classes use "
+            "another loss."
         )
     if classes is not None and labels.size:
         low, high = labels.min(), labels.max()
@@ -91,7 +91,7 @@ def check_labels(loss: str, y: np.ndarray, output_shape: OutputShape) -> np.ndar
 def _out_of_range(label: Any, classes: int) -> str:
     advice = "renumber the labels from 0"
     if np.isfinite(label) and label >= classes:
-        advice += f", or give the last layer at least {int(label) + 1} units"
+        advice += f", or use at least {int(label) + 1} units in the last layer"
     return (
         f"Received a label value of {label} which is outside the valid range of [0, {classes}). "
         f"Labels are indices of the model's {classes} outputs: {advice}."

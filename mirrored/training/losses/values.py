@@ -148,8 +148,8 @@ def class_indices(y_true: Tensor, y_pred: Tensor) -> Tensor:
         return labels if labels.dtype in (ops.int32, ops.int64) else cast(labels, ops.int64)
     raise ValueError(
         "Labels must have the shape of the predictions without the last axis, the classes. "
-        f"Received: y_true with shape {y_true.shape} and y_pred with shape {y_pred.shape}. "
-        "One-hot targets go with categorical cross-entropy and accuracy."
+        f"Received: y_true with shape {y_true.shape} and y_pred with shape {y_pred.shape}. For "
+        "one-hot targets use categorical cross-entropy and accuracy."
     )
 
 
@@ -161,7 +161,7 @@ def check_values(source: str, values: Tensor, y_pred: Tensor, advice: str) -> No
     """
     if values.shape and values.shape[:1] != y_pred.shape[:1]:
         raise ValueError(
-            f"The {source} must return one value an example, shape ({y_pred.shape[0]},) or "
+            f"The {source} must return one value per example, shape ({y_pred.shape[0]},) or "
             f"({y_pred.shape[0]}, ...), or one number for the batch. Received: a tensor of shape "
             f"{values.shape}. {advice}"
         )
@@ -233,8 +233,8 @@ def check_one_weight(source: str, sample_weight: Any) -> Tensor:
     weight = ops.convert_to_tensor(sample_weight)
     if weight.shape:
         raise ValueError(
-            f"The {source} returned one number for the batch, which weights of its examples cannot "
-            f"weigh. Received: sample_weight with shape {weight.shape}. Return one value an "
+            f"The {source} returned one number for the batch, so weights per example do not "
+            f"apply. Received: sample_weight with shape {weight.shape}. Return one value per "
             "example."
         )
     return weight
@@ -307,8 +307,8 @@ def check_not_batch(axis: int, y_pred: Tensor) -> None:
     """Refuse an axis from the end that is the batch's."""
     if axis == -y_pred.ndim and y_pred.ndim > 1:
         raise ValueError(
-            f"`axis` is not that of the batch. Received: axis={axis} for predictions of shape "
-            f"{y_pred.shape}."
+            f"`axis` must not be the axis of the batch. Received: axis={axis} for predictions of "
+            f"shape {y_pred.shape}."
         )
 
 
@@ -376,7 +376,8 @@ def refuse_parts(quantity: str, advice: str = "") -> None:
     if global_batch() is None and context is not None and context.num_replicas_in_sync > 1:
         comma = "," if advice else ""
         raise ValueError(
-            f"{quantity}, of which a replica has a part. Let `fit` run the step{comma}{advice}."
+            f"{quantity}, and a replica has only a part of it. Let `fit` run the "
+            f"step{comma}{advice}."
         )
 
 

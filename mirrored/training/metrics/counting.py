@@ -82,8 +82,8 @@ class Counting(Metric):
         """
         if not self._built:
             raise ValueError(
-                f"The metric {self.name!r} has seen no batch yet, which tells it how many "
-                f"{self._unknown} there are. {self._advice} `update_state` before `result`."
+                f"The metric {self.name!r} has not received a batch yet, so the number of "
+                f"{self._unknown} is not known. {self._advice} `update_state` before `result`."
             )
         counts = [getattr(self, name).read_value() for name in self._counted]
         with devices.device(counts[0].device):  # No other device is to be used for it.

@@ -55,7 +55,7 @@ class AUC(Counting):
 
     _direction = "up"
     _unknown = "labels"
-    _advice = "Give it `num_labels`, or call"
+    _advice = "Pass `num_labels`, or call"
 
     _kept_otherwise = ("thresholds", "from_logits")
 

@@ -59,7 +59,7 @@ def _part_of_batch() -> tuple[ReplicaContext, GlobalBatch] | None:
 def _required_part() -> tuple[ReplicaContext, GlobalBatch]:
     part = _part_of_batch()
     if part is None:
-        raise RuntimeError("Only the replicas of a step that `fit` runs have parts of its batch.")
+        raise RuntimeError("Only replicas of a step that `fit` runs have parts of a batch.")
     return part
 
 

@@ -179,7 +179,7 @@ class Metric(Part, _overrides.Subclassable, Configured):
         mode = mode_of(VariableSynchronization, synchronization)
         if mode is not VariableSynchronization.ON_READ:
             raise ValueError(
-                "A metric's copies of a variable are put together when they are read. Received: "
+                "A metric's copies of a variable are reduced when they are read. Received: "
                 f'synchronization={synchronization!r}. Use "on_read", or leave it out.'
             )
         return self.add_variable(shape, initializer, dtype, aggregation, name)

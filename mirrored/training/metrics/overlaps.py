@@ -86,7 +86,7 @@ class IoU(Counting):
         predictions = self._labels(y_pred, self.sparse_y_pred)
         if labels.shape != predictions.shape:
             raise ValueError(
-                "There must be as many predictions as targets. Received: "
+                "The numbers of predictions and targets must be the same. Received: "
                 f"{predictions.size} predictions and {labels.size} targets."
             )
         weights = ops.ones(labels.shape, ops.float64)
@@ -112,8 +112,8 @@ class IoU(Counting):
         if not sparse:
             if labels.ndim < 2:
                 raise ValueError(
-                    "One-hot rows and scores have an axis of classes beside that of the examples. "
-                    f"Received: a tensor of shape {labels.shape}."
+                    "One-hot rows and scores need an axis of classes in addition to the axis of "
+                    f"examples. Received: a tensor of shape {labels.shape}."
                 )
             # argmax knows no bool, which one-hot rows from a comparison are.
             labels = cast(labels, ops.uint8) if labels.dtype.kind == "b" else labels

@@ -191,8 +191,8 @@ _LOSSES = ("loss", "added loss", "differentiated loss")
 # Operations that bring examples to other rows, as mixing up a batch does, and compute nothing.
 _MOVES = ("ConcatV2", "GatherV2", "StatelessShuffle", "StridedSlice")
 _WHAT = {
-    "added loss": "A loss that `add_loss` was given",
-    "gradients": "A gradient that `apply_gradients` was given",
+    "added loss": "A loss passed to `add_loss`",
+    "gradients": "A gradient passed to `apply_gradients`",
 }
 
 
@@ -220,9 +220,9 @@ def _refusal(use: str, value: ShardValue) -> str:
         "by `mr.distribute.get_replica_context().all_reduce` or `all_gather`"
     )
     return (
-        f"{_WHAT.get(use, 'The loss')} is neither a mean nor a sum over a shard's examples, so the "
-        "replicas' values cannot be added up to that of the batch. Received: a value made by "
-        f"{origins}. On several replicas {advice}; or train on one device."
+        f"{_WHAT.get(use, 'The loss')} is neither a mean nor a sum over a shard's examples, so "
+        "adding the replicas' values does not give the value of the batch. Received: a value "
+        f"computed by {origins}. On several replicas {advice}; or train on one device."
     )
 
 
@@ -242,10 +242,10 @@ class _Unknown(dict[Any, Scale]):
         """Return the default."""
         _once(
             self._model,
-            f"A step of {self._model.name!r} could not be recorded for shards of other sizes, "
-            f"which shows how the replicas' values add up. Received: {self._reason} A loss that is "
-            "one number per shard counts as the mean over its examples: return one value per "
-            "example.",
+            f"A step of {self._model.name!r} could not be recorded for shards of other sizes, so "
+            f"it is not known how the replicas' values add up. Received: {self._reason} A loss "
+            "that is one number per shard counts as the mean over its examples: return one value "
+            "per example.",
         )
         return default
 
@@ -483,17 +483,19 @@ def report(model: Any, findings: Findings) -> None:
             model,
             f"The number {name!r} that a step of {model.name!r} returns depends on the number of "
             "replicas: it is neither a mean nor a sum over the examples of a shard, since it is "
-            f"made by {', '.join(map(str, origins))}. Shown is the shards' mean. Return the result "
-            "of a metric, or reduce it with `mr.distribute.get_replica_context().all_reduce`.",
+            f"computed by {', '.join(map(str, origins))}. The value shown is the shards' mean. "
+            "Return the result of a metric, or reduce it with "
+            "`mr.distribute.get_replica_context().all_reduce`.",
         )
 
     for name, aggregation in findings.uneven_variables.items():
         _once(
             model,
             f"The variable {name!r} of {model.name!r} depends on the number of replicas: "
-            f"VariableAggregation.{aggregation} does not make of the values that replicas assign "
-            "what one device assigns. Assign sums over examples with `assign_add` and SUM, means "
-            "with MEAN, or what `mr.distribute.get_replica_context().all_reduce` returns.",
+            f"VariableAggregation.{aggregation} of the values that replicas assign does not give "
+            "the value that one device assigns. Assign sums over examples with `assign_add` and "
+            "SUM, means with MEAN, or the result of "
+            "`mr.distribute.get_replica_context().all_reduce`.",
         )
 
 
@@ -516,8 +518,8 @@ def advice_for(model: Any, operation: Operation) -> str:
             return "Give the layer `synchronized=True`: it then uses the whole batch."
     if operation.name in DRAWS:
         return (
-            "Draw by `mr.random` or a generator a shape whose first axis is that of the examples: "
-            "each replica then draws its part."
+            "Draw with `mr.random` or a generator, and with a shape whose first axis is the "
+            "batch: each replica then draws its part."
         )
     return (
         "Sum over all replicas with `mr.distribute.get_replica_context().all_reduce`, or join "

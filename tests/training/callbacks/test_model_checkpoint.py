@@ -32,17 +32,17 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a field without a name": (
         {"filepath": "{}.safetensors", "save_weights_only": True},
         ValueError,
-        "A field of the filepath has a name",
+        "Fields of the filepath are `epoch`",
     ),
     "a field with a number": (
         {"filepath": "{0}.safetensors", "save_weights_only": True},
         ValueError,
-        "A field of the filepath has a name",
+        "Fields of the filepath are `epoch`",
     ),
     "half a field": (
         {"filepath": "{epoch.safetensors", "save_weights_only": True},
         ValueError,
-        "cannot be filled in: expected '}'",
+        "cannot be formatted: expected '}'",
     ),
     "zero batches": (
         {"filepath": "a.safetensors", "save_weights_only": True, "save_freq": 0},

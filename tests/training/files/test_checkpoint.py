@@ -213,10 +213,10 @@ def test_a_warning_where_nobody_asked(two: str, caplog: pytest.LogCaptureFixture
     mr.train.Checkpoint(a=mr.Variable(0), c=mr.Variable(0)).restore(two)
     gc.collect()
     assert [message.split(" ", 3)[3] for message in caplog.messages] == [
-        "has nothing of c: they stay as they are. Call `expect_partial()` on what `restore` "
-        "returns if it is meant to be so.",
-        "has values that nothing was restored from: b. Call `expect_partial()` on what `restore` "
-        "returns if it is meant to be so.",
+        "has no values for c, which keep their values. Call `expect_partial()` on the result of "
+        "`restore` if this is intended.",
+        "has values that were not restored: b. Call `expect_partial()` on the result of "
+        "`restore` if this is intended.",
     ]
 
 
@@ -231,7 +231,7 @@ def test_no_warning_of_a_file_that_fits(two: str, caplog: pytest.LogCaptureFixtu
 
 @cases("name", ["_epoch", "save", "restore", "save_counter", "__class__"])
 def test_names_that_are_taken(name: str) -> None:
-    with pytest.raises(ValueError, match=f"no attribute already. Received: '{name}'"):
+    with pytest.raises(ValueError, match=f"nor be an existing attribute. Received: '{name}'"):
         mr.train.Checkpoint(**{name: mr.Variable(0)})
 
 

@@ -89,13 +89,15 @@ def test_how_many_to_keep(most: Any, checkpoint: mr.train.Checkpoint, tmp_path: 
 
 @pytest.mark.parametrize("name", ["run/ck", "", "/ck", "ck/", "a\0b", b"ck", None, 3], ids=repr)
 def test_names_of_no_file(name: Any, checkpoint: mr.train.Checkpoint, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"names begin with, without folders\. Received: "):
+    with pytest.raises(
+        ValueError, match=r"the first part of the file names, without folders\. Received: "
+    ):
         mr.train.CheckpointManager(checkpoint, tmp_path, 1, checkpoint_name=name)
 
 
 @pytest.mark.parametrize("given", [mr.Sequential(), 5, None], ids=["a model", "a number", "None"])
 def test_what_is_no_checkpoint(given: Any, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"^`checkpoint` is a mr\.train\.Checkpoint .*Received: "):
+    with pytest.raises(TypeError, match=r"^`checkpoint` must be a mr\.train\.Checkpoint .*Rec"):
         mr.train.CheckpointManager(given, tmp_path, 1)
 
 

@@ -142,7 +142,7 @@ REFUSED: dict[str, Refused] = {
     ),
     "one name twice": (
         lambda: {"a/b": mr.Variable(0), "a": {"b": mr.Variable(0)}},
-        "one name in the file. Received: 'x/a/b' twice",
+        "the same name in the file. Received: 'x/a/b' twice",
     ),
 }
 
@@ -339,7 +339,7 @@ def test_one_value_for_two_variables(tmp_path: Path) -> None:
     x, y = mr.Variable(0.0), mr.Variable(0.0)
     status = mr.train.Checkpoint(a=x, b=y).restore(path).expect_partial()
     assert (float(x), float(y)) == (5.0, 0.0)
-    with pytest.raises(AssertionError, match=r"Found 1 Python objects .* has nothing of b\."):
+    with pytest.raises(AssertionError, match=r"Found 1 Python objects .* has no values for b\."):
         status.assert_existing_objects_matched()
 
 

@@ -228,7 +228,9 @@ def test_dtypes(tmp_path: Path) -> None:
         group = file["layers/mixed/vars"]
         del group["0"], group["4"]
         group["0"], group["4"] = np.array([3, 4], ">i2"), np.array([256, 0], np.int64)
-    with pytest.raises(WeightsFileError, match="uint8 cannot be what the file has, which is int64"):
+    with pytest.raises(
+        WeightsFileError, match="uint8 cannot take the value in the file, which is int64"
+    ):
         models[1].load_weights(tmp_path / "x.weights.h5")
     assert bits(models[0]) == bits(models[1])
     with h5py.File(tmp_path / "x.weights.h5", "r+") as file:

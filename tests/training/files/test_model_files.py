@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "Keras 2's": ("m.h5", {}, ValueError, "Keras 2's format, which is not written here"),
     "a folder with an ending": ("m.keras", {"zipped": False}, ValueError, "should not end in"),
     "a format": ("m", {"save_format": "tf"}, ValueError, "`save_format` argument is deprecated"),
-    "a hub": ("hf://me/m", {}, ValueError, "saved to files alone"),
+    "a hub": ("hf://me/m", {}, ValueError, "saved only to files"),
     "other arguments": ("m.keras", {"signatures": 1}, ValueError, r"not supported: \['signatures'"),
     "no path": (3, {}, TypeError, "A model file is at a path"),
     "no folder": ("no/m.keras", {}, FileNotFoundError, "The folder for the model file is not"),

@@ -123,7 +123,7 @@ def test_what_is_left_over_is_told_at_the_end(
     del late
     gc.collect()
     assert len(caplog.messages) == 1
-    assert "nothing was restored from: m/by/k, m/inner/x, m/lists/0" in caplog.messages[0]
+    assert "values that were not restored: m/by/k, m/inner/x, m/lists/0" in caplog.messages[0]
 
 
 def test_variables_that_replicas_and_recorded_functions_make(

@@ -189,7 +189,7 @@ READERS: dict[str, Callable[[pathlib.Path], Any]] = {
     [
         (CHECKPOINT, "load_tensors", "is no weights file. Received: a file of the kind 'check"),
         (WEIGHTS, "read_checkpoint", "is no checkpoint. Received: a file of the kind 'weights'"),
-        (WEIGHTS, "read_texts", "Weights are read by `load_weights`"),
+        (WEIGHTS, "read_texts", "Read weights with `load_weights`"),
     ],
 )
 def test_files_of_another_kind(path: pathlib.Path, kind: Kind, reader: str, message: str) -> None:
@@ -200,7 +200,9 @@ def test_files_of_another_kind(path: pathlib.Path, kind: Kind, reader: str, mess
 
 def test_another_program_writes_no_checkpoint(path: pathlib.Path) -> None:
     save_file(TENSORS, path)
-    with pytest.raises(WeightsFileError, match=r"is no checkpoint: it does not say so\. Pass the"):
+    with pytest.raises(
+        WeightsFileError, match=r"is no checkpoint: it has no mark of that kind\. Pass the"
+    ):
         read_checkpoint(path)
 
 
@@ -272,7 +274,7 @@ def test_save_other_dtype(path: pathlib.Path, dtype: str) -> None:
 
 @pytest.mark.parametrize("metadata", [{"crc32": "x"}, {"kind": "x"}, {"step": 3}])
 def test_save_other_metadata(path: pathlib.Path, metadata: Any) -> None:
-    with pytest.raises(ValueError, match="Metadata must be texts under keys other than"):
+    with pytest.raises(ValueError, match="Metadata must map keys to strings, with keys other than"):
         save_tensors(path, TENSORS, metadata)
 
 

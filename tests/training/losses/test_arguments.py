@@ -65,7 +65,7 @@ def test_labels_of_any_form(y: Any) -> None:
             losses.SparseCategoricalCrossentropy(),
             np.zeros((3, 4)),
             np.zeros((3, 4)),
-            r"without the last axis.* y_true with shape \(3, 4\) .*One-hot targets go with",
+            r"without the last axis.* y_true with shape \(3, 4\) .*For one-hot targets use",
         ),
         (
             losses.SparseCategoricalCrossentropy(),
@@ -85,8 +85,9 @@ def test_labels_of_any_form(y: Any) -> None:
             losses.as_loss(lambda y_true, y_pred: ops.reduce_mean(y_pred, axis=0)),
             np.zeros((3, 4)),
             np.zeros((3, 4)),
-            r"'<lambda>' must return one value an example, shape \(3,\) or \(3, ...\), or one "
-            r"number for the batch. Received: a tensor of shape \(4,\).*the mean over the batch is",
+            r"'<lambda>' must return one value per example, shape \(3,\) or \(3, ...\), or one "
+            r"number for the batch. Received: a tensor of shape \(4,\).*the mean over the batch "
+            r"is",
         ),
     ],
 )

@@ -238,11 +238,14 @@ def test_a_metric_of_a_function_with_arguments() -> None:
     ("make", "match"),
     [
         (lambda: mr.losses.Huber(-1.0), "`delta` is a number of 0 or more"),
-        (lambda: mr.losses.CosineSimilarity(axis=0), "`axis` is that of the vectors, and 0 that"),
+        (
+            lambda: mr.losses.CosineSimilarity(axis=0),
+            "`axis` must be the axis of the vectors, not 0",
+        ),
         (lambda: mr.metrics.TopKCategoricalAccuracy(0), "`k` is an integer of 1 or more"),
-        (lambda: mr.losses.Dice(axis="all"), "`axis` is None, an integer or several"),
+        (lambda: mr.losses.Dice(axis="all"), "`axis` must be None, an integer or several"),
         (lambda: mr.losses.Dice(axis=3)([[1.0]], [[1.0]]), "`axis` is out of bounds for 2 axes"),
-        (lambda: mr.losses.Dice("none", axis=0)([[1.0]], [[1.0]]), "has no values of examples"),
+        (lambda: mr.losses.Dice("none", axis=0)([[1.0]], [[1.0]]), "has no values per example"),
         (
             lambda: mr.losses.Dice("mean_with_sample_weight", axis=0)([[1.0]], [[1.0]], 2.0),
             "has no mean by sample weights",

@@ -65,8 +65,8 @@ REFUSED: dict[str, tuple[losses.Loss, np.ndarray, Any, str]] = {
         LABELS,
         (None, 4),
         r"^Received a label value of 9 which is outside the valid range of \[0, 4\)\. Labels are "
-        r"indices of the model's 4 outputs: renumber the labels from 0, or give the last layer at "
-        r"least 10 units\.$",
+        r"indices of the model's 4 outputs: renumber the labels from 0, or use at least "
+        r"10 units in the last layer\.$",
     ),
     "float, too large": (SPARSE, LABELS + 0.0, (None, 4), r"value of 9\.0 .* \[0, 4\).*10 units"),
     "negative": (
@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[losses.Loss, np.ndarray, Any, str]] = {
         np.eye(4),
         (None, 4),
         r"one integer label .*shape \(None,\) for the output shape \(None, 4\)\. Received: y with "
-        r"shape \(4, 4\)\. One-hot targets go with 'categorical_crossentropy'",
+        r"shape \(4, 4\)\. For one-hot targets use 'categorical_crossentropy'",
     ),
     "labels of sequences": (SPARSE, LABELS, (None, 3, 4), r"Received: y with shape \(4,\)"),
     "minus one and one": (
@@ -99,14 +99,14 @@ REFUSED: dict[str, tuple[losses.Loss, np.ndarray, Any, str]] = {
         BINARY,
         LABELS,
         (None, 4),
-        r"y with shape \(4,\)\. .*several classes go with 'sparse_categorical_crossentropy'",
+        r"y with shape \(4,\)\. .*several classes use 'sparse_categorical_crossentropy'",
     ),
     "labels for categorical": (
         CATEGORICAL,
         LABELS,
         (None, 4),
         r"'categorical_crossentropy' compares .* output shape \(None, 4\)\. Received: y with shape "
-        r"\(4,\)\. Integer labels go with 'sparse_categorical_crossentropy'",
+        r"\(4,\)\. For integer labels use 'sparse_categorical_crossentropy'",
     ),
     "too few": (MSE, np.zeros((4, 2)), (None, 3), r"shape \(4, 2\)\. Reshape them, or change"),
     "too flat": (MSE, np.zeros(4), (None, 2), r"output shape \(None, 2\)\. Received: .* \(4,\)"),

@@ -186,7 +186,9 @@ def test_losses_that_layers_add_across_examples(
         model = mr.Sequential([mr.layers.Input((3,)), *layers])
         model.compile("sgd", "mse")
     if before is Spreading:
-        with pytest.raises(ValueError, match="`add_loss` was given is neither a mean nor a sum"):
+        with pytest.raises(
+            ValueError, match="A loss passed to `add_loss` is neither a mean nor a sum"
+        ):
             model.fit(X, X[:, :1], batch_size=4, verbose=0)
         return
     model.fit(X, X[:, :1], batch_size=4, verbose=0)
