@@ -347,7 +347,7 @@ def test_sums_on_the_host(
     assert names == [f"{kind}:{number}" for number in range(count)]
     assert lines[count + 1 : count + 4] == [
         "Self-test of NCCL",
-        "  Not run. NCCL sums between GPUs that are not simulated.",
+        "  Not run. NCCL sums only between GPUs that are not simulated.",
         f"All-reduces of float32, summed over {count} devices; algbw and busbw in GB/s",
     ]
     assert rows(lines) == [

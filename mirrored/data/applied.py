@@ -157,8 +157,8 @@ def get_structure(dataset_or_iterator: Any) -> Any:
     """
     if not isinstance(dataset_or_iterator, Dataset | DatasetIterator):
         raise TypeError(
-            "Invalid `dataset_or_iterator`. It is a dataset, or an iterator over one. Received: a "
-            f"{type(dataset_or_iterator).__name__}."
+            "Invalid `dataset_or_iterator`. It must be a dataset, or an iterator over a dataset. "
+            f"Received: a {type(dataset_or_iterator).__name__}."
         )
     return dataset_or_iterator.element_spec
 

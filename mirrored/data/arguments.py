@@ -21,8 +21,8 @@ _BATCH_SIZE = 32  # Keras' default.
 _STEPS = {"fit": "steps_per_epoch", "validation": "validation_steps"}
 _SIZES = {"validation": "validation_batch_size"}
 VALIDATION_DATA = (
-    "`validation_data` is a tuple (x, y) or (x, y, sample_weight), or a dataset of batches of "
-    "these."
+    "`validation_data` must be a tuple (x, y) or (x, y, sample_weight), or a dataset of such "
+    "batches."
 )
 # From data, the batches in them and their use to the batches that this process takes, and what
 # makes of their passes those of all processes; None where all have the same.
@@ -67,7 +67,7 @@ class DataArguments:
         if self.steps is not None:
             check_count(self._steps_name, self.steps, least=1)
         if not isinstance(self.shuffle, bool | np.bool_):
-            raise ValueError(f"`shuffle` is True or False. Received: shuffle={self.shuffle!r}")
+            raise ValueError(f"`shuffle` must be True or False. Received: shuffle={self.shuffle!r}")
         if self.batch_size is not None:
             check_batch_size(self.batch_size, _SIZES.get(self.use, "batch_size"))
 
@@ -135,7 +135,7 @@ class DataArguments:
             name = self._steps_name
             raise ValueError(
                 f"`{self.use}` needs `{name}` for a dataset that never ends. Received: an "
-                f"infinite dataset and {name}=None. Give it, or leave `.repeat()` out."
+                f"infinite dataset and {name}=None. Pass `{name}`, or leave `.repeat()` out."
             )
         passes = passes_of(data, self.use, self.class_weight, shuffled=bool(self.shuffle))
         epochs = self._epochs(passes if join is None else join(passes), self.steps)

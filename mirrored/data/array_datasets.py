@@ -109,7 +109,8 @@ def timeseries_dataset_from_array(
     check_count("sequence_length", sequence_length, least=1)
     if format != "tf":
         raise ValueError(
-            f'`format` is "tf", a `Dataset`; Grain is not used here. Received: format={format!r}'
+            '`format` must be "tf", for a `Dataset`; Grain is not supported here. Received: '
+            f"format={format!r}"
         )
     used = slice(start_index or 0, len(series) if end_index is None else end_index)
     parts: list[tuple[NDArray[Any], Any]] = [
@@ -122,9 +123,9 @@ def timeseries_dataset_from_array(
         parts.append((values[used], np.int64(0)))
         if count > len(values[used]):
             raise ValueError(
-                f"`targets` end before the windows. Received: {len(values)} targets, of which "
-                f"{len(values[used])} are left from `start_index` on, for {count} windows. Give a "
-                "target for each window, or take the part of both before."
+                f"There are fewer `targets` than windows. Received: {len(values)} targets, "
+                f"{len(values[used])} of them from `start_index` on, for {count} windows. Pass "
+                "one target per window, or slice both before the call."
             )
     starts = np.arange(0, max(count, 0), sequence_stride)
     if shuffle:
@@ -198,8 +199,8 @@ def split_dataset(
     """
     if preferred_backend not in (None, "tensorflow"):
         raise ValueError(
-            "Data is split into datasets of this library. Received: preferred_backend="
-            f"{preferred_backend!r}. Leave it out."
+            "Data can be split only into datasets of this library. Received: "
+            f"preferred_backend={preferred_backend!r}. Leave it out."
         )
     if left_size is None and right_size is None:
         raise ValueError(
@@ -246,7 +247,7 @@ def _checked_arrays(dataset: Any) -> Any:
     """Return an array, or several in a tuple, of one length."""
     if not isinstance(dataset, np.ndarray | list | tuple):
         raise TypeError(
-            f"Unsupported dataset type: {type(dataset)}. Give a `Dataset`, an array, or a list or "
+            f"Unsupported dataset type: {type(dataset)}. Pass a `Dataset`, an array, or a list or "
             "tuple of arrays."
         )
     arrays = [dataset] if isinstance(dataset, np.ndarray) else list(dataset)
@@ -296,7 +297,7 @@ def _sizes(left: Any, right: Any, total: int) -> tuple[int, int]:
         )
     if not (first and last):
         raise ValueError(
-            f"Of {total} examples `left_size` would be {first} and `right_size` {last}, which "
-            f"leaves a part empty. Received: left_size={left}, right_size={right}"
+            f"Of {total} examples, `left_size` would be {first} and `right_size` {last}, so one "
+            f"part would be empty. Received: left_size={left}, right_size={right}"
         )
     return first, last

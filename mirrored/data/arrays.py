@@ -217,9 +217,9 @@ def adapt_batch(
 def unbatched(for_what: str, shapes: Sequence[tuple[int, ...]]) -> str:
     """Return what an error says of elements that are no batches."""
     return (
-        f"`{for_what}` needs batches, whose arrays all begin with an axis of the examples. "
+        f"`{for_what}` needs batches: the first axis of every array must be the axis of examples. "
         f"Received: arrays with the shapes {list(shapes)}. Batch single examples with the "
-        "dataset's `.batch(batch_size)`, and give as many targets as inputs."
+        "dataset's `.batch(batch_size)`, and pass the same number of targets and inputs."
     )
 
 
@@ -229,7 +229,7 @@ def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
     if size is None or size <= 0:
         hint = ""
         if isinstance(batch_size, float | np.floating):
-            hint = " A quotient stays an integer with `//`."
+            hint = " Divide with `//` to get an integer."
         raise ValueError(
             f"Received an invalid value for `{name}`, expected a positive integer. "
             f"Received: {name}={batch_size!r}.{hint}"
@@ -360,8 +360,8 @@ def _class_weights(targets: np.ndarray | None, class_weight: Any) -> np.ndarray:
         raise ValueError("`class_weight` needs targets. Received: y=None. Pass an array as `y`.")
     if targets.ndim > 2:
         raise ValueError(
-            "`class_weight` needs one label an example. "
-            f"Received: y with shape {targets.shape}. Pass `sample_weight` instead."
+            f"`class_weight` needs one label per example. Received: y with shape {targets.shape}. "
+            "Pass `sample_weight` instead."
         )
     if targets.ndim == 2 and targets.shape[1] != 1:
         labels = targets.argmax(axis=1)

@@ -99,7 +99,7 @@ class CachedInFile(Derived):
     def _read(self) -> Elements:
         with open(self._path, "rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise self._unsound("it is no cache of a dataset")
+                raise self._unsound("it is not a cache of a dataset")
             outline: Any = None
             count = 0
             while payload := self._payload(file, count):
@@ -137,7 +137,7 @@ class CachedInFile(Derived):
     def _unsound(self, why: str) -> ValueError:
         return ValueError(
             f"The elements of a dataset cannot be read from {self._path!r}: {why}. Delete the "
-            "file, and they are made and kept again."
+            "file. The elements are then computed and stored again."
         )
 
 
@@ -154,8 +154,8 @@ def _outline(element: Element) -> Any:
     check_arrays(specs_of(element))
     if element.dtype.kind == "O":
         raise TypeError(
-            "Strings are not kept in a file. Received: `cache` with a filename, of elements with "
-            "strings. Parse them before, or keep them in memory by `cache()`."
+            "Strings cannot be cached in a file. Received: `cache` with a filename, for elements "
+            "with strings. Parse them before, or cache them in memory with `cache()`."
         )
     return element.dtype.name
 

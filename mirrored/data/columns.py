@@ -64,9 +64,9 @@ class Layout:
             except ValueError as error:
                 difference = str(error)
             else:
-                difference = "One has None where the other has an array."
+                difference = "One structure has None, the other an array."
             raise ValueError(
-                f"Its {name} has another structure than that of the first batch. {difference}"
+                f"Its {name} has a structure different from the first batch. {difference}"
             )
 
     def numbers(self, part: int) -> list[int]:
@@ -199,9 +199,8 @@ def _converted(value: Any, name: str) -> NDArray[Any]:
     """Return an array of what is none of NumPy's own, of any dtype and rank."""
     if isinstance(value, Iterator):
         raise ValueError(
-            f"`{name}` must be an array. Received: {described(value)}. "
-            "Collect its items with `numpy.stack(list(...))`; a stream of batches is passed as `x` "
-            "alone."
+            f"`{name}` must be an array. Received: {described(value)}. Collect its items with "
+            "`numpy.stack(list(...))`; pass a stream of batches only as `x`."
         )
     if is_frame(value):
         return array_of(value, name)
@@ -254,7 +253,8 @@ def _check_mask(value: Any, name: str) -> None:
     if missing:
         raise ValueError(
             f"`{name}` must have no missing values. Received: a {type(value).__name__} with "
-            f"{missing} that are masked. Fill them, as by `.filled(0)`, or drop their rows."
+            f"{missing} masked values. Fill them, for example with `.filled(0)`, or drop their "
+            "rows."
         )
 
 
@@ -312,15 +312,15 @@ def array_of(value: Any, name: str) -> NDArray[Any]:
 
     nw = package(
         *("narwhals.stable.v2", "frames", "Frames are read by"),
-        f" Received: {type(value).__name__} as `{name}`. An array needs none of it, as of "
-        "`.to_numpy()`.",
+        f" Received: {type(value).__name__} as `{name}`. An array, for example from "
+        "`.to_numpy()`, does not need it.",
     )
     try:
         frame: Any = nw.from_native(_by_position(value), eager_only=True, allow_series=True)
     except TypeError as error:
         raise ValueError(
             f"`{name}` is not computed yet. Received: a {type(value).__name__} of "
-            f"{type(value).__module__.partition('.')[0]}. Pass what its `.collect()` returns."
+            f"{type(value).__module__.partition('.')[0]}. Pass the result of its `.collect()`."
         ) from error
     if hasattr(frame, "columns"):
         labels = value.columns if hasattr(value, "iloc") else frame.columns

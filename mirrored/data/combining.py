@@ -39,7 +39,7 @@ def transforms_of(args: tuple[Any, ...], datasets: Any) -> Any:
     """Return the transforms of the arguments of `zip`, in their structure."""
     if args and datasets is not None:
         raise TypeError(
-            "Both `*args` and `datasets` cannot be set. Give all datasets in one of them."
+            "Both `*args` and `datasets` cannot be set. Pass all datasets in one of them."
         )
     inputs = args if datasets is None else (datasets,)
     structure = inputs[0] if len(inputs) == 1 else inputs
@@ -168,8 +168,8 @@ class Directed(Transform):
                 if not 0 <= place < len(places):
                     yield Failure(
                         InvalidArgumentError(
-                            f"Selector index out of range: {place} >= {len(places)}. Choose among "
-                            f"the datasets by numbers from 0 to {len(places) - 1}."
+                            f"Selector index out of range: {place} >= {len(places)}. Select the "
+                            f"datasets by numbers from 0 to {len(places) - 1}."
                         )
                     )
                     continue

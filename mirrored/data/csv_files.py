@@ -50,14 +50,14 @@ class Column:
                 dtype, self.default = array.dtype, array.item() if array.size else None
         if isinstance(dtype, str) or np.dtype(dtype).kind in "SUO":
             raise TypeError(
-                f"Columns of CSV files are numbers. Received: {default!r:.200}. Leave the column "
-                "out by `select_cols`, or map its strings to numbers with pandas."
+                f"Columns of CSV files must be numbers. Received: {default!r:.200}. Leave the "
+                "column out by `select_cols`, or map its strings to numbers with pandas."
             )
         self.dtype = as_dtype(dtype)
         if self.dtype not in _INFERRED:
             raise TypeError(
-                "Columns of CSV files are float32, float64, int32 or int64. Received: "
-                f"{self.dtype.name}. Use `cast` behind it."
+                "Columns of CSV files must be float32, float64, int32 or int64. Received: "
+                f"{self.dtype.name}. Use `cast` after reading."
             )
 
     def number(self, field: str | None, index: int, place: int) -> NDArray[Any]:
@@ -65,8 +65,8 @@ class Column:
         if not field:
             if self.default is None:
                 raise InvalidArgumentError(
-                    f"Field {place} is required but missing in record {index}! Give the column a "
-                    "default value."
+                    f"Field {place} is required but missing in record {index}! Set a default "
+                    "value for the column."
                 )
             return np.asarray(self.default, self.dtype)
         try:
@@ -245,8 +245,8 @@ class CsvDataset(Dataset[Any]):
             places = [place for place in range(count) if place not in exclude_cols]
         if places is not None and (len(places) != len(columns) or places != sorted({*places})):
             raise InvalidArgumentError(
-                "`select_cols` names each column of `record_defaults`, strictly increasing. "
-                f"Received: select_cols={places}, {len(columns)} defaults"
+                "`select_cols` must have one column per item of `record_defaults`, in strictly "
+                f"increasing order. Received: select_cols={places}, {len(columns)} defaults"
             )
         compression = compression_of(compression_type)
         form = CsvFormat(compression, header, field_delim, use_quote_delim, na_value)
@@ -345,7 +345,7 @@ def make_csv_dataset(
         column_defaults = _inferred(files, names, places, form, num_rows_for_inference)
     elif len(column_defaults) != len(places):
         raise ValueError(
-            f"`column_defaults` has one for each column that is read. Received: "
+            "`column_defaults` must have one default per column that is read. Received: "
             f"{len(column_defaults)} for {len(places)} columns"
         )
 
@@ -391,7 +391,7 @@ def make_csv_dataset(
 def _names(files: list[str], column_names: Sequence[str] | None, form: CsvFormat) -> list[str]:
     """Return the names of all columns."""
     if column_names is None and not form.header:
-        raise ValueError("Cannot infer column names without a header line. Give `column_names`.")
+        raise ValueError("Cannot infer column names without a header line. Pass `column_names`.")
     names = [] if column_names is None else [*column_names]
     for name in files if form.header else ():
         with closing(form.rows(name)) as rows:
@@ -444,9 +444,9 @@ def _inferred(
                 ranks[number] += 1
                 if ranks[number] == len(_INFERRED):
                     raise TypeError(
-                        f"Columns of CSV files are numbers. Received: {field!r:.200} in the column "
-                        f"{names[place]!r}. Leave it out by `select_columns`, or map its strings "
-                        "to numbers with pandas."
+                        f"Columns of CSV files must be numbers. Received: {field!r:.200} in the "
+                        f"column {names[place]!r}. Leave it out by `select_columns`, or map its "
+                        "strings to numbers with pandas."
                     )
     return [np.zeros((), _INFERRED[rank])[()] for rank in ranks]
 

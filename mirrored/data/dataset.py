@@ -402,7 +402,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             5
         """
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"`dataset` is a Dataset. Received: a {type(dataset).__name__}.")
+            raise TypeError(f"`dataset` must be a Dataset. Received: a {type(dataset).__name__}.")
         return Dataset(combining.Concatenated(self._transform, dataset._transform))
 
     # ---------------------------------------------------------------------------- users' functions
@@ -1232,9 +1232,9 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
         """
         if active_recorder() is not None:
             raise OperatorNotAllowedInGraphError(
-                "`Dataset.reduce` is run by Python, which a recorded function does not run again. "
-                "Received: a call while a function was being recorded. Call it outside, and give "
-                "the function the result; or loop over the dataset in the function."
+                "`Dataset.reduce` is run by Python, and a recorded function does not run Python. "
+                "Received: a call while a function was being recorded. Call it outside and pass "
+                "the result to the function, or loop over the dataset in the function."
             )
         function = element_transforms.States(initial_state, "reduce_func", reduce_func)
         return to_tensors(element_transforms.reduced(elements_of(self._transform), function))
@@ -1259,7 +1259,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
             wrong = "had more than one element" if firsts else "was empty"
             raise InvalidArgumentError(
                 f"Dataset {wrong}. Received: {self!r}. `get_single_element` is for datasets of "
-                "one element; others are iterated over."
+                "one element; iterate over other datasets."
             )
         return firsts[0]
 

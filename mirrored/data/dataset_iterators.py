@@ -196,9 +196,8 @@ def words_of(transform: Transform, position: Position) -> tuple[int, ...]:
     if external is not None:
         raise ValueError(
             f"The position of an iterator over a dataset with `{external}` cannot be saved: only "
-            "Python knows where the generator is, and what it would give if it was called again. "
-            "Save the number of elements in a variable and use `skip`, or make the dataset of "
-            "arrays."
+            "Python knows the state of the generator. Save the number of elements in a variable "
+            "and use `skip`, or create the dataset from arrays."
         )
     iteration = position.iteration
     numbers = [0, 0, 0] * sum(stage.rng is not None for stage in _all(transform))
@@ -215,12 +214,13 @@ def position_of(transform: Transform, words: Sequence[int]) -> Position:
     """
     kind, taken, has_begun, *numbers = words
     if has_begun > 1 or taken > sys.maxsize:
-        raise ValueError(f"No iterator has the position {list(words)}. The file is not sound.")
+        raise ValueError(f"No iterator has the position {list(words)}. The file is damaged.")
     if kind != _kind(transform):
         names = [type(stage).__name__ for stage in _all(transform)]
         raise ValueError(
-            "The iterator was saved over a dataset that was made by other methods. Received: a "
-            f"position for an iterator over one of {names}. Make the dataset as it was made then."
+            "The iterator was saved for a dataset of other methods. Received: a position for an "
+            f"iterator over a dataset of {names}. Create the dataset with the same methods as "
+            "before."
         )
     if not has_begun:
         return Position()

@@ -304,7 +304,7 @@ def as_options(options: Any) -> Options:
     """Return options that a user gave; TypeError where they are none."""
     if not isinstance(options, Options):
         raise TypeError(
-            f"Could not merge incompatible options of type {type(options)} and {Options}. Give "
+            f"Could not merge incompatible options of type {type(options)} and {Options}. Pass "
             "mr.data.Options()."
         )
     return options

@@ -234,7 +234,7 @@ def _check_unique(specs: Any) -> None:
             kind = "of datasets" if isinstance(leaf, NestedSpec) else leaf.dtype.name
             raise TypeError(
                 f"`tf.data.Dataset.unique` does not support type {kind} -- only `mr.int32` and "
-                "`mr.int64` are supported. Use `filter` with a function that remembers."
+                "`mr.int64` are supported. Use `filter` with a function that keeps the values."
             )
     if len(leaves) > 1:
         raise InvalidArgumentError(
@@ -286,7 +286,7 @@ def _miscounted(said: int, count: str) -> InvalidArgumentError:
     text = "an infinite number of" if said == INFINITE_CARDINALITY else said
     return InvalidArgumentError(
         f"Input dataset was expected to contain {text} elements but contained {count} elements. "
-        "Give `assert_cardinality` their number."
+        "Pass this number to `assert_cardinality`."
     )
 
 
@@ -319,16 +319,16 @@ class States:
         leaves, firsts = _nest.flatten(state), _nest.flatten(self.initial)
         if len(leaves) != len(firsts):
             raise InvalidArgumentError(
-                f"The number of components of the initial state and the new state differ: "
-                f"{len(firsts)} and {len(leaves)}. Return from `{self._argument}` what "
-                "`initial_state` is made of."
+                "The number of components of the initial state and the new state differ: "
+                f"{len(firsts)} and {len(leaves)}. Return the components of `initial_state` from "
+                f"`{self._argument}`."
             )
         types = [[array.dtype.name for array in arrays] for arrays in (firsts, leaves)]
         if types[0] != types[1]:
             raise TypeError(
                 "The element types for the new state must match the initial state. Expected "
-                f"{types[0]} but got {types[1]}, from `{self._argument}`. Give both one dtype, "
-                "as with mr.cast."
+                f"{types[0]} but got {types[1]}, from `{self._argument}`. Use one dtype for both, "
+                "for example with mr.cast."
             )
         return self._form.pack(leaves)
 
@@ -435,8 +435,8 @@ class Resampled(Following):
         label = to_leaf(call_with(self._class_of, element))
         if label.shape != () or label.dtype.kind not in "iu":
             raise TypeError(
-                "`class_func` returns an integer scalar. Received: "
-                f"shape={label.shape}, dtype={label.dtype.name}."
+                f"`class_func` must return an integer scalar. Received: shape={label.shape}, "
+                f"dtype={label.dtype.name}."
             )
         if not 0 <= label < len(self._target):
             raise InvalidArgumentError(
@@ -463,11 +463,13 @@ def parts_of_classes(name: str, value: Any, classes: int | None = None) -> NDArr
     """Return the part of each class that an argument of `rejection_resample` has."""
     parts = np.asarray(to_leaf(value), np.float64)
     if parts.ndim != 1 or not len(parts) or classes not in (None, len(parts)):
-        wanted = "a number for each class" if classes is None else f"{classes} numbers"
-        raise InvalidArgumentError(f"`{name}` is a list of {wanted}. Received: {value!r:.200}.")
+        wanted = "one number per class" if classes is None else f"{classes} numbers"
+        raise InvalidArgumentError(
+            f"`{name}` must be a list of {wanted}. Received: {value!r:.200}."
+        )
     if not (parts >= 0).all() or not parts.any():
         raise InvalidArgumentError(
-            f"`{name}` has the part of each class, of which none is negative and not all are 0. "
-            f"Received: {value!r:.200}."
+            f"`{name}` must have the fraction of each class. Fractions must not be negative, and "
+            f"not all 0. Received: {value!r:.200}."
         )
     return parts

@@ -111,7 +111,7 @@ def to_element(value: Any, what: str) -> Element:
 def _filled(value: dict[Any, Any] | tuple[Any, ...], what: str) -> Iterable[tuple[Any, Any]]:
     if not value:
         raise ValueError(
-            f"{what} should not be empty. Received: {value!r}. Give it at least one array."
+            f"{what} should not be empty. Received: {value!r}. Pass at least one array."
         )
     return value.items() if isinstance(value, dict) else enumerate(value)
 
@@ -227,7 +227,7 @@ class Form:
                 )
             except ValueError as error:
                 raise InvalidArgumentError(
-                    f"{where} has another structure than the elements before it. {error}"
+                    f"{where} has a structure different from the elements before it. {error}"
                 ) from None
         for number, (leaf, dtype) in enumerate(zip(leaves, self._dtypes, strict=True)):
             if type(leaf) is not np.ndarray or leaf.dtype != dtype:
@@ -256,8 +256,8 @@ def _check_dtype(
     if dtype != expected:
         names = ["a dataset" if kind is None else kind.name for kind in (dtype, expected)]
         raise InvalidArgumentError(
-            f"{where} has another dtype than the elements before it in component {number}: "
-            f"{names[0]} instead of {names[1]}. Give all elements one dtype."
+            f"{where} has a dtype different from the elements before it in component {number}: "
+            f"{names[0]} instead of {names[1]}. Use one dtype for all elements."
         )
 
 

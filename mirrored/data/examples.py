@@ -107,14 +107,14 @@ class _Parser:
     def __init__(self, name: str, feature: Any) -> None:
         if not isinstance(feature, FixedLenFeature):
             raise ValueError(
-                f"Unsupported FixedLenFeature for key {name!r}. Features of a fixed length are "
-                f"parsed, not {type(feature).__name__}. Write lists of one length, or parse "
+                f"Unsupported FixedLenFeature for key {name!r}. Only features of a fixed length "
+                f"are parsed, not {type(feature).__name__}. Write lists of one length, or parse "
                 "`train.Example.FromString(record.numpy())` in a `numpy_function`."
             )
         dtype = as_dtype(feature.dtype)
         if dtype not in _LISTS:
             raise ValueError(
-                f"A feature is of float32 or int64. Received: dtype={dtype.name} for key "
+                f"A feature must be of float32 or int64. Received: dtype={dtype.name} for key "
                 f"{name!r}. Parse it as one of these, and use `cast`."
             )
         self.name, self.dtype, self.list = name, dtype, _LISTS[dtype]
@@ -125,7 +125,7 @@ class _Parser:
             if default.size != math.prod(self.shape):
                 raise InvalidArgumentError(
                     f"`default_value` of the feature {name!r} has {default.size} values, and its "
-                    f"shape {list(self.shape)}. Give one for each."
+                    f"shape is {list(self.shape)}. Pass one value per element."
                 )
             self.default = default.reshape(self.shape)
 
@@ -157,7 +157,7 @@ class _Parser:
 def _parsed(serialized: Any, features: Any, example_names: Any) -> tuple[dict[str, Any], bool]:
     """Return the features of examples, stacked, and whether it was one example."""
     if not isinstance(features, Mapping) or not features:
-        raise ValueError(f"Missing: `features` was {features!r:.200}. Give a dict of features.")
+        raise ValueError(f"Missing: `features` was {features!r:.200}. Pass a dict of features.")
     parsers = [_Parser(name, feature) for name, feature in features.items()]
     alone = isinstance(serialized, bytes) or getattr(serialized, "shape", None) == ()
     strings = serialized.numpy() if isinstance(serialized, StringTensor) else serialized
@@ -168,8 +168,8 @@ def _parsed(serialized: Any, features: Any, example_names: Any) -> tuple[dict[st
             example = Example.FromString(record)
         except Exception as error:
             raise InvalidArgumentError(
-                f"Could not parse example input, value: {record!r:.100}, in example {index}. Give "
-                "what `Example.SerializeToString()` returned."
+                f"Could not parse example input, value: {record!r:.100}, in example {index}. Pass "
+                "the result of `Example.SerializeToString()`."
             ) from error
         rows.append([parser.read(example.features.feature, index) for parser in parsers])
     cpu = get_device("CPU:0")

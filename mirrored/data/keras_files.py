@@ -128,8 +128,8 @@ def load_california_housing(
     _check_split(test_split)
     if version not in ("small", "large"):
         raise ValueError(
-            "Argument `version` must be one of 'small', 'large'. "
-            f"Received: version={version!r}. The small one has the first 600 districts."
+            f"Argument `version` must be one of 'small', 'large'. Received: version={version!r}. "
+            "The small version has the first 600 districts."
         )
     x, y = _arrays(path, "california_housing.npz", "x", "y")
     count = 600 if version == "small" else len(x)
@@ -165,8 +165,8 @@ def _arrays(path: PathName, name: str, *keys: str) -> list[Array]:
             arrays = [file[key] for key in keys]
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(
-            f"The file is none of the arrays {list(keys)}. Received: {place}: {error}. Get "
-            f"{_ORIGIN}{name}, of sha256 {_SUMS[name]}, in its place."
+            f"The file does not have the arrays {list(keys)}. Received: {place}: {error}. Get "
+            f"{_ORIGIN}{name}, of sha256 {_SUMS[name]}, instead."
         ) from error
     for x, y in zip(arrays[::2], arrays[1::2], strict=True):
         _check_alike(x, y, place)
@@ -194,8 +194,8 @@ def _idx(folder: str, name: str, rank: int) -> NDArray[np.uint8]:
         return np.frombuffer(content, np.uint8, offset=4 * (1 + rank)).reshape(shape)
     except (ValueError, OSError, EOFError, zlib.error, struct.error) as error:
         raise ValueError(
-            f"The file is no IDX file of {rank} axes. Received: {place}: {error}. Get "
-            f"{_ORIGIN}{name} in its place."
+            f"The file is not an IDX file with {rank} axes. Received: {place}: {error}. Get "
+            f"{_ORIGIN}{name} instead."
         ) from error
 
 
@@ -204,9 +204,9 @@ def _check_there(place: str, name: str) -> None:
         return
     known = f", of sha256 {_SUMS[name]}" if name in _SUMS else ""
     raise FileNotFoundError(
-        f"The data set is not there, and is not downloaded. Received: {place}. Get "
-        f"{_ORIGIN}{name}{known}, and put it there, or set KERAS_HOME to the folder in whose "
-        "`datasets` it is."
+        f"The data set is missing, and is not downloaded. Received: {place}. Get "
+        f"{_ORIGIN}{name}{known}, and store it there. Or set KERAS_HOME to the folder whose "
+        "subfolder `datasets` has it."
     )
 
 
@@ -225,8 +225,8 @@ def _check_split(test_split: float) -> None:
 def _check_alike(x: Array, y: Array, place: str) -> None:
     if not (x.ndim and y.ndim and len(x) == len(y)):
         raise ValueError(
-            "A data set has as many examples as labels. Received: arrays with the shapes "
-            f"{x.shape} and {y.shape}, of {place}. Get its files again."
+            "A data set needs the same number of examples and labels. Received: arrays with the "
+            f"shapes {x.shape} and {y.shape}, of {place}. Download its files again."
         )
 
 
@@ -299,8 +299,8 @@ def get_file(
     name = as_path(fname, "file") if fname else os.path.basename(urllib.parse.urlsplit(url).path)
     if not name or os.sep in name:
         raise ValueError(
-            "`fname` is the name of a file, without folders; those are in `cache_dir` and "
-            f"`cache_subdir`. Received: fname={fname!r}, origin={origin!r}"
+            "`fname` must be the name of a file, without folders. Put folders into `cache_dir` "
+            f"and `cache_subdir`. Received: fname={fname!r}, origin={origin!r}"
         )
     os.makedirs(folder, exist_ok=True)
     target = extracted = os.path.join(folder, name)
@@ -334,7 +334,7 @@ def _writable(folder: PathName) -> str:
 def _hasher(file_hash: str, algorithm: str) -> Any:
     if algorithm not in ("auto", "sha256", "md5"):
         raise ValueError(
-            '`hash_algorithm` is one of "auto", "sha256", "md5". Received: '
+            '`hash_algorithm` must be one of "auto", "sha256", "md5". Received: '
             f"hash_algorithm={algorithm!r}"
         )
     if algorithm == "auto":
@@ -388,7 +388,7 @@ def _extract(path: str, folder: str, formats: str | list[str] | None) -> None:
             archive.extractall(folder)
     else:
         raise ValueError(
-            f"It is no archive that can be extracted. Received: {path}, "
+            f"The file is not an archive that can be extracted. Received: {path}, "
             f"archive_format={formats!r}. Leave out `extract` and read the file itself."
         )
 

@@ -96,7 +96,7 @@ class NestedSpec:
     def batched(self, size: int | None) -> NoReturn:
         """Raise TypeError."""
         raise TypeError(
-            "Datasets are not joined to batches. Join the elements of each, as in "
+            "Datasets cannot be batched. Batch the elements of each dataset, as in "
             "`dataset.flat_map(lambda window: window.batch(size))`."
         )
 
@@ -130,8 +130,8 @@ def common_specs(first: Any, second: Any) -> Any:
     except ValueError as error:
         raise TypeError(
             f"Incompatible dataset elements: {public_specs(first)} vs. {public_specs(second)}. "
-            f"{error} Give the elements of both one structure and the same dtypes, as with `map` "
-            "and mr.cast."
+            f"{error} Use the same structure and dtypes in both, for example with `map` and "
+            "mr.cast."
         ) from None
 
 

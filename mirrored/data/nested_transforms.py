@@ -149,7 +149,7 @@ class FlatMapped(Following):
         if not isinstance(dataset, DatasetBase):
             raise TypeError(
                 f"The `{self._argument}` argument must return a `Dataset` object. Got "
-                f"{type(dataset)!r}. Make one of it, as with `Dataset.from_tensors`."
+                f"{type(dataset)!r}. Convert it, for example with `Dataset.from_tensors`."
             )
         transform: Transform = dataset._transform
         return transform
@@ -298,7 +298,8 @@ class Grouped(FlatMapped):
         size = _whole_scalar("window_size_func", call_with(self._size, np.array(key, np.int64)))
         if size <= 0:
             raise InvalidArgumentError(
-                f"Window size must be greater than zero, but got {size}. It is that of key {key}."
+                f"Window size must be greater than zero, but got {size}. It is the window size of "
+                f"key {key}."
             )
         return size
 
@@ -318,5 +319,5 @@ def _whole_scalar(name: str, value: Any) -> int:
             "`mr.cast(x, mr.int64)`."
         )
     if array.dtype.kind not in "iu":
-        raise TypeError(f"`{name}` returns an integer. Received: {value!r:.200}.")
+        raise TypeError(f"`{name}` must return an integer. Received: {value!r:.200}.")
     return int(array)

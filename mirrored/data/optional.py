@@ -108,7 +108,7 @@ class _Empty(Optional):
 
     def get_value(self, name: str | None = None) -> Any:
         raise InvalidArgumentError(
-            "The given optional does not have a value. Ask `has_value()` before."
+            "The given optional does not have a value. Check `has_value()` first."
         )
 
     @property

@@ -57,7 +57,7 @@ class _Padding(NamedTuple):
             raise InvalidArgumentError(
                 "Attempted to pad to a smaller size than the input element. Received: an element "
                 f"of shape {list(shape)} for component {self.number}, which is padded to "
-                f"{list(self.shape)}. Use None for sizes that are to be the largest of a batch."
+                f"{list(self.shape)}. Use None to pad to the largest size of a batch."
             )
 
 
@@ -159,8 +159,9 @@ def parts_of(specs: Any, value: Any, name: str) -> list[Any]:
 
 def _misfit(specs: Any, value: Any, name: str) -> str:
     return (
-        f"The two structures don't have the same nested structure: elements are {specs}. Received: "
-        f"{name}={value!r:.200}. Give `{name}` the elements' structure of tuples and dicts."
+        f"The two structures don't have the same nested structure: elements are {specs}. "
+        f"Received: {name}={value!r:.200}. Use the elements' structure of tuples and dicts for "
+        f"`{name}`."
     )
 
 
@@ -187,8 +188,8 @@ def _shape_to_pad(number: int, leaf: LeafSpec, value: Any) -> tuple[int | None, 
     if any(size is not None and whole is None for size, whole in zip(sizes, shape, strict=True)):
         kind = TypeError if all(isinstance(size, float) for size in sizes) else ValueError
         raise kind(
-            f"Padded shape {value!r:.200} must be a shape: a list of integers, and of None or -1 "
-            "for sizes that are the largest of a batch."
+            f"Padded shape {value!r:.200} must be a shape: a list of integers, with None or -1 to "
+            "pad to the largest size of a batch."
         )
     shape = tuple(None if size == -1 else size for size in shape)
     known = leaf.shape
@@ -206,7 +207,9 @@ def _shape_to_pad(number: int, leaf: LeafSpec, value: Any) -> tuple[int | None, 
 def _value_to_pad(leaf: LeafSpec, value: Any) -> NDArray[Any]:
     if leaf.dtype.kind == "O":
         if value is not None:
-            raise TypeError(f"Strings are padded with empty ones. Received: {value!r:.200}.")
+            raise TypeError(
+                f"Strings can be padded only with empty strings. Received: {value!r:.200}."
+            )
         return as_strings([b""])[0, ...]
     if value is None:
         return np.zeros((), leaf.dtype)
@@ -219,8 +222,8 @@ def _value_to_pad(leaf: LeafSpec, value: Any) -> NDArray[Any]:
     if number.dtype != leaf.dtype:
         raise TypeError(
             f"Invalid `padding_values`. `padding_values` values type {number.dtype.name} does not "
-            f"match type {leaf.dtype.name} of the corresponding input component. Give it that "
-            "dtype, as with mr.constant(0, mr.int64)."
+            f"match type {leaf.dtype.name} of the corresponding input component. Use that dtype, "
+            "as in mr.constant(0, mr.int64)."
         )
     return number
 

@@ -52,8 +52,8 @@ def pad_sequences(
     for name, side in (("Padding", padding), ("Truncating", truncating)):
         if side not in _SIDES:
             raise ValueError(
-                f'{name} type "{side}" not understood. Give "pre" or "post". '
-                f"Received: {name.lower()}={side!r}"
+                f'{name} type "{side}" not understood. Use "pre" or "post". Received: '
+                f"{name.lower()}={side!r}"
             )
     if isinstance(value, str) and np.dtype(dtype).kind not in "OSU":
         raise ValueError(
@@ -74,7 +74,8 @@ def pad_sequences(
         if array.shape[1:] != shape:
             raise ValueError(
                 f"Shape of sample {array.shape[1:]} of sequence at position {number} is different "
-                f"from expected shape {shape}, which is that of the first one. Make them alike."
+                f"from expected shape {shape}, the shape of the first sample. Use one shape for "
+                "all samples."
             )
         if padding == "pre":
             rows[number, longest - kept :] = array
@@ -86,8 +87,8 @@ def pad_sequences(
 def _lengths(sequences: Any) -> Sequence[int]:
     if not hasattr(sequences, "__len__"):
         raise ValueError(
-            f"`sequences` must be iterable. Received: sequences={sequences!r:.80}. Make a list of "
-            "them."
+            f"`sequences` must be iterable. Received: sequences={sequences!r:.80}. Convert it to "
+            "a list."
         )
     lengths = []
     for sequence in sequences:
@@ -98,7 +99,7 @@ def _lengths(sequences: Any) -> Sequence[int]:
             )
         if isinstance(sequence, str | bytes):
             raise ValueError(
-                f"A sequence is no text. Received: {sequence!r:.80}. Make a list of it."
+                f"A sequence must not be a string. Received: {sequence!r:.80}. Make a list of it."
             )
         lengths.append(len(sequence))
     return lengths
@@ -107,8 +108,8 @@ def _lengths(sequences: Any) -> Sequence[int]:
 def _longest(lengths: Sequence[int], maxlen: int | None) -> int:
     if maxlen is None:
         if not lengths:
-            raise ValueError("There are no sequences to pad. Received: none. Give `maxlen`.")
+            raise ValueError("There are no sequences to pad. Received: none. Pass `maxlen`.")
         return max(lengths)
     if as_integer(maxlen) is None:
-        raise TypeError(f"`maxlen` is an integer or None. Received: maxlen={maxlen!r}")
+        raise TypeError(f"`maxlen` must be an integer or None. Received: maxlen={maxlen!r}")
     return check_count("maxlen", maxlen, least=1)

@@ -165,8 +165,8 @@ class PassesOfBatches(Passes):
             raise
         if example is None:
             raise ValueError(
-                f"`{for_what}` needs at least one batch. Received: "
-                f"{described(data)} that gave none."
+                f"`{for_what}` needs at least one batch. Received: {described(data)} without "
+                "batches."
             )
         self.example = example
 
@@ -466,10 +466,10 @@ class PassesOfWorkers(Passes):
             return None
         if any(theirs not in (None, kinds) for _, theirs in answers):
             raise ValueError(
-                "Workers that have datasets of their own have the same arrays in them, but for the "
-                f"number of examples. Received, by worker: {[theirs for _, theirs in answers]}. "
-                "Give all of them examples of the same shapes and dtypes, as by `padded_batch` "
-                "with `padded_shapes`."
+                "If workers have separate datasets, these must have the same arrays, except for "
+                "the number of examples. Received, by worker: "
+                f"{[theirs for _, theirs in answers]}. Use the same shapes and dtypes on all "
+                "workers, for example with `padded_batch` and `padded_shapes`."
             )
         if own is not None:
             return Span(own.arrays, own.rows, count, sizes)

@@ -21,8 +21,9 @@ Items = SimpleQueue[tuple[str, Any]]
 
 _PATIENCE = 1.0  # Seconds.
 _LOST = (
-    "This iterator of a dataset with `prefetch` is of before mr.config.experimental."
-    "reset_devices(), which has ended its thread. Iterate over the dataset again."
+    "This iterator of a dataset with `prefetch` was created before "
+    "mr.config.experimental.reset_devices(), which ended its thread. Iterate over the dataset "
+    "again."
 )
 
 
@@ -83,9 +84,9 @@ class _Worker:
         """Wait for the next item."""
         if os.getpid() != self._process:
             raise RuntimeError(
-                "An iterator of a dataset with `prefetch` cannot be continued in a forked "
-                "process, which has not got its thread. Received: an iterator made before the "
-                "fork. Iterate over the dataset again."
+                "An iterator of a dataset with `prefetch` cannot be used in a forked process, "
+                "which does not have its thread. Received: an iterator created before the fork. "
+                "Iterate over the dataset again."
             )
         if self._is_paused:
             self.stop.detach()

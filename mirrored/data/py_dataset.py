@@ -107,8 +107,8 @@ class PyDataset:
             index: The number of the batch, from 0 on.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} has no `__getitem__`. Define it: it returns the batch of a "
-            "number, as in `return self.x[begin:end], self.y[begin:end]`."
+            f"{type(self).__name__} has no `__getitem__`. Define it to return the batch with an "
+            "index, as in `return self.x[begin:end], self.y[begin:end]`."
         )
 
     def __iter__(self) -> Iterator[Any]:

@@ -73,7 +73,7 @@ def compression_of(value: Any) -> str:
         name = name.numpy().decode()
     if name not in _COMPRESSIONS:
         raise InvalidArgumentError(
-            f"Unsupported compression type: {value!r:.200}. It is one of {_COMPRESSIONS}."
+            f"Unsupported compression type: {value!r:.200}. It must be one of {_COMPRESSIONS}."
         )
     return str(name)
 
@@ -165,8 +165,8 @@ class TFRecordWriter:
         data = data.encode() if isinstance(data, str) else data
         if not isinstance(data, bytes):
             raise TypeError(
-                f"A record is bytes. Received: a {type(record).__name__}. Give it as "
-                "`example.SerializeToString()` returns it."
+                f"A record must be bytes. Received: a {type(record).__name__}. Pass the result of "
+                "`example.SerializeToString()`."
             )
         length = _LENGTH.pack(len(data))
         parts = (length, _SUM.pack(self._checksum(length)), data, _SUM.pack(self._checksum(data)))
@@ -275,8 +275,8 @@ class _Reader:
 
     def error(self, why: str) -> DataLossError:
         return DataLossError(
-            f"{why} at {self.place} in {self._path!r}. Make the file again; where it is "
-            "compressed, give `compression_type`."
+            f"{why} at {self.place} in {self._path!r}. Create the file again; if it is "
+            "compressed, pass `compression_type`."
         )
 
 

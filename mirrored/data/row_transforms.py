@@ -179,8 +179,8 @@ def _stacked(form: Form, rows: list[Element], first: int) -> Element:
                 raise InvalidArgumentError(
                     f"Cannot batch tensors with different shapes in component {number}. First "
                     f"element had shape {list(expected.shape)} and element {i} had shape "
-                    f"{list(leaf.shape)}. It is element {first + i} of the dataset, counted "
-                    "from 0. Give all elements of a batch one shape."
+                    f"{list(leaf.shape)}. It is element {first + i} of the dataset, counted from "
+                    "0. Use one shape for all elements of a batch."
                 )
     return form.pack([np.stack(column) for column in zip(*leaves, strict=True)])
 
@@ -416,8 +416,8 @@ def _row_count(element: Element, method: str, index: int) -> int:
     if len(sizes) > 1 or () in sizes:
         shapes = [leaf.shape for leaf in _nest.flatten(element)]
         raise InvalidArgumentError(
-            f"`{method}` needs arrays of one first size. Received: element {index} (counted "
-            f"from 0) with the shapes {shapes}. Batch it first."
+            f"`{method}` needs arrays with the same first size. Received: element {index} "
+            f"(counted from 0) with the shapes {shapes}. Batch it first."
         )
     ((count,),) = sizes
     return count

@@ -55,8 +55,8 @@ def slices_of(tensors: Any) -> Slices:
     if len(set(sizes)) > 1:
         other = next(size for size in sizes if size != sizes[0])
         raise ValueError(
-            f"Dimensions {sizes[0]} and {other} are not compatible. Received: `tensors` with "
-            f"the shapes {shapes}. Give arrays of one first size, the number of elements."
+            f"Dimensions {sizes[0]} and {other} are not compatible. Received: `tensors` with the "
+            f"shapes {shapes}. Use arrays with the same first size, the number of elements."
         )
     return Slices(element, sizes[0])
 
@@ -147,12 +147,12 @@ def generated_by(
     """Return what the generator that `from_generator` is given yields."""
     if not callable(generator):
         raise TypeError(
-            f"`generator` must be a Python callable. Received: {generator!r:.200}. Give the "
-            "function itself, without calling it."
+            f"`generator` must be a Python callable. Received: {generator!r:.200}. Pass the "
+            "function, without calling it."
         )
     specs = _signature(signature, types, shapes)
     if args is not None and not isinstance(args, tuple | list):
-        raise TypeError(f"`args` is a tuple. Received: args={args!r:.200}.")
+        raise TypeError(f"`args` must be a tuple. Received: args={args!r:.200}.")
     return Generated(generator, [to_leaf(argument)[()] for argument in args or ()], specs)
 
 
@@ -163,13 +163,13 @@ def _signature(signature: Any, types: Any, shapes: Any) -> Any:
             older = "types" if types is not None else "shapes"
             raise TypeError(
                 f"The `output_{older}` argument can not be used together with the "
-                "`output_signature` argument. Give the signature alone."
+                "`output_signature` argument. Pass only the signature."
             )
         return as_signature(signature)
     if types is not None:
         return signature_of(types, shapes)
     if shapes is not None:
-        raise TypeError("`output_shapes` needs `output_types`. Give `output_signature`.")
+        raise TypeError("`output_shapes` needs `output_types`. Pass `output_signature`.")
     return None
 
 
@@ -180,7 +180,7 @@ class Counted(Transform):
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
         if dtype == np.bool_:
-            raise InvalidArgumentError("Unsupported data type: bool. Give `output_type` numbers'.")
+            raise InvalidArgumentError("Unsupported data type: bool. Use a numeric `output_type`.")
         self._numbers, self._dtype = numbers, dtype
         self.cardinality = len(numbers)
 

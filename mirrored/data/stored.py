@@ -281,9 +281,9 @@ def _rows(leaf: Any, which: Sequence[slice]) -> NDArray[Any]:
         stop = begin + part.stop - part.start
         if len(rows_here) != stop - begin:
             raise ValueError(
-                f"The rows {part.start} to {part.stop - 1} of the data are not there any more. "
-                f"Received: {len(rows_here)} of them, from {type(leaf).__name__} with "
-                f"shape={tuple(leaf.shape)}. Do not change a file while it is read."
+                f"The rows {part.start} to {part.stop - 1} of the data no longer exist. Received: "
+                f"{len(rows_here)} of them, from {type(leaf).__name__} with "
+                f"shape={tuple(leaf.shape)}. Do not change a file while it is being read."
             )
         if rows is None:
             rows = np.empty((count, *rows_here.shape[1:]), rows_here.dtype)
@@ -301,6 +301,6 @@ def _check_file(leaf: Any) -> None:
     there = os.stat(name).st_size if os.path.exists(name) else needed  # A deleted one stays mapped.
     if there < needed:
         raise ValueError(
-            f"The file of the data has become shorter while it is read. Received: {name}, of "
-            f"{there} bytes in place of {needed}. Do not change a file while it is read."
+            f"The file of the data became shorter while it was read. Received: {name}, of {there} "
+            f"bytes instead of {needed}. Do not change a file while it is being read."
         )

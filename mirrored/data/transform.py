@@ -85,7 +85,7 @@ class Transform(ABC):
         Args:
             iteration: As for `open`.
         """
-        raise NotImplementedError(f"The elements of {type(self).__name__} are no rows of arrays.")
+        raise NotImplementedError(f"The elements of {type(self).__name__} are not rows of arrays.")
 
     def first(self) -> Element:
         """Return an element like the first one, which does not count as an iterator."""

@@ -174,7 +174,7 @@ def collectives(devices: Sequence[Device]) -> list[CrossDeviceOps]:
 def why_no_nccl(devices: Sequence[Device]) -> str | None:
     """Return in a sentence why NCCL has nothing to sum between devices; None: it has."""
     if not all(is_offloaded(device.backend) for device in devices):
-        return "NCCL sums between GPUs that are not simulated."
+        return "NCCL sums only between GPUs that are not simulated."
     first, *others = streamed(leaders(devices))
     return first.why_not_connected(others) if others else "All devices are on one card."
 

@@ -186,8 +186,8 @@ class ReplicaContext:
             # There is nobody to wait for: the call would never return.
             raise RuntimeError(
                 f"The context of replica {self.replica_id_in_sync_group} is not the one that is "
-                "running. Its merge_call and all_reduce, and gradients through the latter, belong "
-                "inside the function that strategy.run calls."
+                "running. Use its merge_call and all_reduce, and gradients through all_reduce, "
+                "only inside the function that strategy.run calls."
             )
         recorder = active_recorder()
         if recorder is not None and self.num_replicas_in_sync > 1:
@@ -419,14 +419,14 @@ def experimental_set_strategy(strategy: Any) -> None:
     if frame is not None and not frame.lasting:
         raise RuntimeError(
             "Must not be called inside a `mr.distribute.Strategy` scope. Received: a call inside "
-            f"that of {frame.strategy}. Leave it first."
+            f"the scope of {frame.strategy}. Leave that scope first."
         )
     if strategy is None or strategy is _default.strategy:
         _frame.set(None)
         set_variable_creators()
         return
     if isinstance(strategy, type) or not callable(getattr(strategy, "create_variable", None)):
-        raise TypeError(f"A strategy, or None, can be put in force. Received: {strategy!r}")
+        raise TypeError(f"The argument must be a strategy or None. Received: {strategy!r}")
     _frame.set(_Frame(strategy, None, lasting=True))
     set_variable_creators(strategy.create_variable)
 

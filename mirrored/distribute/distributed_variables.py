@@ -249,11 +249,10 @@ class MirroredVariable(DistributedVariable):
         """
         return (
             "You must specify an aggregation method to update a MirroredVariable in Replica "
-            "Context. You can do so by passing an explicit value for argument `aggregation` "
-            f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} of "
-            f"{received} on the variable {self.name!r}. Without one, all replicas assign the same "
-            "value, or the value is that of all replicas together, as by "
-            "get_replica_context().all_reduce."
+            "Context. You can do so by passing an explicit value for argument `aggregation` to "
+            f"mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} of {received} "
+            f"on the variable {self.name!r}. Without an aggregation, assign the same value on all "
+            "replicas, for example the result of get_replica_context().all_reduce."
         )
 
     def _alike(self, strategy: ReplicaStrategy, method: str, parts: Sequence[Tensor]) -> Tensor:
@@ -292,8 +291,8 @@ class MirroredVariable(DistributedVariable):
         local = self._strategy.local_replicas
         if self._in_replica and self._strategy.num_replicas_in_sync > local:
             raise NotImplementedError(
-                "Rows of a mirrored variable are set outside of replicas where there are several "
-                f"workers. Received: {method} on {self.name!r} in a replica. Assign the whole "
+                "With several workers, rows of a mirrored variable can be set only outside of "
+                f"replicas. Received: {method} on {self.name!r} in a replica. Assign the whole "
                 "value."
             )
         if context is None or not self._in_replica or local == 1:
@@ -326,9 +325,9 @@ class MirroredVariable(DistributedVariable):
     def _change(self, method: str, change: Change) -> Any:
         if self._in_replica and self._strategy.num_replicas_in_sync > 1:
             raise NotImplementedError(
-                "A part of a mirrored variable is set outside of replicas, since what they give "
-                f"may differ. Received: {method} of a part of {self.name!r} in a replica. Assign "
-                "the whole value, which `aggregation` makes one."
+                "A part of a mirrored variable can be set only outside of replicas, because the "
+                f"values of replicas may differ. Received: {method} of a part of {self.name!r} in "
+                "a replica. Assign the whole value, which `aggregation` combines."
             )
         return super(DistributedVariable, self)._write("change", change)
 

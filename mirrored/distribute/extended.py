@@ -91,8 +91,8 @@ class StrategyExtended(_overrides.Subclassable):
         )
         if not isinstance(var, Variable) or not self._strategy.owns(var):
             raise ValueError(
-                f"A strategy updates the variables made in its scope. Received: {var!r:.80} for "
-                f"{self._strategy}. Make the variable inside `with strategy.scope():`."
+                f"A strategy updates only variables created in its scope. Received: {var!r:.80} "
+                f"for {self._strategy}. Create the variable inside `with strategy.scope():`."
             )
         check_parts((tuple(args), kwargs or {}), self._strategy.local_replicas)
         results = []

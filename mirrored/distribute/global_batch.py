@@ -209,9 +209,9 @@ class GlobalBatch:
         """
         if any(value._id in self._gradients for value in values):
             raise RuntimeError(
-                "A step that `fit` runs leaves it to the optimizer to put gradients together: it "
-                "weighs each replica's by its part of the examples. Received: `all_reduce` of a "
-                "gradient. Give the shard's own gradients to `optimizer.apply_gradients`."
+                "In a step that `fit` runs, the optimizer adds up the gradients, weighted by "
+                "shard size. Received: `all_reduce` of a gradient. Pass the shard's gradients to "
+                "`optimizer.apply_gradients`."
             )
 
 

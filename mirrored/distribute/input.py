@@ -288,7 +288,9 @@ def distributed_from_function(
         ValueError: The dataset's elements are known to have no batch axis.
     """
     if not callable(function):
-        raise TypeError(f"`dataset_fn` is a function of an InputContext. Received: {function!r}")
+        raise TypeError(
+            f"`dataset_fn` must be a function of an InputContext. Received: {function!r}"
+        )
     dataset = function(context)
     _check_dataset(dataset)
     return DistributedDataset(strategy, dataset, give_out)
@@ -297,8 +299,8 @@ def distributed_from_function(
 def _check_dataset(dataset: Any) -> None:
     if not hasattr(dataset, "__iter__") and not hasattr(dataset, "__getitem__"):
         raise TypeError(
-            f"A dataset is something to iterate over. Received: a {type(dataset).__name__}. Give "
-            "a mr.data.Dataset, or a list of batches."
+            f"A dataset must be iterable. Received: a {type(dataset).__name__}. Pass a "
+            "mr.data.Dataset, or a list of batches."
         )
     is_known = isinstance(dataset, DatasetBase) and dataset._transform.known
     shapes = list(_shapes(public_specs(dataset._transform.specs()))) if is_known else []

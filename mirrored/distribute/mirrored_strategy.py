@@ -118,9 +118,9 @@ class MirroredStrategy(Strategy):
         launched = launch()
         if launched is not None and launched.processes != 1:
             logger.warning(
-                "MirroredStrategy trains a model of its own in each of the %sprocesses that %s "
-                "started. Use mr.distribute.MultiWorkerMirroredStrategy(), which trains one model "
-                "in all of them.",
+                "MirroredStrategy trains a separate model in each of the %sprocesses that %s "
+                "started. Use mr.distribute.MultiWorkerMirroredStrategy(), which trains one "
+                "model in all of them.",
                 "" if launched.processes is None else f"{launched.processes} ",
                 launched.launcher,
             )
@@ -202,8 +202,8 @@ def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
         names = [names]
     if names is not None and not isinstance(names, list | tuple):
         raise ValueError(
-            f"`devices` is a list of names or logical devices. Received: {names!r}. Give it as in "
-            "['GPU:0', 'GPU:1'], or leave it out for all GPUs."
+            f"`devices` must be a list of names or logical devices. Received: {names!r}. Write it "
+            "as ['GPU:0', 'GPU:1'], or leave it out for all GPUs."
         )
     if not names:
         return devices.logical_devices("GPU") or devices.logical_devices("CPU")[:1]
@@ -223,24 +223,24 @@ def _check_options(
 ) -> None:
     if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
         raise ValueError(
-            "`cross_device_ops` is a CrossDeviceOps, such as ReductionToOneDevice(). "
+            "`cross_device_ops` must be a CrossDeviceOps, such as ReductionToOneDevice(). "
             f"Received: {cross_device_ops!r}"
         )
     if executor not in EXECUTORS:
-        raise ValueError(f"`executor` is one of {EXECUTORS}. Received: executor={executor!r}")
+        raise ValueError(f"`executor` must be one of {EXECUTORS}. Received: executor={executor!r}")
     if options is not None and not isinstance(options, CommunicationOptions):
         raise ValueError(
-            "`communication_options` is a mr.distribute.experimental.CommunicationOptions. "
+            "`communication_options` must be a mr.distribute.experimental.CommunicationOptions. "
             f"Received: {options!r}"
         )
     if on_nccl_failure not in ON_NCCL_FAILURE:
         raise ValueError(
-            f"`on_nccl_failure` is one of {ON_NCCL_FAILURE}. Received: "
+            f"`on_nccl_failure` must be one of {ON_NCCL_FAILURE}. Received: "
             f"on_nccl_failure={on_nccl_failure!r}"
         )
     if not isinstance(deterministic, bool):
         raise ValueError(
-            f"`deterministic` is True or False. Received: deterministic={deterministic!r}"
+            f"`deterministic` must be True or False. Received: deterministic={deterministic!r}"
         )
 
 

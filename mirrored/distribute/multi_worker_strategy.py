@@ -81,7 +81,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     """
 
     _how_without_nccl = (
-        'With CommunicationOptions(implementation="RING") workers sum on the host, without it.'
+        'With CommunicationOptions(implementation="RING") workers sum on the host, without NCCL.'
     )
 
     def __init__(
@@ -399,8 +399,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 return [sum(next(sizes) for _ in range(count)) for count in self._replica_counts]
         if active_recorder() is not None:
             raise OperatorNotAllowedInGraphError(
-                "What several workers gather has the sizes that each of them has in that step, "
-                "which a recorded function does not know. Received: a gather of tensors of shapes "
+                "The sizes of tensors that several workers gather are known only in the step, "
+                "not when a function is recorded. Received: a gather of tensors of shapes "
                 f"{[part.shape for part in parts]} in one. Gather outside of mr.function, or in a "
                 "step that `fit` runs, along the examples."
             )
@@ -408,7 +408,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         by_worker = self._workers.gather((own.shape[axis], kind), "the sizes of gathered values")
         if any(other != kind for _, other in by_worker):
             raise InvalidArgumentError(
-                "Workers gather tensors of one dtype that differ in size along one axis alone. "
-                f"Received: along axis {axis}, by worker, {by_worker}."
+                "Workers can gather only tensors of the same dtype, whose sizes may differ only "
+                f"along one axis. Received: along axis {axis}, by worker, {by_worker}."
             )
         return [size for size, _ in by_worker]

@@ -129,8 +129,8 @@ class SyncOnReadVariable(DistributedVariable):
     def _change(self, method: str, change: Change) -> Any:
         if not self._in_replica:
             raise NotImplementedError(
-                "A part of a variable that is brought together on reads is set in a replica, whose "
-                f"copy it is. Received: {method} of a part of {self.name!r}."
+                "A part of a variable with `synchronization=ON_READ` can be set only in a "
+                f"replica. Received: {method} of a part of {self.name!r}."
             )
         return super()._change(method, change)
 
@@ -141,9 +141,9 @@ class SyncOnReadVariable(DistributedVariable):
         if self.aggregation is VariableAggregation.NONE:
             raise ValueError(
                 "Could not convert from `mr.VariableAggregation` VariableAggregation.NONE to "
-                f"`mr.distribute.ReduceOp` type. Received: a read of {self.name!r} outside "
-                "replicas, whose copies differ. Give it an `aggregation`, or read its parts by "
-                "strategy.experimental_local_results."
+                f"`mr.distribute.ReduceOp` type. Received: a read of {self.name!r} outside of "
+                "replicas, and its copies differ. Create it with an `aggregation`, or read its "
+                "copies with strategy.experimental_local_results."
             )
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             return self._strategy.of_first_replica(read(self._copies[0]))

@@ -79,7 +79,7 @@ class PerReplica(DistributedValues):
 
     def _as_tensor(self) -> Tensor:
         raise InvalidArgumentError(
-            f"A value with {len(self._values)} parts, one a replica, cannot be used as one "
+            f"A value with {len(self._values)} parts, one per replica, cannot be used as one "
             f"tensor. Received: {self!r:.200}. Use strategy.reduce, or "
             "strategy.experimental_local_results to take it apart."
         )
@@ -129,7 +129,7 @@ def check_part_count(value: Any, replicas: int, what: str = "") -> None:
     """Raise ValueError where a value has parts, and not one a replica."""
     if isinstance(value, DistributedValues) and len(value.values) != replicas:
         raise ValueError(
-            f"A per-replica value has one part a replica, here {replicas}. Received: "
+            f"A per-replica value must have one part per replica, here {replicas}. Received: "
             f"{len(value.values)} parts{what}."
         )
 

@@ -121,9 +121,8 @@ class ReplicaVariables:
         if place >= len(variables):
             raise RuntimeError(
                 f"Tried to create variable {name} with mismatching name on device {replica}. "
-                f"Received: the variable {name!r}, which replica {replica} makes and the first "
-                "replica does not. A variable is made by all replicas: make it whatever a "
-                "replica's number is."
+                f"Received: the variable {name!r}, which replica {replica} creates and the first "
+                "replica does not. All replicas must create the same variables."
             )
         return variables[place]
 

@@ -101,11 +101,11 @@ class ReplicaTensors:
         for owner, tensor in owners.items():
             if owner is not None and owner != replica:
                 raise RuntimeError(
-                    "A replica computes with its own tensors, since others have other examples. "
-                    f"Received: in replica {replica}, a tensor of shape {tensor.shape} that "
-                    f"replica {owner} computed and that is kept in {_holder(tensor)}. Assign it, "
-                    "or a new list or dict of it, to an attribute of a layer or model that its "
-                    "class does not define, as in `self.hidden = hidden` inside `call`: each "
+                    "A replica can use only its own tensors, because other replicas have other "
+                    f"examples. Received: in replica {replica}, a tensor of shape {tensor.shape} "
+                    f"that replica {owner} computed and that is kept in {_holder(tensor)}. Assign "
+                    "it, or a new list or dict of it, to an attribute of a layer or model that "
+                    "its class does not define, as in `self.hidden = hidden` inside `call`: each "
                     "replica then reads its own. Or return it from the function that computes it."
                 )
         return replica in owners

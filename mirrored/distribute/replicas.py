@@ -195,8 +195,8 @@ class _Relay:
         elif waiting:
             raise RuntimeError(
                 "Some replicas made a different number of replica_context().merge_call() calls. "
-                f"Received: replicas {waiting} wait in one, the others have ended. Make every "
-                "call in all replicas."
+                f"Received: replicas {waiting} wait in one, the others have ended. All replicas "
+                "must make the same calls."
             )
 
     def stop(self) -> None:

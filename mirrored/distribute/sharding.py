@@ -43,7 +43,7 @@ def split_sizes(examples: int, replicas: int) -> list[int]:
     """
     if replicas < 1 or examples < 0:
         raise InvalidArgumentError(
-            "A batch of 0 or more examples is split over 1 or more replicas. Received: "
+            "A batch of 0 or more examples can be split over 1 or more replicas. Received: "
             f"{examples} examples, {replicas} replicas."
         )
     share, rest = divmod(examples, replicas)
@@ -240,8 +240,8 @@ def _examples(shapes: Sequence[tuple[int, ...]]) -> int:
     size = shapes[0][0]
     if any(shape[0] != size for shape in shapes):
         raise ValueError(
-            "A batch has as many examples in each of its parts. Received: parts of shapes "
-            f"{list(shapes)}. If they are one example, call "
+            "All parts of a batch must have the same number of examples. Received: parts of "
+            f"shapes {list(shapes)}. If they are one example, call "
             "`dataset.batch(global_batch_size)` first."
         )
     return size

@@ -136,8 +136,8 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             TypeError: The class does not say.
         """
         raise TypeError(
-            f"A {type(self).__name__} is not pickled: it does not say what it was made with. "
-            "Define `arguments`, which returns the arguments of its class, by name."
+            f"A {type(self).__name__} cannot be pickled, because its constructor arguments are "
+            "not known. Define `arguments`, which returns the constructor arguments by name."
         )
 
     @property
@@ -198,13 +198,13 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         if has_strategy():
             if current is not self:
                 raise RuntimeError(
-                    "Mixing different mr.distribute.Strategy objects: "
-                    f"{current} is not {self}. Leave the scope of the one first."
+                    f"Mixing different mr.distribute.Strategy objects: {current} is not {self}. "
+                    "Leave the scope of the first strategy before."
                 )
             check_cross_replica(
-                "A strategy's scope is entered in the cross-replica context, and so are `fit`, "
-                "`evaluate` and `predict`. Received: a call inside a replica, from the function "
-                "that strategy.run calls. Make the call outside it."
+                "A strategy's scope, `fit`, `evaluate` and `predict` need the cross-replica "
+                "context. Received: a call inside a replica, from the function that strategy.run "
+                "calls. Make the call outside it."
             )
         self.require_devices()
         # Entered again, it must not mirror twice.
@@ -272,8 +272,8 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         if not callable(fn):
             raise TypeError(f"`fn` must be callable. Received: {fn!r}")
         check_cross_replica(
-            "strategy.run is called in the cross-replica context. Received: a call inside a "
-            "replica, from the function that another run calls. Call the function itself."
+            "strategy.run must be called in the cross-replica context. Received: a call inside a "
+            "replica, from the function that another run calls. Call the function directly."
         )
         kwargs = kwargs or {}
         recorder = active_recorder()
@@ -388,7 +388,9 @@ class Strategy(StrategyBase, _overrides.Subclassable):
             }
         """
         if not callable(value_fn):
-            raise TypeError(f"`value_fn` is a function of a ValueContext. Received: {value_fn!r}")
+            raise TypeError(
+                f"`value_fn` must be a function of a ValueContext. Received: {value_fn!r}"
+            )
         count, first, here = self.sharing
         values = [value_fn(ValueContext(first + i, count)) for i in range(here)]
         return regroup(values, always_wrap=True) if here > 1 else values[0]
@@ -435,8 +437,9 @@ def _restored(kind: type[Strategy], arguments: dict[str, Any], token: str) -> St
     except InvalidArgumentError as error:
         raise InvalidArgumentError(
             f"A {kind.__name__} was pickled, and this process does not have its devices. Set up "
-            "devices of these names before it is loaded: simulated ones by mr.config.experimental."
-            f"set_simulated_gpus, after reset_devices() where others are in use. {error}"
+            "devices with these names before loading it. For simulated GPUs call "
+            "mr.config.experimental.set_simulated_gpus, after reset_devices() if other devices "
+            f"are in use. {error}"
         ) from None
     _tokens[strategy] = token
     return strategy

@@ -58,7 +58,7 @@ class StrategyBase:
 
     first_replica: int = 0
     _how_without_nccl: ClassVar[str] = (
-        'MirroredStrategy(on_nccl_failure="fallback") sums without it.'
+        'MirroredStrategy(on_nccl_failure="fallback") sums without NCCL.'
     )
 
     def __init__(

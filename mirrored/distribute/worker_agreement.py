@@ -43,10 +43,10 @@ def check_alike(workers: Workers, facts: Facts, what: str) -> None:
         pair for pair in zip_longest(texts[first], texts[other]) if pair[0] != pair[1]
     )
     raise WorkerError(
-        f"All workers run the same program on the same data. Received: for {what}, {name} differ: "
-        f"{_shown(mine)} on worker {first} ({workers.hosts[first]}), and {_shown(theirs)} on "
-        f"worker {other} ({workers.hosts[other]}). Start them with the same files, options, seeds "
-        "and versions.",
+        f"All workers must run the same program on the same data. Received: for {what}, different "
+        f"{name}: {_shown(mine)} on worker {first} ({workers.hosts[first]}), and {_shown(theirs)} "
+        f"on worker {other} ({workers.hosts[other]}). Start them with the same files, options, "
+        "seeds and versions.",
         worker=other,
         host=workers.hosts[other],
         what=what,

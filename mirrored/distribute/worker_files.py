@@ -34,8 +34,8 @@ class WorkerFiles:
             return
         rank, host = failed[0], self._workers.hosts[failed[0]]
         raise WorkerError(
-            f"Worker {rank} on host {host} could not do what it does for all of them: {what}. "
-            f"Received: {reasons[rank]}. What was there before is as it was.",
+            f"Worker {rank} on host {host} could not do this for all workers: {what}. Received: "
+            f"{reasons[rank]}. Existing files are unchanged.",
             worker=rank,
             host=host,
             what=what,

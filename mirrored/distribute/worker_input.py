@@ -38,15 +38,15 @@ Agree = Callable[[bool], bool]
 # By what errors call it: lines that say what a worker has.
 Facts = Mapping[str, Sequence[str]]
 _SHARED = (
-    "`predict` returns the whole result on every worker, which takes a dataset that is the same on "
-    "all of them. Received: one of this worker's own, from `distribute_datasets_from_function` or "
-    "with `AutoShardPolicy.OFF`. Give it the whole dataset, under `AutoShardPolicy.AUTO` or "
-    "`DATA`; or write the loop yourself."
+    "`predict` returns the whole result on every worker, so all workers need the same dataset. "
+    "Received: a dataset of this worker only, from `distribute_datasets_from_function` or with "
+    "`AutoShardPolicy.OFF`. Pass the whole dataset, under `AutoShardPolicy.AUTO` or `DATA`; or "
+    "write the loop yourself."
 )
 _OUTSIDE = (
-    "What workers have of their own is put together in the steps of a model that they share. "
-    "Received: a dataset that a strategy of several workers distributed, for a model that was made "
-    "outside its scope. Make the model within `strategy.scope()`, or give it the dataset itself."
+    "A dataset that differs per worker needs a model that the workers share. Received: a dataset "
+    "that a strategy of several workers distributed, for a model created outside its scope. "
+    "Create the model within `strategy.scope()`, or pass the original dataset."
 )
 
 
@@ -165,9 +165,9 @@ class WorkerDataset(DistributedDataset):
         shapes = [getattr(leaf, "shape", None) for leaf in _nest.flatten(spec)]
         if spec is None or any(shape is None or None in tuple(shape)[1:] for shape in shapes):
             raise ValueError(
-                "A worker whose dataset has no elements takes part in the steps of the others with "
-                "empty batches, whose shapes the dataset says. Received: elements of "
-                f"{spec!r} without a known shape. Give every worker an element at least."
+                "A worker whose dataset is empty joins the steps of the others with empty "
+                "batches, and takes their shapes from the dataset. Received: elements of "
+                f"{spec!r} without a known shape. Provide at least one element on every worker."
             )
         return _nest.map_structure(
             lambda leaf: np.empty((0, *tuple(leaf.shape)[1:]), leaf.dtype), spec
@@ -189,10 +189,10 @@ def check_policy(dataset: Any) -> AutoShardPolicy:
     policy: AutoShardPolicy = options.experimental_distribute.auto_shard_policy
     if policy in (AutoShardPolicy.FILE, AutoShardPolicy.HINT):
         raise ValueError(
-            "Workers share datasets by rows, or each has its own. Received: "
+            "Workers share datasets by rows, or have separate datasets. Received: "
             f"`AutoShardPolicy.{policy.name}`. Use AUTO, DATA or OFF; or share the files in the "
-            "function of `distribute_datasets_from_function`, whose `InputContext` says which "
-            "worker it is."
+            "function of `distribute_datasets_from_function`, whose `InputContext` has the "
+            "worker's number."
         )
     return policy
 

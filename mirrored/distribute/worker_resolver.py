@@ -13,8 +13,8 @@ from mirrored.workers import Workers
 
 _VARIABLE = "TF_CONFIG"
 _ADVICE = (
-    "Start the workers with MPI, as in `mpiexec -n 4 python train.py`, which numbers them itself, "
-    f"and leave `{_VARIABLE}` and `cluster_resolver` out."
+    "Start the workers with MPI, as in `mpiexec -n 4 python train.py`, which numbers the "
+    f"workers, and leave `{_VARIABLE}` and `cluster_resolver` out."
 )
 
 
@@ -131,8 +131,8 @@ def check_resolver(resolver: Any, workers: Workers) -> None:
         return
     if not all(hasattr(resolver, name) for name in ("cluster_spec", "task_type", "task_id")):
         raise ValueError(
-            "`cluster_resolver` has `cluster_spec`, `task_type` and `task_id`, as TensorFlow's "
-            f"have. Received: {resolver!r}. {_ADVICE}"
+            "`cluster_resolver` needs `cluster_spec`, `task_type` and `task_id`, as in "
+            f"TensorFlow. Received: {resolver!r}. {_ADVICE}"
         )
     spec = resolver.cluster_spec()
     cluster = spec.as_dict() if hasattr(spec, "as_dict") else dict(spec or {})
@@ -147,7 +147,8 @@ def _parsed(text: str) -> tuple[dict[str, Any], Any, Any]:
         return dict(config.get("cluster", {})), task.get("type"), task.get("index")
     except (ValueError, AttributeError, TypeError):
         raise ValueError(
-            f"`{_VARIABLE}` is JSON with `cluster` and `task`. Received: {text!r:.200}. {_ADVICE}"
+            f"`{_VARIABLE}` must be JSON with `cluster` and `task`. Received: {text!r:.200}. "
+            f"{_ADVICE}"
         ) from None
 
 
@@ -157,20 +158,21 @@ def _check(
     others = sorted(set(cluster) - {"chief", "worker"})
     if others or task_type not in (None, "", "chief", "worker"):
         raise ValueError(
-            f"All tasks are workers, of which the first is the chief. Received: {what} with "
+            f"All tasks must be workers; the first one is the chief. Received: {what} with "
             f"{others or task_type!r}. {_ADVICE}"
         )
     chiefs, count = len(cluster.get("chief", ())), sum(map(len, cluster.values()))
     if cluster and count != workers.count:
         raise ValueError(
-            f"{what} and MPI say how many workers there are. Received: {count} from {what}, and "
-            f"{workers.count} from MPI. {_ADVICE}"
+            f"{what} and MPI must agree on the number of workers. Received: {count} from {what}, "
+            f"and {workers.count} from MPI. {_ADVICE}"
         )
     if not cluster or task_id is None:
         return
     number = int(task_id) + (chiefs if task_type == "worker" else 0)
     if number != workers.rank:
         raise ValueError(
-            f"{what} and MPI say which worker this is. Received: {task_type} {task_id} from "
-            f"{what}, which is number {number}, and number {workers.rank} from MPI. {_ADVICE}"
+            f"{what} and MPI must agree on the number of this worker. Received: {task_type} "
+            f"{task_id} from {what}, which is worker {number}, and worker {workers.rank} from "
+            f"MPI. {_ADVICE}"
         )

@@ -101,14 +101,23 @@ NUMBERS_OUT_OF_RANGE: dict[str, tuple[dict[str, Any], str]] = {
         }.items()
         for value in values
     },
-    "shuffle as a word": ({"shuffle": "batch"}, "`shuffle` is True or False. Received: shuffle="),
+    "shuffle as a word": (
+        {"shuffle": "batch"},
+        "`shuffle` must be True or False. Received: shuffle=",
+    ),
     "validation_freq of epoch 0": ({"validation_freq": [0, 2]}, "Received: validation_freq=0"),
     "validation_split that leaves nothing": (
         {"validation_split": 0.99},
         "Training data contains 12 samples, which is not sufficient to split it",
     ),
-    "validation_data of one": ({"validation_data": (X,)}, "`validation_data` is a tuple (x, y)"),
-    "validation_data of no tuple": ({"validation_data": X}, "`validation_data` is a tuple (x, y)"),
+    "validation_data of one": (
+        {"validation_data": (X,)},
+        "`validation_data` must be a tuple (x, y)",
+    ),
+    "validation_data of no tuple": (
+        {"validation_data": X},
+        "`validation_data` must be a tuple (x, y)",
+    ),
     "two kinds of weights": (
         {"class_weight": {0: 1.0}, "sample_weight": np.ones(12)},
         "`class_weight` and `sample_weight` cannot be given at the same time",
@@ -180,7 +189,7 @@ def batches(*arrays: Any) -> mr.data.Dataset:
     return rows(*arrays).batch(6)
 
 
-UNBATCHED = "needs batches, whose arrays all begin with an axis of the examples"
+UNBATCHED = "needs batches: the first axis of every array must be the axis of examples"
 # What is given instead of arrays, other arguments, and what the error says.
 STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "targets beside": (batches, {"y": Y}, "as a Dataset, `y` should not be passed. Instead, the"),
@@ -290,8 +299,8 @@ SECOND: dict[str, tuple[tuple[Any, ...], str]] = {
     "targets": ((X[6:],), "needs batches of (x, y)"),
     "weights": ((X[6:], Y[6:], np.full(6, np.inf)), "`sample_weight` must be finite"),
     "no examples": ((X[:0], Y[:0]), "needs at least one example"),
-    "inputs in a dict": (({"a": X[6:]}, Y[6:]), "Its x has another structure than that of the fir"),
-    "targets in a list": ((X[6:], [Y[6:]]), "Its y has another structure than that of the first"),
+    "inputs in a dict": (({"a": X[6:]}, Y[6:]), "Its x has a structure different from the fir"),
+    "targets in a list": ((X[6:], [Y[6:]]), "Its y has a structure different from the first"),
     "ragged rows": (([[1.0] * 5, [1.0] * 4], Y[6:8]), "Can't convert non-rectangular"),
     "missing values": (([[1.0, None, 1.0, 1.0, 1.0]], Y[6:7]), f"`x` {NUMBERS}x with dtype object"),
 }

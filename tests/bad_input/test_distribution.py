@@ -125,7 +125,10 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "all_reduce of different shapes": (
         lambda b: b.run(lambda: context().all_reduce("sum", mr.ones((1 + number(),)))),
         InvalidArgumentError,
-        ["Replicas reduce tensors of one shape and dtype", "(2,) float32 from replica 1"],
+        [
+            "Replicas can reduce only tensors of the same shape and dtype",
+            "(2,) float32 from replica 1",
+        ],
     ),
     "all_reduce of different structures": (
         lambda b: b.run(lambda: context().all_reduce("sum", [mr.ones(())] * (1 + number()))),
@@ -140,7 +143,7 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "a per-replica value as an operand": (
         lambda b: mr.constant([1.0, 1.0]) + b.parts,
         InvalidArgumentError,
-        ["A value with 3 parts, one a replica, cannot be used as one tensor", "strategy.reduce"],
+        ["A value with 3 parts, one per replica, cannot be used as one tensor", "strategy.reduce"],
     ),
     "a per-replica value in a function": (
         lambda b: mr.reduce_sum(b.parts),
@@ -160,17 +163,17 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "an argument of another number of parts": (
         lambda b: b.run(lambda x: x, PerReplica([1.0, 2.0])),
         ValueError,
-        ["A per-replica value has one part a replica, here 3. Received: 2 parts."],
+        ["A per-replica value must have one part per replica, here 3. Received: 2 parts."],
     ),
     "an assign of another number of parts": (
         lambda b: b.mirrored.assign(PerReplica([[1.0, 1.0]] * 2)),
         ValueError,
-        ["one part a replica, here 3. Received: 2 parts for the variable 'w:0'"],
+        ["one part per replica, here 3. Received: 2 parts for the variable 'w:0'"],
     ),
     "an assign of another number of parts, on read": (
         lambda b: b.counter.assign(PerReplica([[1.0, 1.0]] * 4)),
         ValueError,
-        ["one part a replica, here 3. Received: 4 parts for the variable 'seen:0'"],
+        ["one part per replica, here 3. Received: 4 parts for the variable 'seen:0'"],
     ),
     "an assign of parts of which one does not fit": (
         lambda b: b.counter.assign(PerReplica([[1.0, 1.0], [1.0, 1.0], [1.0]])),
@@ -180,7 +183,10 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "an assign that does not fit in the last replica": (
         lambda b: b.run(lambda: b.mirrored.assign(mr.ones((2 if number() < 2 else 3,)))),
         InvalidArgumentError,
-        ["Replicas reduce tensors of one shape and dtype", "(3,) float32 from replica 2"],
+        [
+            "Replicas can reduce only tensors of the same shape and dtype",
+            "(3,) float32 from replica 2",
+        ],
     ),
     "an assign without an aggregation": (
         lambda b: b.run(lambda: b.plain.assign([5.0, float(number())])),
@@ -232,7 +238,7 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "running inside a replica": (
         lambda b: b.run(lambda: b.strategy.run(print)),
         RuntimeError,
-        ["strategy.run is called in the cross-replica context"],
+        ["strategy.run must be called in the cross-replica context"],
     ),
     "a variable inside one replica": (
         lambda b: b.run(lambda: context().replica_id_in_sync_group and mr.Variable(1.0, name="v")),
@@ -274,7 +280,9 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "parts of a batch of differing sizes": (
         lambda b: list(b.strategy.experimental_distribute_dataset([(np.ones(3), np.ones(4))])),
         ValueError,
-        ["as many examples in each of its parts. Received: parts of shapes [(3,), (4,)]"],
+        [
+            "All parts of a batch must have the same number of examples. Received: parts of shapes [(3,), (4,)]"
+        ],
     ),
     "an empty structure": (
         lambda b: list(b.strategy.experimental_distribute_dataset([()])),
@@ -284,17 +292,17 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "no dataset": (
         lambda b: b.strategy.experimental_distribute_dataset(3),
         TypeError,
-        ["A dataset is something to iterate over. Received: a int."],
+        ["A dataset must be iterable. Received: a int."],
     ),
     "no dataset from a function": (
         lambda b: b.strategy.distribute_datasets_from_function(lambda c: None),
         TypeError,
-        ["A dataset is something to iterate over. Received: a NoneType."],
+        ["A dataset must be iterable. Received: a NoneType."],
     ),
     "no function of a dataset": (
         lambda b: b.strategy.distribute_datasets_from_function([[1.0]]),
         TypeError,
-        ["`dataset_fn` is a function of an InputContext. Received: [[1.0]]"],
+        ["`dataset_fn` must be a function of an InputContext. Received: [[1.0]]"],
     ),
     "batches of different structures for the replicas": (
         lambda b: list(
@@ -318,7 +326,7 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "a strategy inside another": (
         lambda b: mr.distribute.OneDeviceStrategy("GPU:0").run(lambda: b.run(print)),
         RuntimeError,
-        ["strategy.run is called in the cross-replica context"],
+        ["strategy.run must be called in the cross-replica context"],
     ),
 }
 

@@ -104,7 +104,7 @@ ROWS: dict[str, tuple[Callable[[Parts], bytes], str]] = {
     "an absolute path": (_named("/etc"), "leads out of the archive"),
     "a drive": (_named("C:/x"), "leads out of the archive"),
     "another separator": (_named("a\\..\\b"), "leads out of the archive"),
-    "a link": (_named("l", external_attr=0o120777 << 16), "is no file"),
+    "a link": (_named("l", external_attr=0o120777 << 16), "is not a regular file"),
     "encrypted": (_patched(8, 2, 1), "is encrypted"),
     "another compression": (_patched(10, 2, 12), "neither stored nor deflated"),
     "a bomb": (_patched(24, 4, 1 << 31), "claims to expand to 2147483648 bytes"),

@@ -70,7 +70,12 @@ CASES: dict[str, Case] = {
         ValueError,
         "Batch 1 of the data (counted from 0): `x` must hold numbers",
     ),
-    "then a dict": (lambda: (batches({"a": X}, Y),), 1, ValueError, "Its x has another structure"),
+    "then a dict": (
+        lambda: (batches({"a": X}, Y),),
+        1,
+        ValueError,
+        "Its x has a structure different",
+    ),
     "then a shape": (lambda: (batches(X[:, :3], Y),), 1, ValueError, "is incompatible with the la"),
     "then no examples": (lambda: (batches(X[:0], Y[:0]),), 1, ValueError, "at least one example"),
     "then NaN": (

@@ -86,7 +86,7 @@ def test_arrays(given: dict[str, Any], message: str, model: mr.Model) -> None:
         check(model, lambda: model.evaluate(**data, verbose=0), message)
 
 
-CHANGED = "another structure than that of the first batch"
+CHANGED = "a structure different from the first batch"
 SECOND: dict[str, tuple[Any, str]] = {
     "a target is missing": ((INPUTS, {"a": A}), f"Its y has {CHANGED}"),
     "a target too many": ((INPUTS, {**TARGETS, "c": A}), f"Its y has {CHANGED}"),

@@ -45,7 +45,7 @@ def dense(units: int, **options: Any) -> Callable[[], mr.layers.Layer]:
 
 
 CORRUPT = "truncated, corrupt, or not in the safetensors format"
-ANOTHER = "is of another model: "
+ANOTHER = "belongs to another model: "
 FILES: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
     "empty": (_cut(0), WeightsFileError, CORRUPT),
     "truncated in the header": (_cut(0.1), WeightsFileError, CORRUPT),

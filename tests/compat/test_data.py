@@ -295,7 +295,7 @@ WRONG = [
     (
         "Dataset.from_tensor_slices((tf.zeros([3, 1]), [1, 2]))",
         ValueError,
-        "Give arrays of one first size, the number of elements.",
+        "Use arrays with the same first size, the number of elements.",
     ),
     ("d.map(3)", ValueError, "Argument `map_func` must be a callable. Received map_func=3"),
     ("d.flat_map(lambda x: x)", TypeError, "must return a `Dataset` object. Got <tf.Tensor"),

@@ -86,8 +86,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "rate": ({"sampling_rate": 0}, "`sampling_rate` must be higher than 0"),
     "stride": ({"sequence_stride": 10}, "`sequence_stride` must be lower than the length"),
     "length": ({"sequence_length": 0}, "sequence_length=0"),
-    "targets": ({"targets": Y[3:], "start_index": 4}, "`targets` end before the windows"),
-    "format": ({"format": "grain"}, "Grain is not used here"),
+    "targets": ({"targets": Y[3:], "start_index": 4}, "fewer `targets` than windows"),
+    "format": ({"format": "grain"}, "Grain is not supported here"),
 }
 
 
@@ -133,7 +133,7 @@ def test_sizes(sizes: dict[str, Any], lengths: tuple[int, int]) -> None:
         ({"left_size": 0.5, "right_size": 0.6}, ValueError, "greater than 1"),
         ({"left_size": "a"}, TypeError, "Invalid `left_size` Type"),
         ({"right_size": True}, TypeError, "Invalid `right_size` Type"),
-        ({"left_size": 0.01}, ValueError, "leaves a part empty"),
+        ({"left_size": 0.01}, ValueError, "one part would be empty"),
         ({"left_size": 2, "preferred_backend": "torch"}, ValueError, "torch"),
     ],
 )

@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a placeholder": ({"x": mr.layers.Input(shape=(2,))}, "`x` is not an array. A symbolic tensor"),
     "masked values": (
         {"x": {"a": np.ma.masked_array(X, X > 3)}},
-        r"`x\['a'\]` must have no missing values. Received: a MaskedArray with 2 that are masked",
+        r"`x\['a'\]` must have no missing values. Received: a MaskedArray with 2 masked values",
     ),
     "strings in a dict": ({"x": {"a": X, "b": ["c"]}}, r"`x\['b'\]` must hold numbers"),
     "a scalar in a list": ({"x": [X, 3]}, r"`x\[1\]` must have at least one dimension"),
@@ -226,7 +226,7 @@ REFUSED_CLASS_WEIGHTS: dict[str, tuple[dict[str, Any], Any, str]] = {
     "rank": (
         {"y": np.zeros((3, 2, 2))},
         {0: 1.0},
-        r"one label an example. Received: y with shape \(3, 2, 2\)",
+        r"one label per example. Received: y with shape \(3, 2, 2\)",
     ),
     "no targets": ({"y": None, "for_what": "predict"}, {0: 1.0}, r"`class_weight` needs targets"),
     "several targets": ({"y": {"a": Y}}, {0: 1.0}, r"single output. Received: a dict as y"),
@@ -383,10 +383,13 @@ REFUSED_BATCHES: dict[str, tuple[Any, str]] = {
     "a tuple of four": ((X, Y, Y, Y), "Received: a tuple of 4"),
     "a scalar target": (
         (X[0], Y[0]),
-        r"all begin with .* Received: arrays with the shapes \[\(2,\)",
+        r"the axis of examples.* Received: arrays with the shapes \[\(2,\)",
     ),
-    "a scalar weight": ((X, Y, 1.0), "whose arrays all begin with an axis of the examples"),
-    "a scalar in a dict": (({"a": X, "b": 3.0}, Y), "whose arrays all begin with an axis of"),
+    "a scalar weight": ((X, Y, 1.0), "the first axis of every array must be the axis of examples"),
+    "a scalar in a dict": (
+        ({"a": X, "b": 3.0}, Y),
+        "the first axis of every array must be the axis of",
+    ),
 }
 
 

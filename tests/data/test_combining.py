@@ -176,7 +176,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a class that is none": (
         lambda: list(Dataset.range(3).rejection_resample(lambda x: 0.5, [0.5, 0.5])),
         TypeError,
-        "`class_func` returns an integer",
+        "`class_func` must return an integer",
     ),
     "no dataset": (lambda: chosen([0]), ValueError, "`datasets` should not be empty"),
     "no datasets": (

@@ -180,7 +180,7 @@ def test_order(folder: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Make, type[Exception], str]] = {
-    "strings": (lambda p: CsvDataset(p / "a.csv", [0, "x"]), TypeError, "are numbers"),
+    "strings": (lambda p: CsvDataset(p / "a.csv", [0, "x"]), TypeError, "must be numbers"),
     "a dtype": (lambda p: CsvDataset(p / "a.csv", [mr.int8]), TypeError, "Received: int8"),
     "both": (
         lambda p: CsvDataset(p / "a.csv", [0], select_cols=[0], exclude_cols=[1]),

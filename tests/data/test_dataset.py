@@ -193,7 +193,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "concatenate a list": (
         lambda: five().concatenate([1]),
         TypeError,
-        "`dataset` is a Dataset. Received: a list",
+        "`dataset` must be a Dataset. Received: a list",
     ),
     "concatenate other dtypes": (
         lambda: five().concatenate(Dataset.from_tensor_slices(np.uint8([1]))),

@@ -66,7 +66,7 @@ RESULTS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "another structure": (
         lambda x: x if int(x) == 0 else (x, x),
         mr.errors.InvalidArgumentError,
-        "What `map_func` returned has another structure than the elements before it",
+        "What `map_func` returned has a structure different from the elements before it",
     ),
     "another dtype": (
         lambda x: 1 if int(x) == 0 else 1.0,
@@ -111,7 +111,7 @@ def test_elements_of_a_batch_have_one_shape(ragged: mr.data.Dataset) -> None:
 def test_elements_of_a_batch_have_one_structure() -> None:
     # What a generator gives is not known before.
     both = Dataset.range(2).concatenate(Dataset.from_generator(lambda: [(0, 1)]))
-    with pytest.raises(mr.errors.InvalidArgumentError, match="Element 2 has another structure"):
+    with pytest.raises(mr.errors.InvalidArgumentError, match="Element 2 has a structure different"):
         list(both.batch(3))
 
 
@@ -129,7 +129,9 @@ def test_unbatch_needs_batches(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rows.unbatch()
     made = rows.map(lambda *parts: parts).unbatch()  # What it is made of is not known before.
-    with pytest.raises(mr.errors.InvalidArgumentError, match="`unbatch` needs arrays of one first"):
+    with pytest.raises(
+        mr.errors.InvalidArgumentError, match="`unbatch` needs arrays with the same first"
+    ):
         list(made)
 
 
@@ -285,7 +287,7 @@ def test_after_a_fork() -> None:
         try:
             next(iterator)
         except RuntimeError as error:
-            told = "made before the fork" in str(error)
+            told = "created before the fork" in str(error)
             status = 0 if told and [int(each) for each in dataset] == list(range(20)) else 2
         finally:
             del iterator

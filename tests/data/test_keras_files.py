@@ -85,7 +85,7 @@ def test_houses(folder: Path) -> None:
 
 LOADERS = {
     "mnist": (mnist.load_data, r"tf-keras-datasets/mnist.npz, of sha256 731c5ac6"),
-    "fashion": (fashion_mnist.load_data, "tf-keras-datasets/train-images-idx3-ubyte.gz, and put"),
+    "fashion": (fashion_mnist.load_data, "tf-keras-datasets/train-images-idx3-ubyte.gz, and store"),
     "boston": (boston_housing.load_data, "boston_housing.npz, of sha256 f5538"),
     "california": (california_housing.load_data, "california_housing.npz, of sha256 1a2e3"),
 }
@@ -115,9 +115,9 @@ def save(path: Path, array: np.ndarray) -> None:
 
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "no archive": (lambda path: write(path, b"text"), "none of the arrays"),
-    "empty": (lambda path: write(path, b""), "none of the arrays"),
-    "a pickle": (lambda path: write(path, pickle.dumps(Runs())), "none of the arrays"),
+    "no archive": (lambda path: write(path, b"text"), "does not have the arrays"),
+    "empty": (lambda path: write(path, b""), "does not have the arrays"),
+    "a pickle": (lambda path: write(path, pickle.dumps(Runs())), "does not have the arrays"),
     "pickled objects": (
         lambda path: digits(path, x_train=np.array([Runs()] * 7, object)),
         "Object arrays cannot be loaded",
@@ -139,7 +139,7 @@ def test_a_file_that_is_cut_off(folder: Path) -> None:
     digits(folder / "mnist.npz")
     whole = (folder / "mnist.npz").read_bytes()
     (folder / "mnist.npz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"none of the arrays .*Get https://.*, of sha256"):
+    with pytest.raises(ValueError, match=r"does not have the arrays .*Get https://.*, of sha256"):
         mnist.load_data()
 
 
@@ -148,13 +148,13 @@ def test_images_that_are_wrong(kept: int, folder: Path) -> None:
     fashion(folder)
     file = folder / "fashion-mnist" / "t10k-images-idx3-ubyte.gz"
     file.write_bytes(file.read_bytes()[:kept])
-    with pytest.raises(ValueError, match="no IDX file of 3 axes"):
+    with pytest.raises(ValueError, match="not an IDX file with 3 axes"):
         fashion_mnist.load_data()
     idx(file, LABELS)
-    with pytest.raises(ValueError, match=r"no IDX file of 3 axes.* Its first number is 2049"):
+    with pytest.raises(ValueError, match=r"not an IDX file with 3 axes.* Its first number is 2049"):
         fashion_mnist.load_data()
     idx(file, IMAGES)
-    with pytest.raises(ValueError, match="as many examples as labels"):
+    with pytest.raises(ValueError, match="the same number of examples and labels"):
         fashion_mnist.load_data()
 
 
@@ -226,7 +226,7 @@ def test_archives(origin: Path, tmp_path: Path) -> None:
     assert fetched("b.zip", zipped, extract=True) == folder / "b_extracted"
     assert (folder / "b_extracted" / "rows.csv").read_bytes() == CONTENT
     assert fetched(origin=zipped, extract=True) == folder / "rows.zip"
-    with pytest.raises(ValueError, match="no archive that can be extracted"):
+    with pytest.raises(ValueError, match="not an archive that can be extracted"):
         fetched(origin=origin, extract=True)
 
 
@@ -248,7 +248,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "algorithm": (
         {"origin": __file__, "file_hash": MD5, "hash_algorithm": "crc"},
         ValueError,
-        "`hash_algorithm` is one of",
+        "`hash_algorithm` must be one of",
     ),
 }
 

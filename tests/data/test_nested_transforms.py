@@ -221,7 +221,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "batches of windows": (
         lambda: list(Dataset.range(3).window(2).batch(2)),
         TypeError,
-        "Datasets are not joined",
+        "Datasets cannot be batched",
     ),
     "rows of windows": (
         lambda: list(Dataset.range(3).window(2).unbatch()),

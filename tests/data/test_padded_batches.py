@@ -35,7 +35,7 @@ def columns() -> mr.data.Dataset:
 
 # What is done, the elements, their structure, and the number of elements that is known before.
 METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], Any, int]] = {
-    "the largest of a batch": (
+    "the largest size of a batch": (
         lambda: ragged().padded_batch(2),
         [[[1, 0], [2, 2]], [[3, 3, 3, 0], [4, 4, 4, 4]], [[5, 5, 5, 5, 5]]],
         mr.TensorSpec([None, None], I8),

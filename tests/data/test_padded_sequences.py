@@ -49,7 +49,12 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "a generator": ((each for each in GIVEN), {}, ValueError, "must be iterable. Received"),
     "numbers": ([1, 2], {}, ValueError, "a list of iterables. Found non-iterable: 1"),
     "None": ([None], {}, ValueError, "Found non-iterable: None"),
-    "texts": (["ab"], {"dtype": object}, ValueError, "A sequence is no text. Received: 'ab'"),
+    "texts": (
+        ["ab"],
+        {"dtype": object},
+        ValueError,
+        "A sequence must not be a string. Received: 'ab'",
+    ),
     "shapes": (
         [np.ones((2, 3)), np.ones((2, 2))],
         {},

@@ -172,7 +172,12 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "raises": (Raises, {}, KeyError, "lost"),
     "raises in a thread": (lambda: Raises(workers=2), {}, KeyError, "lost"),
     "no batch": (Nothing, {}, ValueError, "needs at least one batch. Received: a Nothing that"),
-    "no array": (Odd, {}, ValueError, r"Batch 1 of the data .* `fit` needs batches, whose arrays"),
+    "no array": (
+        Odd,
+        {},
+        ValueError,
+        r"Batch 1 of the data .* `fit` needs batches: the first axis",
+    ),
     "no number": (Countless, {}, NotImplementedError, "implement the `num_batches` property"),
     "no end": (Endless, {}, ValueError, "needs `steps_per_epoch` for a dataset that never ends"),
     "targets": (Rows, {"y": Y}, ValueError, "`y` should not be passed. .* part of the Rows"),

@@ -253,7 +253,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "args": (
         lambda: Dataset.from_generator(numbers, args=3),
         TypeError,
-        "`args` is a tuple. Received: args=3",
+        "`args` must be a tuple. Received: args=3",
     ),
     "no range": (Dataset.range, ValueError, "should be between 1 and 3 but was 0"),
     "a range of floats": (lambda: Dataset.range(1.5), TypeError, "`args` is an integer"),
@@ -295,7 +295,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], Any, type[Exception], str, int]] = {
         lambda: [(1, 2), (1, 2, 3)],
         None,
         mr.errors.InvalidArgumentError,
-        "has another structure than the elements before it",
+        "has a structure different from the elements before it",
         1,
     ),
     "another dtype": (

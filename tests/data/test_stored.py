@@ -283,7 +283,7 @@ def test_a_file_that_shrinks() -> None:
         def __getitem__(self, rows: slice) -> np.ndarray:
             return super().__getitem__(rows)[: max(0, 60 - rows.start)]
 
-    with pytest.raises(ValueError, match=r"Batch \d+ of a pass, .* rows .* are not there any more"):
+    with pytest.raises(ValueError, match=r"Batch \d+ of a pass, .* rows .* no longer exist"):
         fitted(Shrinks(X), Y, 1)
 
 
@@ -293,7 +293,7 @@ def test_a_mapped_file_that_shrinks(tmp_path: Path) -> None:
     data = adapt_all(mapped, Y, for_what="fit")
     assert data.read([slice(90, 91)]).x.tolist() == X[90:91].tolist()
     os.truncate(tmp_path / "x.npy", 600)
-    with pytest.raises(ValueError, match=r"has become shorter .* of 600 bytes in place of 1328"):
+    with pytest.raises(ValueError, match=r"became shorter .* of 600 bytes instead of 1328"):
         data.read([slice(90, 91)])
     os.remove(tmp_path / "x.npy")  # What has no name stays as it was.
     assert data.read([slice(1, 2)]).x.tolist() == X[1:2].tolist()

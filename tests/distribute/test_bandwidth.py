@@ -163,7 +163,7 @@ def test_the_median_of_turns_of_many_calls(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("simulated", [False, True])
 def test_there_is_no_nccl_on_the_host(simulated: bool) -> None:
     used = gpus(2) if simulated else devices.logical_devices("CPU")
-    assert bandwidth.why_no_nccl(used) == "NCCL sums between GPUs that are not simulated."
+    assert bandwidth.why_no_nccl(used) == "NCCL sums only between GPUs that are not simulated."
     names = [type(each).__name__ for each in bandwidth.collectives(used)]
     assert names == ["ReductionToOneDevice", "HierarchicalCopyAllReduce"]
 

@@ -343,5 +343,5 @@ def test_a_gradient_through_all_reduce_cannot_leave_the_replicas(
         tape.watch(x)
         reduced = strategy.run(lambda: context().all_reduce("sum", x))
         y = strategy.experimental_local_results(reduced)[0]
-    with pytest.raises(RuntimeError, match=r"belong inside the function that strategy\.run calls"):
+    with pytest.raises(RuntimeError, match=r"only inside the function that strategy\.run calls"):
         tape.gradient(y, x)

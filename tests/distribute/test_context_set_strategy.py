@@ -93,7 +93,7 @@ def test_a_strategy_is_set_for_one_thread(strategy: MirroredStrategy) -> None:
 
 @cases("value", [3, "GPU:0", MirroredStrategy])
 def test_what_is_no_strategy_is_not_set(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"A strategy, or None, can be put in force\. Received: "):
+    with pytest.raises(TypeError, match=r"The argument must be a strategy or None\. Received: "):
         apart(lambda: experimental_set_strategy(value))
     assert not has_strategy()
 

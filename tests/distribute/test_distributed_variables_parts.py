@@ -89,10 +89,16 @@ def test_a_part_of_a_copy_that_is_brought_together_on_reads(strategy: MirroredSt
         ("SUM", {}, "replica update", NotImplementedError, "scatter_update is only supported"),
         ("SUM", {}, "update", NotImplementedError, "got: VariableAggregation.SUM"),
         ("NONE", {}, "nd", NotImplementedError, "tensor_scatter_nd_add(v, indices, updates)"),
-        ("SUM", {}, "replica part", NotImplementedError, "set outside of replicas"),
+        ("SUM", {}, "replica part", NotImplementedError, "set only outside of replicas"),
         ("SUM", {}, "replica number", TypeError, "must be a `mr.IndexedSlices`"),
         ("SUM", {"synchronization": ON_READ}, "update", NotImplementedError, "doesn't support"),
-        ("SUM", {"synchronization": ON_READ}, "part", NotImplementedError, "is set in a replica"),
+        (
+            "SUM",
+            {"synchronization": ON_READ},
+            "part",
+            NotImplementedError,
+            "can be set only in a replica",
+        ),
     ],
 )
 def test_what_is_refused(

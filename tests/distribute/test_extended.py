@@ -130,17 +130,21 @@ def test_update_that_is_recorded(strategy: MirroredStrategy) -> None:
 
 
 REFUSED: list[tuple[Callable[[Any, Any], Any], type[Exception], str]] = [
-    (lambda s, v: s.extended.update(mr.Variable(1.0), print), ValueError, "made in its scope"),
-    (lambda s, v: s.extended.update(3, print), ValueError, r"made in its scope\. Received: 3 for"),
+    (lambda s, v: s.extended.update(mr.Variable(1.0), print), ValueError, "created in its scope"),
+    (
+        lambda s, v: s.extended.update(3, print),
+        ValueError,
+        r"created in its scope\. Received: 3 for",
+    ),
     (
         lambda s, v: s.extended.update(v, print, args=(PerReplica([1.0]),)),
         ValueError,
-        "one part a replica, here 2. Received: 1 parts",
+        "one part per replica, here 2. Received: 1 parts",
     ),
     (
         lambda s, v: s.extended.update(v, print, kwargs={"x": PerReplica([1.0] * 3)}),
         ValueError,
-        "one part a replica, here 2. Received: 3 parts",
+        "one part per replica, here 2. Received: 3 parts",
     ),
     (
         lambda s, v: s.run(lambda: s.extended.update(v, print)),

@@ -358,7 +358,7 @@ def test_values_from_a_function(strategy: MirroredStrategy) -> None:
     assert doubled.values == (2.0, 3.0, 4.0)
     with pytest.raises(ValueError, match=r"differ at the top: replica 0 has a list of 0"):
         distribute(lambda context: [0] * context.replica_id_in_sync_group)
-    with pytest.raises(TypeError, match="`value_fn` is a function of a ValueContext"):
+    with pytest.raises(TypeError, match="`value_fn` must be a function of a ValueContext"):
         distribute(3)
 
 

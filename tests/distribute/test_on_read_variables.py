@@ -184,7 +184,7 @@ def test_without_aggregation_replicas_alone_read(strategy: MirroredStrategy, how
         with pytest.raises(
             ValueError,
             match=r"Could not convert from `mr\.VariableAggregation` VariableAggregation\.NONE to "
-            r"`mr\.distribute\.ReduceOp` type\. Received: a read of 'v:0' outside replicas",
+            r"`mr\.distribute\.ReduceOp` type\. Received: a read of 'v:0' outside of replicas",
         ):
             reading()
     assert copies(v) == [2.0, 3.0]
@@ -285,7 +285,11 @@ def test_values_by_replica_go_to_their_copies(
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (PerReplica([[1.0, 2.0], [1.0]]), ValueError, "' v/replica_1:0': Shape mismatch"),
     (mr.VariableAggregation, TypeError, "Received: <enum"),
-    (PerReplica([[1.0, 2.0]]), ValueError, "one part a replica, here 2. Received: 1 parts for the"),
+    (
+        PerReplica([[1.0, 2.0]]),
+        ValueError,
+        "one part per replica, here 2. Received: 1 parts for the",
+    ),
 ]
 
 
@@ -310,7 +314,7 @@ def test_a_refused_write_changes_no_copy(
 def test_a_per_replica_value_in_a_replica(strategy: MirroredStrategy, method: str) -> None:
     v = on_read(strategy, 1.0)
     value = PerReplica([1.0, 2.0])
-    with pytest.raises(InvalidArgumentError, match="2 parts, one a replica, cannot be used"):
+    with pytest.raises(InvalidArgumentError, match="2 parts, one per replica, cannot be used"):
         strategy.run(lambda: getattr(v, method)(value))
     assert copies(v) == [1.0, 1.0]
 

@@ -31,7 +31,7 @@ def test_per_replica_repr() -> None:
 
 
 def test_per_replica_is_no_tensor() -> None:
-    with pytest.raises(InvalidArgumentError, match="2 parts, one a replica, cannot be used as"):
+    with pytest.raises(InvalidArgumentError, match="2 parts, one per replica, cannot be used as"):
         mr.convert_to_tensor(PerReplica([1.0, 2.0]))
 
 

@@ -243,7 +243,9 @@ def test_names_in_another_order(strategy: MirroredStrategy) -> None:
 def test_the_first_replica_makes_it(strategy: MirroredStrategy) -> None:
     found = strategy.run(lambda: 5.0 if replica() else float(mr.Variable(1.0)))
     assert found.values == (1.0, 5.0, 5.0)
-    with pytest.raises(RuntimeError, match="which replica 1 makes and the first replica does not"):
+    with pytest.raises(
+        RuntimeError, match="which replica 1 creates and the first replica does not"
+    ):
         strategy.run(lambda: mr.Variable(1.0) if replica() else None)
     with pytest.raises(RuntimeError, match="mismatching name on device 2"):
         strategy.run(lambda: [mr.Variable(1.0) for _ in range(1 + replica() // 2)])

@@ -103,7 +103,7 @@ def test_split_cpus_are_not_taken_by_default() -> None:
         (["/GPU:x"], ValueError, "invalid literal for int"),
         (["/CPU:0/GPU:1"], ValueError, "Multiple device types are not allowed"),
         ([3], ValueError, r"Expecting a string device name\. Got <class 'int'>\(3\)"),
-        (3, ValueError, "`devices` is a list of names or logical devices. Received: 3"),
+        (3, ValueError, "`devices` must be a list of names or logical devices. Received: 3"),
     ],
 )
 def test_devices_that_cannot_be(
@@ -126,7 +126,7 @@ def test_an_unknown_device_lists_those_there_are(simulate: Simulate) -> None:
 
 @cases("given", ["nccl", 1, CrossDeviceOps])
 def test_collectives_that_are_none(given: Any) -> None:
-    with pytest.raises(ValueError, match="`cross_device_ops` is a CrossDeviceOps"):
+    with pytest.raises(ValueError, match="`cross_device_ops` must be a CrossDeviceOps"):
         MirroredStrategy(cross_device_ops=given)
 
 

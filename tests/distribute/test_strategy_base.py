@@ -249,7 +249,7 @@ def test_threads_of_steps_end_without_it(simulate: Simulate) -> None:
         ({"on_nccl_failure": "ignore"}, r"one of \('raise', 'fallback'\). Received: .*'ignore'"),
         ({"on_nccl_failure": None}, "Received: on_nccl_failure=None"),
         ({"communication_options": {"bytes_per_pack": 3}}, "Received: {'bytes_per_pack': 3}"),
-        ({"communication_options": 3}, "`communication_options` is a .*CommunicationOptions"),
+        ({"communication_options": 3}, "`communication_options` must be a .*CommunicationOptions"),
         ({"deterministic": 1}, "True or False. Received: deterministic=1"),
         ({"deterministic": None}, "Received: deterministic=None"),
         ({"executor": "none"}, "Received: executor='none'"),

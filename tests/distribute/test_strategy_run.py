@@ -119,17 +119,17 @@ def test_mirrored_variables_are_passed_whole(simulate: Simulate) -> None:
         (
             lambda s: s.run(print, (PerReplica([1, 2, 3]),)),
             ValueError,
-            "one part a replica, here [12]. Received: 3 parts",
+            "one part per replica, here [12]. Received: 3 parts",
         ),
         (
             lambda s: s.run(print, (), {"x": [PerReplica([])]}),
             ValueError,
-            "one part a replica, here [12]. Received: 0 parts",
+            "one part per replica, here [12]. Received: 0 parts",
         ),
         (
             lambda s: s.run(lambda: s.run(number)),
             RuntimeError,
-            "strategy.run is called in the cross-replica context",
+            "strategy.run must be called in the cross-replica context",
         ),
         (
             lambda s: s.run(lambda: s.reduce("sum", 1.0)),

@@ -22,7 +22,9 @@ def test_no_scope_inside_a_replica(simulate: Any, replicas: int) -> None:
         with strategy.scope():
             pytest.fail("the scope was entered")
 
-    with pytest.raises(RuntimeError, match="scope is entered in the cross-replica context"):
+    with pytest.raises(
+        RuntimeError, match="scope, `fit`, `evaluate` and `predict` need the cross-replica context"
+    ):
         strategy.run(enter)
 
 

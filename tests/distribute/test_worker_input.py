@@ -11,11 +11,11 @@ from worker_datasets import CASES, OTHERS, SOME, fit_on_one
 from worker_tasks import LAYOUT, LAYOUT_OF_THREE
 
 REFUSED = [
-    "Workers share datasets by rows, or each has its own. Received: `AutoShardPolicy.FILE`",
+    "Workers share datasets by rows, or have separate datasets. Received: `AutoShardPolicy.FILE`",
     "`predict` returns the whole result on every worker",
     "`predict` returns the whole result on every worker",
     "`fit` needs `steps_per_epoch` for a dataset that never ends",
-    "What workers have of their own is put together in the steps of a model that they share",
+    "A dataset that differs per worker needs a model that the workers share",
 ]
 
 

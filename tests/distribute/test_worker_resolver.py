@@ -24,7 +24,7 @@ AGREE = {
     "no cluster": ({}, "", None),
 }
 DIFFER = {
-    "number": (({"worker": BOTH}, "worker", 0), "which is number 0, and number 1 from MPI"),
+    "number": (({"worker": BOTH}, "worker", 0), "which is worker 0, and worker 1 from MPI"),
     "count": (({"worker": [*BOTH, "c:1"]}, "worker", 1), "3 from .*, and 2 from MPI"),
     "other tasks": (({"worker": BOTH, "ps": ["c:1"]}, "worker", 1), r"with \['ps'\]"),
     "another task": (({"worker": BOTH}, "evaluator", 0), "with 'evaluator'"),
@@ -56,12 +56,12 @@ def test_what_differs_is_refused(given: Any, text: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("text", ["{", "[]", '{"task": 3}'])
 def test_what_cannot_be_read_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", text)
-    with pytest.raises(ValueError, match="is JSON with `cluster` and `task`"):
+    with pytest.raises(ValueError, match="must be JSON with `cluster` and `task`"):
         check_resolver(None, WORKERS)
 
 
 def test_what_is_no_resolver_is_refused() -> None:
-    with pytest.raises(ValueError, match="`cluster_resolver` has `cluster_spec`"):
+    with pytest.raises(ValueError, match="`cluster_resolver` needs `cluster_spec`"):
         check_resolver("tpu", WORKERS)
 
 

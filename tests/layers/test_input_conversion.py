@@ -99,5 +99,5 @@ def test_several_inputs_are_refused(make: Any) -> None:
 
 
 def test_a_value_of_several_replicas_is_refused() -> None:
-    with pytest.raises(ValueError, match="one a replica, cannot be used as one tensor"):
+    with pytest.raises(ValueError, match="one per replica, cannot be used as one tensor"):
         Dense(1)(PerReplica([np.ones((2, 2)), np.ones((2, 2))]))

@@ -224,7 +224,9 @@ def test_a_strategy_without_threads(executor: str, simulate: Callable[..., Any])
 
 def test_an_executor_that_there_is_not(simulate: Callable[..., Any]) -> None:
     simulate(2)
-    with pytest.raises(ValueError, match=r"`executor` is one of .*Received: executor='processes'"):
+    with pytest.raises(
+        ValueError, match=r"`executor` must be one of .*Received: executor='processes'"
+    ):
         mr.MirroredStrategy(executor="processes")
 
 

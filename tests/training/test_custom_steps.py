@@ -333,7 +333,7 @@ def test_numbers_that_shards_do_not_add_up_to_are_reported(
     assert (
         "The number 'largest' that a step of 'largest' returns depends on the number" in warned[0]
     )
-    assert "made by Max in the step" in warned[0]
+    assert "computed by Max in the step" in warned[0]
 
 
 # ------------------------------------------------------------------------------ two optimizers

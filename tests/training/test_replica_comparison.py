@@ -243,29 +243,29 @@ def _counted(self: Own, x: Any, loss: Any) -> dict[str, Any]:
 
 
 WRONG: dict[str, tuple[Callable[[], mr.Model], str]] = {
-    "sum": (lambda: own(**SUM), "First differs 'tracked' in the logs: "),
-    "pairs": (lambda: own(**PAIRS), "First differs the loss that is differentiated: "),
-    "clipping": (lambda: own(**CLIP), "First differs the gradient of 'hidden/kernel': at ["),
-    "largest": (lambda: own(**LARGEST), "First differs 'n' in the logs: "),
+    "sum": (lambda: own(**SUM), "first difference is 'tracked' in the logs: "),
+    "pairs": (lambda: own(**PAIRS), "first difference is the loss that is differentiated: "),
+    "clipping": (lambda: own(**CLIP), "first difference is the gradient of 'hidden/kernel': at ["),
+    "largest": (lambda: own(**LARGEST), "first difference is 'n' in the logs: "),
     "metric": (
         lambda: own(logs=_counted),
-        "First differs the metric's variable 'steps/count': 1 on one device, 2 on 2 replicas. ",
+        "first difference is the metric's variable 'steps/count': 1 on one device, 2 on 2 replicas. ",
     ),
     "batch": (
         lambda: made(layer=Centred("batch")),
-        "First differs the output of the layer 'centred': at [",
+        "first difference is the output of the layer 'centred': at [",
     ),
     "shards normalized": (
         lambda: made(layer=mr.layers.BatchNormalization(synchronized=False, name="apart")),
-        "First differs the output of the layer 'apart': at [",
+        "first difference is the output of the layer 'apart': at [",
     ),
     "variance": (
         lambda: made(layer=Centred("variance")),
-        "First differs the state 'centred/state': at [",
+        "first difference is the state 'centred/state': at [",
     ),
     "the first optimizer of two": (
         lambda: Adversaries(clip=True),
-        "First differs the gradient of 'critic/kernel': at [",
+        "first difference is the gradient of 'critic/kernel': at [",
     ),
 }
 
@@ -287,7 +287,9 @@ def test_what_is_there_on_one_side_only() -> None:
         context: Any = mr.distribute.get_replica_context()
         return {"loss": loss, **({"alone": loss} if context.num_replicas_in_sync == 1 else {})}
 
-    with pytest.raises(AssertionError, match="First differs 'alone' in the logs: it is only on"):
+    with pytest.raises(
+        AssertionError, match="first difference is 'alone' in the logs: it is only on"
+    ):
         compare(own(logs=logs), X, Y)
 
 
@@ -341,7 +343,7 @@ def test_the_page_for_tests_shows_it(capsys: pytest.CaptureFixture[str]) -> None
     page = (Path(__file__).parents[2] / "docs" / "howto" / "testing.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page.split("## A step of your own")[1], re.DOTALL)
     exec(code, {"__name__": "__main__"})
-    assert "First differs the loss that is differentiated: " in capsys.readouterr().out
+    assert "first difference is the loss that is differentiated: " in capsys.readouterr().out
 
 
 def test_few_examples() -> None:
@@ -404,7 +406,9 @@ def test_other_dtypes(policy: str) -> None:
     mr.keras.mixed_precision.set_global_policy(policy)
     try:
         assert "the weight 'hidden/kernel'" in compare(plain(), X, Y).compared
-        with pytest.raises(AssertionError, match="First differs the output of the layer 'centred'"):
+        with pytest.raises(
+            AssertionError, match="first difference is the output of the layer 'centred'"
+        ):
             compare(plain(layer=Centred("batch")), X, Y)
     finally:
         mr.keras.mixed_precision.set_global_policy("float32")
@@ -439,7 +443,7 @@ def test_rounding_of_any_model_is_no_difference(seed: int) -> None:
     replicas = int(rng.integers(2, 6))
     compare(build(mr.Model), x, y, replicas=replicas)
     optimizer = mr.optim.SGD(rate)
-    with pytest.raises(AssertionError, match="First differs the loss that is differentiated"):
+    with pytest.raises(AssertionError, match="first difference is the loss that is differentiated"):
         compare(build(Scaled), x, y, replicas=replicas)
 
 

@@ -135,7 +135,9 @@ def test_a_function_that_is_forgotten_is_made_anew() -> None:
     found.append(model.make_test_function(force=True)(iter([(X, Y)]))["factor"])
     assert found == [1.0, 1.0, 2.0, 3.0]
     model.test_function = model.test_function
-    with pytest.raises(TypeError, match="`test_function` is what `make_test_function` makes, or"):
+    with pytest.raises(
+        TypeError, match="`test_function` must be the result of `make_test_function`, or"
+    ):
         model.test_function = len
     model.compile()
     assert model.test_function is None

@@ -348,8 +348,8 @@ def _check_rows(specs: Sequence[LeafSpec]) -> None:
     sizes = {shape[0] for shape in shapes if shape} - {None}
     if len(sizes) > 1:
         raise ValueError(
-            f"Dimensions {sizes} are not compatible. Received: `tensors` with the shapes {shapes}. "
-            "Give arrays of one first size, the number of elements."
+            f"Dimensions {sizes} are not compatible. Received: `tensors` with the shapes "
+            f"{shapes}. Use arrays with the same first size, the number of elements."
         )
 
 
@@ -383,8 +383,8 @@ def _declared(name: str, parameter: str, drawn: DatasetFunction) -> Any:
         if isinstance(drawn.structure, Dataset):
             return drawn.structure.specs
         raise TypeError(
-            f"The `{parameter}` argument must return a `Dataset` object. Got "
-            f"{drawn.structure!r}. Make one of it, as with `Dataset.from_tensors`."
+            f"The `{parameter}` argument must return a `Dataset` object. Got {drawn.structure!r}. "
+            "Convert it, for example with `Dataset.from_tensors`."
         )
     if drawn.specs not in (LeafSpec((), bool_), LeafSpec(None, bool_)):
         raise ValueError(

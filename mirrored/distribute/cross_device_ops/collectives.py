@@ -194,7 +194,7 @@ class CrossDeviceOps(_overrides.Subclassable):
         _check_tensors([tensor])
         if isinstance(destinations, str | Device) or not destinations:
             raise InvalidArgumentError(
-                "A broadcast goes to a list of at least one device. Received: "
+                "A broadcast needs a list of at least one device. Received: "
                 f"destinations={destinations!r}."
             )
         where = [devices.get_device(destination) for destination in destinations]
@@ -295,7 +295,7 @@ class CrossDeviceOps(_overrides.Subclassable):
         for i, value in enumerate(values):
             if value.spec != values[0].spec:
                 raise InvalidArgumentError(
-                    "Replicas reduce tensors of one shape and dtype. Received: "
+                    "Replicas can reduce only tensors of the same shape and dtype. Received: "
                     f"{values[0].shape} {values[0].dtype.name} from replica 0 and {value.shape} "
                     f"{value.dtype.name} from replica {i}."
                 )
@@ -355,7 +355,7 @@ def _hints(options: Any) -> CommunicationOptions:
         return CommunicationOptions()
     if not isinstance(options, CommunicationOptions):
         raise ValueError(
-            "`options` is a mr.distribute.experimental.CommunicationOptions. Received: "
+            "`options` must be a mr.distribute.experimental.CommunicationOptions. Received: "
             f"{options!r}."
         )
     return options
@@ -364,15 +364,15 @@ def _hints(options: Any) -> CommunicationOptions:
 def _check_tensors(values: Any) -> None:
     if not isinstance(values, list | tuple):
         raise InvalidArgumentError(
-            f"Collectives take a list of tensors, one a replica. Received: {values!r:.80}. The "
-            "parts of a per-replica value are strategy.experimental_local_results(value)."
+            f"Collectives take a list of tensors, one per replica. Received: {values!r:.80}. For "
+            "the parts of a per-replica value, call strategy.experimental_local_results(value)."
         )
     if not values:
         raise InvalidArgumentError("There is nothing to reduce. Received: no values.")
     for i, value in enumerate(values):
         if not isinstance(value, Tensor):
             raise InvalidArgumentError(
-                f"Collectives take tensors. Received: {value!r:.80} from replica {i}. Make it one "
+                f"Collectives take tensors. Received: {value!r:.80} from replica {i}. Convert it "
                 "with mr.convert_to_tensor."
             )
 
@@ -384,22 +384,22 @@ def _check_joinable(values: Sequence[Tensor], axis: Any) -> int:
     for i, value in enumerate(values):
         if value.ndim != first.ndim or value.ndim == 0:
             raise InvalidArgumentError(
-                "Replicas gather tensors of one rank, of at least 1. Received: shapes "
-                f"{first.shape} from replica 0 and {value.shape} from replica {i}. Give scalars "
-                "an axis with mr.expand_dims."
+                "Replicas can gather only tensors of the same rank, which must be at least 1. "
+                f"Received: shapes {first.shape} from replica 0 and {value.shape} from replica "
+                f"{i}. Add an axis to scalars with mr.expand_dims."
             )
         if value.dtype != first.dtype:
             raise InvalidArgumentError(
-                f"Replicas gather tensors of one dtype. Received: {first.dtype.name} from "
-                f"replica 0 and {value.dtype.name} from replica {i}."
+                "Replicas can gather only tensors of the same dtype. Received: "
+                f"{first.dtype.name} from replica 0 and {value.dtype.name} from replica {i}."
             )
     number = checked_axis(axis, first.ndim) % first.ndim
     for i, value in enumerate(values):
         for d, (size, wanted) in enumerate(zip(value.shape, first.shape, strict=True)):
             if d != number and size != wanted:
                 raise InvalidArgumentError(
-                    f"Dimension {d} in both shapes must be equal: replicas gather tensors that "
-                    f"differ in size along axis {number} alone. Received: shapes {first.shape} "
-                    f"from replica 0 and {value.shape} from replica {i}."
+                    f"Dimension {d} in both shapes must be equal: the gathered tensors may differ "
+                    f"in size only along axis {number}. Received: shapes {first.shape} from "
+                    f"replica 0 and {value.shape} from replica {i}."
                 )
     return number

@@ -103,7 +103,7 @@ def streamed(leaders: Sequence[Device]) -> tuple[StreamBackend, ...]:
     for device in leaders:
         if not is_offloaded(device.backend):
             raise InvalidArgumentError(
-                "Connections are between GPUs that are not simulated. Received: "
+                "Connections exist only between GPUs that are not simulated. Received: "
                 f"{device.full_name}."
             )
         backends.append(device.backend)
@@ -205,8 +205,8 @@ def why_no_nccl(by_rank: Sequence[Cards], hosts: Sequence[str]) -> str | None:
             other = owners.setdefault((host, card), rank)
             if other != rank:
                 return (
-                    f"workers {other} and {rank} share the card {card} of {host}, and NCCL takes "
-                    "one of them on a card"
+                    f"workers {other} and {rank} share the card {card} of {host}, and NCCL allows "
+                    "one worker per card"
                 )
     return None
 
@@ -281,6 +281,6 @@ class WorkerCards:
             if text is not None:
                 raise CollectiveError(
                     f"Worker {rank} on host {self.workers.hosts[rank]} cannot connect its cards "
-                    f"with those of the others. Received there: {text}"
+                    f"to the cards of the other workers. Received there: {text}"
                 )
         return result  # type: ignore[return-value]

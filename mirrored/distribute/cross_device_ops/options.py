@@ -40,7 +40,7 @@ class ReduceOp(enum.Enum):
             return cls(value.upper() if isinstance(value, str) else value)
         except ValueError:
             raise ValueError(
-                f"{value!r} is not a valid ReduceOp. Give one of {[op.name for op in cls]}."
+                f"{value!r} is not a valid ReduceOp. Use one of {[op.name for op in cls]}."
             ) from None
 
 
@@ -92,7 +92,7 @@ class CommunicationOptions:
         size, timeout = as_integer(self.bytes_per_pack), self.timeout_seconds
         if size is None:
             raise ValueError(
-                "Argument `bytes_per_pack` is a whole number of bytes. Received: "
+                "Argument `bytes_per_pack` must be a whole number of bytes. Received: "
                 f"{self.bytes_per_pack!r}."
             )
         if size < 0:
@@ -130,6 +130,6 @@ def _implementation(value: object) -> CommunicationImplementation:
     except ValueError:
         raise ValueError(
             "Argument `implementation` must be instance of "
-            "`mr.distribute.experimental.CommunicationImplementation`. Received: "
-            f"{value!r}. Give one of {[kind.name for kind in CommunicationImplementation]}."
+            f"`mr.distribute.experimental.CommunicationImplementation`. Received: {value!r}. Use "
+            f"one of {[kind.name for kind in CommunicationImplementation]}."
         ) from None

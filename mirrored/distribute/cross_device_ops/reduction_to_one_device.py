@@ -58,7 +58,8 @@ class ReductionToOneDevice(CrossDeviceOps):
             devices.device(reduce_to_device)  # Raises on a name that cannot be parsed.
         if accumulation_fn is not None and not callable(accumulation_fn):
             raise ValueError(
-                f"accumulation_fn is a function of a list of tensors. Received: {accumulation_fn!r}"
+                "`accumulation_fn` must be a function of a list of tensors. Received: "
+                f"{accumulation_fn!r}"
             )
         self._reduce_to = reduce_to_device
         self._accumulate = accumulation_fn or ops.add_n

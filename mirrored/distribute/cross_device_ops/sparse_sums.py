@@ -18,8 +18,8 @@ def check_slices(slices: Sequence[Any]) -> None:
     for i, part in enumerate(slices):
         if not isinstance(part, IndexedSlices) or _kind(part) != _kind(first):
             raise InvalidArgumentError(
-                "Replicas reduce IndexedSlices of one dtype, row shape and dense shape. Received: "
-                f"{first!r} from replica 0 and {part!r} from replica {i}."
+                "Replicas can reduce only IndexedSlices of the same dtype, row shape and dense "
+                f"shape. Received: {first!r} from replica 0 and {part!r} from replica {i}."
             )
 
 

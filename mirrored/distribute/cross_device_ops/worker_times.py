@@ -60,9 +60,9 @@ class WorkerTimes:
             self._told.add(rank)
             others = median([*times[:rank], *times[rank + 1 :]])
             logger.warning(
-                "Worker %d on host %s is slow, and all others wait for it: its part of the last "
-                "%d sums took %.2f seconds, and that of the others %.2f. Check what else runs "
-                "there, or give it fewer replicas.",
+                "Worker %d on host %s is slow, and all others wait for it. Its part of the last "
+                "%d sums took %.2f seconds, the part of the others %.2f. Check what else runs on "
+                "that host, or assign fewer replicas to it.",
                 *(rank, self._workers.hosts[rank], _SUMS, times[rank], others),
             )
 

@@ -141,7 +141,7 @@ def test_a_process_without_cards_refuses_nccl() -> None:
     results = Results(simulated=True)
     all_reduces.measure(results, [ONE], Deadline(60.0), lambda: None, quick=True)
     (refused,) = results.all_reduces
-    assert refused.problem == "NCCL sums between GPUs that are not simulated."
+    assert refused.problem == "NCCL sums only between GPUs that are not simulated."
 
 
 @pytest.mark.slow

@@ -141,7 +141,12 @@ def test_numbers_of_gather(simulate: Simulate, spread: Spread) -> None:
     ("values", "axis", "error", "match"),
     [
         ([], 0, InvalidArgumentError, "no values"),
-        ([1.0, 2.0], 0, InvalidArgumentError, r"rank, of at least 1.*\(\) from replica 0"),
+        (
+            [1.0, 2.0],
+            0,
+            InvalidArgumentError,
+            r"rank, which must be at least 1.*\(\) from replica 0",
+        ),
         ([[1.0], [[1.0]]], 0, InvalidArgumentError, r"\(1,\) from replica 0 and \(1, 1\)"),
         ([[1.0], [1]], 0, InvalidArgumentError, "float32 from replica 0 and int32 from replica 1"),
         (
@@ -228,12 +233,15 @@ ONE = ReductionToOneDevice()
         (
             lambda t: ONE.batch_all_reduce("sum", [mr.distribute.PerReplica([t])]),
             InvalidArgumentError,
-            "(?s)list of tensors, one a replica.*experimental_local_results",
+            "(?s)list of tensors, one per replica.*experimental_local_results",
         ),
         (
             lambda t: ONE.reduce("sum", [t], "CPU:0", {"bytes_per_pack": 1}),
             ValueError,
-            "`options` is a mr.distribute.experimental.CommunicationOptions. Received: {'bytes",
+            (
+                "`options` must be a mr.distribute.experimental.CommunicationOptions. Received: "
+                "{'bytes"
+            ),
         ),
         (
             lambda t: CrossDeviceOps().reduce("sum", [t], "CPU:0"),

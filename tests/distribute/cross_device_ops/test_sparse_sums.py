@@ -151,14 +151,14 @@ def test_repr() -> None:
                 "sum", [IndexedSlices([1.0], [0], (2,)), IndexedSlices([1.0], [0], (3,))], "CPU:0"
             ),
             InvalidArgumentError,
-            "one dtype, row shape and dense shape.*from replica 1",
+            "the same dtype, row shape and dense shape.*from replica 1",
         ),
         (
             lambda: ReductionToOneDevice().reduce(
                 "sum", [IndexedSlices([1.0], [0], (2,)), mr.constant([1.0, 2.0])], "CPU:0"
             ),
             InvalidArgumentError,
-            "Replicas reduce IndexedSlices",
+            "Replicas can reduce only IndexedSlices",
         ),
         (
             lambda: ReductionToOneDevice().reduce(

@@ -261,7 +261,7 @@ def test_inside_a_replica(trained: mr.Model, tmp_path: Path) -> None:
     for done, use in uses.items():
         with pytest.raises(RuntimeError, match=f"is {done} in the cross-replica context"):
             trained.distribute_strategy.run(use)
-        with pytest.raises(RuntimeError, match=f"is {done} by Python, which a recorded function"):
+        with pytest.raises(RuntimeError, match=f"is {done} by Python, and a recorded function"):
             mr.function(use)()
     assert os.listdir(tmp_path) == ["ckpt-1"]
     assert int(checkpoint.save_counter) == 1

@@ -130,12 +130,12 @@ def test_what_is_collected() -> None:
 
 Refused = tuple[Callable[[], Any], str]
 REFUSED: dict[str, Refused] = {
-    "a number": (lambda: 5, "expecting x to be a trackable object, got 5. Trackable are"),
+    "a number": (lambda: 5, "expecting x to be a trackable object, got 5. Trackable objects are"),
     "a number in a list": (lambda: [mr.Variable(0), 0.5], "expecting x/1 to be a trackable"),
     "none": (lambda: None, "expecting x to be a trackable object, got None"),
     "a tensor": (lambda: mr.constant(1.0), "expecting x to be a trackable object"),
     "a class": (lambda: mr.optim.SGD, "expecting x to be a trackable object"),
-    "a key": (lambda: {3: mr.Variable(0)}, "are strings, .* Received: x with the key 3"),
+    "a key": (lambda: {3: mr.Variable(0)}, "must be strings, .* Received: x with the key 3"),
     "a model": (
         lambda: mr.Sequential([mr.layers.Dense(1)], name="net"),
         "x is a model that has not yet been built, 'net', .* Build the model first",
@@ -242,7 +242,9 @@ def test_the_state_of_another_model(
         fit(each)
     path = mr.train.Checkpoint(model=saved).save(tmp_path / "ckpt")
     before = bits(everything(model))
-    with pytest.raises(WeightsFileError, match=f"of another program: .*{message}") as caught:
+    with pytest.raises(
+        WeightsFileError, match=f"belongs to another program: .*{message}"
+    ) as caught:
         mr.train.Checkpoint(model=model).restore(path)
     assert path in str(caught.value)
     assert bits(everything(model)) == before

@@ -192,7 +192,9 @@ def test_weights_that_no_path_leads_to(tmp_path: Path) -> None:
     model = two(1)
     model.layers[0].activity_regularizer = hidden = mr.layers.Dense(1, name="hidden")
     hidden.build((None, 3))
-    with pytest.raises(ValueError, match=r"of others, \['hidden/kernel:0', 'hidden/bias:0'\]"):
+    with pytest.raises(
+        ValueError, match=r"of other layers, \['hidden/kernel:0', 'hidden/bias:0'\]"
+    ):
         model.save_weights(tmp_path / "x.weights.h5")
     assert [*tmp_path.iterdir()] == []
 

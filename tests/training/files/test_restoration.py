@@ -68,7 +68,7 @@ def test_a_variable_that_takes_the_place_of_a_restored_one(modules: str) -> None
     assert float(late.a) == 10.0
     late.a = mr.Variable(4.0)
     assert float(late.a) == 4.0
-    with pytest.raises(AssertionError, match=r"Found 1 Python objects .* nothing of m/a\."):
+    with pytest.raises(AssertionError, match=r"Found 1 Python objects .* no values for m/a\."):
         status.assert_existing_objects_matched()
 
 

@@ -238,7 +238,7 @@ def without(name: str) -> Callable[[Expected], Expected]:
     ("change", "message"),
     [
         (lambda e: {**e, "dense_1/kernel": ((3,), "float32")}, r"model: no 'dense_1/kernel'\. Bu"),
-        (without("ids"), r"of another model: unexpected 'ids'\. Build the model"),
+        (without("ids"), r"belongs to another model: unexpected 'ids'\. Build the model"),
         (
             lambda e: {**e, "dense/kernel": ((4,), "float32")},
             r"'dense/kernel' has shape \(2, 2\), the model's has \(4,\)",

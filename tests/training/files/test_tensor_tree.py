@@ -43,7 +43,9 @@ def test_differences_are_listed_with_the_rest_as_a_number() -> None:
         "unexpected 'c'",
     ]
     tensor_tree.raise_differences("The file", [], "model")
-    with pytest.raises(WeightsFileError, match=r"^The file is of another model: no 'd'; .*and 3 m"):
+    with pytest.raises(
+        WeightsFileError, match=r"^The file belongs to another model: no 'd'; .*and 3 m"
+    ):
         tensor_tree.raise_differences("The file", ["no 'd'"] * 8, "model")
 
 

@@ -128,7 +128,7 @@ def test_one_number_for_the_batch(reduction: str) -> None:
     loss, y, p = Largest(reduction=reduction), np.zeros((3, 2)), np.array([[0, 1], [2, 0], [5, 4]])
     assert (float(loss(y, p * 1.0)), float(loss(y, p * 1.0, 2.0))) == (5.0, 10.0)
     assert loss.per_example(y, p * 1.0).numpy().tolist() == [5.0] * 3
-    with pytest.raises(ValueError, match=r"'largest' returned one number for the batch, which we"):
+    with pytest.raises(ValueError, match=r"'largest' returned one number for the batch, so we"):
         loss(y, p * 1.0, [1.0, 2.0, 3.0])
 
 

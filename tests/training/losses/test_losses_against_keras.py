@@ -172,7 +172,7 @@ def test_what_is_of_the_whole_batch_is_refused_of_a_part_of_it(
     loss: Any, simulate: Callable[..., Any]
 ) -> None:
     simulate(2)
-    with pytest.raises(ValueError, match="batch, of which a replica has a part"):
+    with pytest.raises(ValueError, match="batch, and a replica has only a part"):
         mr.MirroredStrategy().run(lambda: loss([[1.0]], [[1.0]]))
 
 
