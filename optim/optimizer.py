@@ -862,7 +862,8 @@ def _with_gradients(
     if missing - warned:  # Once, not in every replica of every step.
         warned |= missing
         logger.warning(
-            "Gradients do not exist for variables %s; they stay as they are.", sorted(missing)
+            "Gradients do not exist for variables %s; these variables keep their values.",
+            sorted(missing),
         )
     return kept
 

@@ -218,7 +218,9 @@ def _compared(
     )
     if others:
         shown = "; ".join(str(gap.event) for gap in others[:3])
-        text += f" After it differ {len(others)} more: {shown}{'; ...' if others[3:] else '.'}"
+        text += (
+            f" Later differences: {len(others)}. They are {shown}{'; ...' if others[3:] else '.'}"
+        )
     raise AssertionError(text)
 
 

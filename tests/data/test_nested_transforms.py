@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
             )
         ),
         mr.errors.InvalidArgumentError,
-        "another dtype",
+        "a dtype different",
     ),
     "flat_map of no function": (
         lambda: Dataset.range(3).flat_map(3),  # type: ignore[type-var]

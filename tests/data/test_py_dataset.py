@@ -171,7 +171,7 @@ class Countless(mr.keras.utils.PyDataset):
 REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "raises": (Raises, {}, KeyError, "lost"),
     "raises in a thread": (lambda: Raises(workers=2), {}, KeyError, "lost"),
-    "no batch": (Nothing, {}, ValueError, "needs at least one batch. Received: a Nothing that"),
+    "no batch": (Nothing, {}, ValueError, "needs at least one batch. Received: a Nothing without"),
     "no array": (
         Odd,
         {},

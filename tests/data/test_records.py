@@ -185,7 +185,12 @@ BAD: dict[str, tuple[Any, Any, type[Exception], str]] = {
         TypeError,
         r"Received: \[None\]",
     ),
-    "no FixedLenFeature": (example(1), {"x": mr.float32}, ValueError, "Features of a fixed length"),
+    "no FixedLenFeature": (
+        example(1),
+        {"x": mr.float32},
+        ValueError,
+        "Only features of a fixed length",
+    ),
     "a default of another size": (
         example(1),
         {"q": mr.io.FixedLenFeature([2], mr.float32, 1.0)},

@@ -166,7 +166,10 @@ def test_reduce_of_one_replica(op: str) -> None:
             r"ReduceOp\.SUM\.",
         ),
         (lambda s, v: s.reduce("sum", PerReplica([1.0] * 3)), "here 2. Received: 3 parts"),
-        (lambda s, v: s.reduce("sum", PerReplica([[1.0], [1.0, 2.0]])), "of one shape and dtype"),
+        (
+            lambda s, v: s.reduce("sum", PerReplica([[1.0], [1.0, 2.0]])),
+            "of the same shape and dtype",
+        ),
     ],
 )
 def test_refused_reductions(

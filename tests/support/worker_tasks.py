@@ -34,16 +34,32 @@ OPTIONS: Mapping[str, Sequence[Any]] = {
 }
 # Programs of which one worker's differs so, and what both hear of it.
 DIFFERING: Sequence[tuple[dict[str, Any], str, str]] = [
-    ({"momentum": 0.25}, "settings of optimizers differ", "SGD.momentum = 0.25 on worker 1"),
-    ({"activation": "relu"}, "settings of layers differ", "Dense.activation = 'relu' on worker 1"),
-    ({"units": 5}, "variables differ", "(2, 5)"),
-    ({"batch_size": 2}, "batches differ", "2 examples"),
-    ({"momentum": 0.75, "eagerly": True}, "settings of optimizers differ", "0.75"),
-    ({"value": 0.5}, "for the first batch of an epoch to train, values of variables", "bias"),
-    ({"rate": 0.5}, "for the first batch of an epoch to train, settings", "learning_rate = 0.5"),
-    ({"loss": 3.0}, "for the step that trains, operations on 2 examples", "float32(3.0)"),
-    ({"function": "sin"}, "the function 'step', operations on inputs of shapes [(2,)]", "Sin"),
-    ({"batches": 2}, "for the first batch of a dataset, batches differ", "4 examples (check"),
+    ({"momentum": 0.25}, "different settings of optimizers", "SGD.momentum = 0.25 on worker 1"),
+    (
+        {"activation": "relu"},
+        "different settings of layers",
+        "Dense.activation = 'relu' on worker 1",
+    ),
+    ({"units": 5}, "different variables", "(2, 5)"),
+    ({"batch_size": 2}, "different batches", "2 examples"),
+    ({"momentum": 0.75, "eagerly": True}, "different settings of optimizers", "0.75"),
+    (
+        {"value": 0.5},
+        "for the first batch of an epoch to train, different values of variables",
+        "bias",
+    ),
+    (
+        {"rate": 0.5},
+        "for the first batch of an epoch to train, different settings",
+        "learning_rate = 0.5",
+    ),
+    ({"loss": 3.0}, "for the step that trains, different operations on 2 examples", "float32(3.0)"),
+    (
+        {"function": "sin"},
+        "the function 'step', different operations on inputs of shapes [(2,)]",
+        "Sin",
+    ),
+    ({"batches": 2}, "for the first batch of a dataset, different batches", "4 examples (check"),
     ({"order": 3}, "nothing", "nothing"),
     ({"alike": "of the first"}, "nothing", "nothing"),
     ({}, "nothing", "nothing"),

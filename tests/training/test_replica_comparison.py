@@ -249,7 +249,7 @@ WRONG: dict[str, tuple[Callable[[], mr.Model], str]] = {
     "largest": (lambda: own(**LARGEST), "first difference is 'n' in the logs: "),
     "metric": (
         lambda: own(logs=_counted),
-        "first difference is the metric's variable 'steps/count': 1 on one device, 2 on 2 replicas. ",
+        "difference is the metric's variable 'steps/count': 1 on one device, 2 on 2 replicas. ",
     ),
     "batch": (
         lambda: made(layer=Centred("batch")),
@@ -279,7 +279,7 @@ def test_wrong_steps_are_found_by_name(make: Callable[[], mr.Model], text: str) 
         compare(model, X, y)
     said = str(caught.value)
     assert text in said
-    assert said.startswith("One device and 2 replicas, with shards of 4 and 3 examples, make")
+    assert said.startswith("One device and 2 replicas, with shards of 4 and 3 examples, take")
 
 
 def test_what_is_there_on_one_side_only() -> None:

@@ -196,12 +196,12 @@ def check_same_file(path: PathName | None, owners: Iterable[Any], action: str) -
 
 def _fingerprint(path: PathName | None) -> str:
     if path is None:
-        return "none to read"
+        return "no file"
     check = size = 0
     try:
         with open(path, "rb") as file:
             while piece := file.read(_PIECE):
                 check, size = zlib.crc32(piece, check), size + len(piece)
     except (OSError, TypeError, ValueError) as error:
-        return f"none that can be read ({type(error).__name__})"
-    return f"one of {size} bytes (check {check:08x})"
+        return f"a file that cannot be read ({type(error).__name__})"
+    return f"a file of {size} bytes (check {check:08x})"

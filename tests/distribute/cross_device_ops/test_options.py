@@ -51,7 +51,7 @@ def test_timeouts(seconds: Any, expected: float) -> None:
         (
             {"implementation": "gloo"},
             "`implementation` must be instance of `mr.distribute.experimental.Communication"
-            r"Implementation`. Received: 'gloo'. Give one of \['AUTO', 'RING', 'NCCL'\]",
+            r"Implementation`. Received: 'gloo'. Use one of \['AUTO', 'RING', 'NCCL'\]",
         ),
         ({"implementation": 3}, "Received: 3"),
     ],
