@@ -141,7 +141,9 @@ def test_sdist_has_the_tests_and_what_they_look_at(archives: dict[str, list[str]
     folders = ("tests", "examples", "docs", "benchmarks", ".ci", ".github")
     files = [path for name in folders for path in (ROOT / name).rglob("*") if path.is_file()]
     files += [*ROOT.glob("*.md"), *map(ROOT.joinpath, FILES_BESIDE)]
-    kept = {path.relative_to(ROOT).as_posix() for path in files if path.suffix != ".pyc"}
+    pruned = re.findall(r"^prune (.+)$", (ROOT / "MANIFEST.in").read_text(), re.MULTILINE)
+    names = {path.relative_to(ROOT).as_posix() for path in files if path.suffix != ".pyc"}
+    kept = {name for name in names if not name.startswith(tuple(pruned))}
     assert kept <= set(archives["sdist"])
 
 
