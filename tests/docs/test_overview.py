@@ -29,7 +29,8 @@ def test_shards_and_memory_are_those_of_a_run() -> None:
     assert [text for text in texts if text.isdigit()] == shards
 
     model.fit(x, y, batch_size=100, verbose=0)
-    peaks = [mr.config.experimental.get_memory_info(f"GPU:{i}")["peak"] for i in range(8)]
+    # Of the step's own memory it depends on the machine's cores how much there is.
+    used = [mr.config.experimental.get_memory_info(f"GPU:{i}")["current"] for i in range(8)]
     assert [text for text in texts if re.fullmatch(r"[\d.]+ MB", text)] == [
-        f"{peak / 2**20:.1f} MB" for peak in peaks
+        f"{nbytes / 2**20:.1f} MB" for nbytes in used
     ]
