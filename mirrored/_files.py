@@ -17,14 +17,13 @@ from typing import IO, Any, Protocol, TypeVar
 
 from mirrored._contexts import Within
 from mirrored._logging import logger
+from mirrored._types import PathLike
 
 _locks: Any = None
 with contextlib.suppress(ImportError):  # Windows has no such locks.
     import fcntl
 
     _locks = fcntl
-
-PathName = str | os.PathLike[str]
 
 _Value = TypeVar("_Value")
 
@@ -84,7 +83,7 @@ def special_kind(path: str) -> str | None:
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "no regular file")
 
 
-def check_replaceable(path: PathName, what: str) -> str:
+def check_replaceable(path: PathLike, what: str) -> str:
     """Return the real path of a file that is to be written, after checking that it can be.
 
     Args:
@@ -176,7 +175,7 @@ def writes() -> bool:
     return others is None or others.writes
 
 
-def writes_to(path: PathName) -> bool:
+def writes_to(path: PathLike) -> bool:
     """Return whether this process writes a file; all that train together call it.
 
     The first one does, and so does each that has another path for it, as where programs put their
@@ -214,7 +213,7 @@ def agree(what: str, error: BaseException | None = None) -> None:
         others.agree(what, error)
 
 
-def saving(path: PathName, what: str) -> AbstractContextManager[IO[bytes]]:
+def saving(path: PathLike, what: str) -> AbstractContextManager[IO[bytes]]:
     """Open a file as `replacing` does; of processes that train together some alone do.
 
     `writes_to` says which. The others write what goes nowhere, and all wait until the file is
@@ -228,7 +227,7 @@ def saving(path: PathName, what: str) -> AbstractContextManager[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def _saving_together(path: PathName, what: str) -> Iterator[IO[bytes]]:
+def _saving_together(path: PathLike, what: str) -> Iterator[IO[bytes]]:
     import tempfile  # Few programs have several processes.
 
     name = as_path(path, what)
@@ -243,7 +242,7 @@ def _saving_together(path: PathName, what: str) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def replacing(path: PathName, what: str) -> Iterator[IO[bytes]]:
+def replacing(path: PathLike, what: str) -> Iterator[IO[bytes]]:
     """Open a temporary file that takes the place of another when all of it is written.
 
     Once it has taken the place, nothing is raised but an interrupt; and what killed programs have

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored._files import PathName, as_path, check_replaceable, replacing
+from mirrored._files import as_path, check_replaceable, replacing
+from mirrored._types import PathLike
 from mirrored.data.elements import Element, Elements, Failure, Form, check_arrays, specs_of
 from mirrored.data.rng import Iteration
 from mirrored.data.transform import Derived, Transform
@@ -68,7 +69,7 @@ class CachedInFile(Derived):
         path: The file.
     """
 
-    def __init__(self, source: Transform, path: PathName) -> None:
+    def __init__(self, source: Transform, path: PathLike) -> None:
         super().__init__(source)
         self._path = as_path(path, _WHAT)
         if not os.path.isfile(self._path):  # One that is there may be read-only.

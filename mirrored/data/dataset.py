@@ -22,7 +22,6 @@ import mirrored.data.source_transforms as source_transforms
 from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
-from mirrored._files import PathName
 from mirrored._tracebacks import shortened_methods
 from mirrored._types import DTypeLike, PathLike, TensorLike
 from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator, elements_of
@@ -1099,7 +1098,7 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
 
     # ---------------------------------------------------------------------- when elements are made
 
-    def cache(self, filename: PathName = "", name: str | None = None) -> "Dataset[ElementT]":
+    def cache(self, filename: PathLike = "", name: str | None = None) -> "Dataset[ElementT]":
         """Return the same elements, kept in memory or in a file from the first whole iteration on.
 
         In memory, iterations before it, which did not come to the end, are in the same order and

@@ -22,9 +22,10 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from mirrored._arguments import explain_functions
-from mirrored._files import PathName, as_path, replacing
+from mirrored._files import as_path, replacing
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
+from mirrored._types import PathLike
 
 Array = NDArray[Any]
 Sets = tuple[tuple[Array, Array], tuple[Array, Array]]
@@ -37,7 +38,7 @@ _SUMS = {
 }
 
 
-def load_mnist(path: PathName = "mnist.npz") -> Sets:
+def load_mnist(path: PathLike = "mnist.npz") -> Sets:
     """Return MNIST: 60,000 and 10,000 grey images of handwritten digits.
 
     Args:
@@ -81,7 +82,7 @@ def load_fashion_mnist() -> Sets:
 
 
 def load_boston_housing(
-    path: PathName = "boston_housing.npz", test_split: float = 0.2, seed: int = 113
+    path: PathLike = "boston_housing.npz", test_split: float = 0.2, seed: int = 113
 ) -> Sets:
     """Return prices of 506 houses in Boston in the seventies, with 13 features each.
 
@@ -105,7 +106,7 @@ def load_boston_housing(
 
 def load_california_housing(
     version: str = "large",
-    path: PathName = "california_housing.npz",
+    path: PathLike = "california_housing.npz",
     test_split: float = 0.2,
     seed: int = 113,
 ) -> Sets:
@@ -153,7 +154,7 @@ def _folder() -> str:
     return os.path.join(home(), "datasets")
 
 
-def _arrays(path: PathName, name: str, *keys: str) -> list[Array]:
+def _arrays(path: PathLike, name: str, *keys: str) -> list[Array]:
     """Return arrays of an npz file, in which nothing is unpickled."""
     place = os.path.join(_folder(), as_path(path, "data set"))
     _check_there(place, name)
@@ -245,8 +246,8 @@ _PATIENCE = 60.0  # Seconds for which a server may send nothing.
 
 
 def get_file(
-    fname: PathName | None = None,
-    origin: PathName | None = None,
+    fname: PathLike | None = None,
+    origin: PathLike | None = None,
     untar: bool = False,
     md5_hash: str | None = None,
     file_hash: str | None = None,
@@ -254,7 +255,7 @@ def get_file(
     hash_algorithm: str = "auto",
     extract: bool = False,
     archive_format: str | list[str] | None = "auto",
-    cache_dir: PathName | None = None,
+    cache_dir: PathLike | None = None,
     force_download: bool = False,
 ) -> str:
     """Return the path of a file in Keras' folder, after fetching it if it is not there.
@@ -317,13 +318,13 @@ def get_file(
     return extracted
 
 
-def _url(origin: PathName) -> str:
+def _url(origin: PathLike) -> str:
     """Return a URL; of a path that of its file."""
     text = as_path(origin, "file")
     return text if "://" in text or text.startswith("file:") else Path(text).absolute().as_uri()
 
 
-def _writable(folder: PathName) -> str:
+def _writable(folder: PathLike) -> str:
     """Return a folder, or that in which Keras keeps files where it cannot be written to."""
     name = os.path.expanduser(as_path(folder, "folder"))
     if os.access(name, os.W_OK) or not os.path.exists(name):

@@ -14,7 +14,8 @@ from typing import IO, Any, Self
 import numpy as np
 
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path
+from mirrored._files import as_path
+from mirrored._types import PathLike
 from mirrored.data.dataset import Dataset
 from mirrored.data.elements import DatasetBase, Elements, as_count
 from mirrored.data.leaf_specs import LeafSpec
@@ -136,7 +137,7 @@ class TFRecordWriter:
         [b'one', b'two']
     """
 
-    def __init__(self, path: PathName, options: Any = None) -> None:
+    def __init__(self, path: PathLike, options: Any = None) -> None:
         if not isinstance(options, TFRecordOptions):
             options = TFRecordOptions(options)
         name = as_path(path, "TFRecord file")

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._files import PathName, as_path, check_replaceable, replacing
+from mirrored._files import as_path, check_replaceable, replacing
+from mirrored._types import PathLike
 from mirrored.export import array_nodes, elementwise_nodes
 from mirrored.export.elementwise_nodes import Rule
 from mirrored.export.node_writer import OPSET, Call, Ref, Writer, onnx_module, onnx_type
@@ -36,7 +37,7 @@ def export_function(
     function: Function,
     inputs: Sequence[GraphInput],
     output_names: Callable[[], Sequence[str]],
-    filepath: PathName,
+    filepath: PathLike,
     name: str,
 ) -> None:
     """Write a function of tensors as a file of ONNX.

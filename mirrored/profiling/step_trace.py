@@ -13,7 +13,8 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from mirrored._arguments import explain_functions
-from mirrored._files import PathName, check_replaceable, replacing
+from mirrored._files import check_replaceable, replacing
+from mirrored._types import PathLike
 from mirrored.backends.backend import MEGABYTE
 from mirrored.devices.work_timing import ALL_REPLICAS, Work, observers
 from mirrored.ops.rng_state import current_position
@@ -97,7 +98,7 @@ _last: list[_Summary] = []
 
 
 @contextlib.contextmanager
-def trace(filepath: PathName) -> Iterator[None]:
+def trace(filepath: PathLike) -> Iterator[None]:
     """Write where time goes within the block to a file of Chrome trace events.
 
     Perfetto (https://ui.perfetto.dev) and chrome://tracing open it. It has a row a replica, a row

@@ -4,8 +4,9 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path
+from mirrored._files import as_path
 from mirrored._numbers import as_integer
+from mirrored._types import PathLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +22,7 @@ class Slice(NamedTuple):
 
 
 @explained
-def plot_timeline(filepath: PathName, step: int = -1) -> "Figure":
+def plot_timeline(filepath: PathLike, step: int = -1) -> "Figure":
     """Return a figure of one step of a trace: what each replica does, and when.
 
     A step begins where replica 0 gets its rows of a batch. A trace without batches is one step.

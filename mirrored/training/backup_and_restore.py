@@ -8,8 +8,9 @@ import os
 
 from mirrored import devices
 from mirrored._arguments import explained
-from mirrored._files import PathName, agree, as_path, of_writer, writes_to
+from mirrored._files import agree, as_path, of_writer, writes_to
 from mirrored._numbers import as_integer
+from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
 from mirrored.training.callbacks import Callback, Logs
@@ -59,7 +60,7 @@ class BackupAndRestore(Callback):
 
     def __init__(
         self,
-        backup_dir: PathName,
+        backup_dir: PathLike,
         save_freq: int | str = "epoch",
         double_checkpoint: bool = False,
         delete_checkpoint: bool = True,

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from mirrored import _nest
 from mirrored._arguments import explain_functions
-from mirrored._files import PathName, as_path, replacing
+from mirrored._files import as_path, replacing
 from mirrored._logging import logger
+from mirrored._types import PathLike
 from mirrored.layers import Layer
 from mirrored.layers.shapes import shapes_in
 from mirrored.training.model import Model
@@ -49,7 +50,7 @@ class _Shown(NamedTuple):
 
 def plot_model(
     model: Model,
-    to_file: PathName = "model.png",
+    to_file: PathLike = "model.png",
     show_shapes: bool = False,
     show_dtype: bool = False,
     show_layer_names: bool = False,

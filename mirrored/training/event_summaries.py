@@ -16,10 +16,10 @@ from mirrored import ops
 from mirrored._arguments import explain_functions, explained
 from mirrored._contexts import Within
 from mirrored._extras import package
-from mirrored._files import PathName, as_path
+from mirrored._files import as_path
 from mirrored._naming import scoped
 from mirrored._numbers import as_integer
-from mirrored._types import TensorLike
+from mirrored._types import PathLike, TensorLike
 from mirrored.distribute import get_replica_context
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -141,7 +141,7 @@ class SummaryWriter:
 
 
 def create_file_writer(
-    logdir: PathName,
+    logdir: PathLike,
     max_queue: int | None = None,
     flush_millis: int | None = None,
     filename_suffix: str | None = None,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest
-from mirrored._files import PathName, as_path
+from mirrored._files import as_path
+from mirrored._types import PathLike
 from mirrored.export.node_writer import OPSET
 from mirrored.export.onnx_file import export_function
 from mirrored.export.recordings import GraphInput
@@ -28,7 +29,7 @@ _OTHERS = ("tf_saved_model", "openvino", "litert", "torch")  # Keras' other form
 
 def export_model(
     model: "Model",
-    filepath: PathName,
+    filepath: PathLike,
     format: str | None,
     verbose: bool | None,
     input_signature: Any,

@@ -17,10 +17,10 @@ import numpy as np
 from mirrored import _nest, _overrides, graph, ops
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
-from mirrored._files import PathName
 from mirrored._logging import logger
 from mirrored._naming import unique_name
 from mirrored._overrides import any_parameters
+from mirrored._types import PathLike
 from mirrored.autodiff import GradientTape
 from mirrored.data.arguments import DataArguments
 from mirrored.distribute import Strategy, get_strategy, has_strategy
@@ -1279,7 +1279,7 @@ class Model(Layer):
 
     def save(
         self,
-        filepath: PathName,
+        filepath: PathLike,
         overwrite: bool = True,
         zipped: bool | None = None,
         **kwargs: Any,
@@ -1305,7 +1305,7 @@ class Model(Layer):
         model_files.save_model(self, filepath, overwrite, zipped, **kwargs)
 
     def save_weights(
-        self, filepath: PathName, overwrite: bool = True, max_shard_size: float | None = None
+        self, filepath: PathLike, overwrite: bool = True, max_shard_size: float | None = None
     ) -> None:
         """Write all weights to one file, wholly or not at all.
 
@@ -1338,7 +1338,7 @@ class Model(Layer):
 
     def load_weights(
         self,
-        filepath: PathName,
+        filepath: PathLike,
         skip_mismatch: bool = False,
         *,
         objects_to_skip: Collection[Any] | None = None,
@@ -1370,7 +1370,7 @@ class Model(Layer):
 
     def export(
         self,
-        filepath: PathName,
+        filepath: PathLike,
         format: str | None = None,
         verbose: bool | None = None,
         input_signature: Any = None,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path, writes_to
+from mirrored._files import as_path, writes_to
+from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Callback, Logs
 
 
@@ -46,7 +47,7 @@ class CSVLogger(Callback):
         <BLANKLINE>
     """
 
-    def __init__(self, filename: PathName, separator: str = ",", append: bool = False) -> None:
+    def __init__(self, filename: PathLike, separator: str = ",", append: bool = False) -> None:
         super().__init__()
         self.sep = separator
         self.filename = as_path(filename, "log")

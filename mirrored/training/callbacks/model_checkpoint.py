@@ -10,7 +10,8 @@ import numpy as np
 
 from mirrored import _extras
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path
+from mirrored._files import as_path
+from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Logs
 from mirrored.training.callbacks.monitor_callback import MonitorCallback
 from mirrored.training.progress import write_line
@@ -66,7 +67,7 @@ class ModelCheckpoint(MonitorCallback):
 
     def __init__(
         self,
-        filepath: PathName,
+        filepath: PathLike,
         monitor: str = "val_loss",
         verbose: int = 0,
         save_best_only: bool = False,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
-from mirrored._files import PathName, writes_to
+from mirrored._files import writes_to
 from mirrored._numbers import check_count
+from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.event_summaries import (
     SummaryWriter,
@@ -59,7 +60,7 @@ class TensorBoard(Callback):
 
     def __init__(
         self,
-        log_dir: PathName = "logs",
+        log_dir: PathLike = "logs",
         histogram_freq: int = 0,
         write_graph: bool = True,
         write_images: bool = False,

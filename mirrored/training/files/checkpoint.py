@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mirrored import devices
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
-from mirrored._files import PathName, as_path, remove_leftovers, trains_together, writes_to
+from mirrored._files import as_path, remove_leftovers, trains_together, writes_to
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._tracebacks import shortened
+from mirrored._types import PathLike
 from mirrored.distribute import has_strategy, in_cross_replica_context
 from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
@@ -189,7 +190,7 @@ class Checkpoint(AutoTrackable):
         with devices.device("CPU:0"):  # It is the program's, not a strategy's.
             self.save_counter = DeviceVariable(0, False, "save_counter", int64)
 
-    def save(self, file_prefix: PathName, *, number: int | None = None) -> str:
+    def save(self, file_prefix: PathLike, *, number: int | None = None) -> str:
         """Write the next checkpoint of a series, and return its path.
 
         Args:
@@ -220,7 +221,7 @@ class Checkpoint(AutoTrackable):
         return path
 
     @shortened
-    def write(self, file_prefix: PathName) -> str:
+    def write(self, file_prefix: PathLike) -> str:
         """Write a checkpoint to a file of this name, and return its path; errors as for `save`.
 
         It is not counted, and `latest_checkpoint` does not find it.
@@ -234,7 +235,7 @@ class Checkpoint(AutoTrackable):
         return name
 
     @shortened
-    def restore(self, save_path: PathName | None) -> CheckpointStatus:
+    def restore(self, save_path: PathLike | None) -> CheckpointStatus:
         """Set all state from a file that `save` or `write` wrote, on every replica.
 
         All of it is checked before anything changes. The global seed, too, goes on from where it
@@ -270,7 +271,7 @@ class Checkpoint(AutoTrackable):
         return CheckpointStatus(restoration)
 
     @shortened
-    def read(self, save_path: PathName) -> CheckpointStatus:
+    def read(self, save_path: PathLike) -> CheckpointStatus:
         """Do as `restore` does.
 
         Args:
@@ -289,7 +290,7 @@ class Checkpoint(AutoTrackable):
             save_tensors(path, tensors, metadata, kind=CHECKPOINT)
 
 
-def _checked_prefix(file_prefix: PathName) -> str:
+def _checked_prefix(file_prefix: PathLike) -> str:
     prefix = as_path(file_prefix, CHECKPOINT.noun)
     if not os.path.basename(prefix):
         raise ValueError(
@@ -342,12 +343,12 @@ class Saved(NamedTuple):
     path: str
 
 
-def saved_in(directory: PathName, prefix: str | None = None) -> list[Saved]:
+def saved_in(directory: PathLike, prefix: str | None = None) -> list[Saved]:
     """Return the checkpoints in a folder in the order in which they were saved."""
     return _checkpoints_in(directory, prefix)[0]
 
 
-def latest_in(directory: PathName, prefix: str | None = None) -> str | None:
+def latest_in(directory: PathLike, prefix: str | None = None) -> str | None:
     """Return the path of the one that was saved last, and warn of files that cannot be read.
 
     Returns:
@@ -360,7 +361,7 @@ def latest_in(directory: PathName, prefix: str | None = None) -> str | None:
 
 
 @explained
-def latest_checkpoint(checkpoint_dir: PathName) -> str | None:
+def latest_checkpoint(checkpoint_dir: PathLike) -> str | None:
     """Return the path of the checkpoint in a folder that was saved last; None if there is none.
 
     Args:
@@ -388,7 +389,7 @@ def is_of_series(name: str, prefix: str | None) -> bool:
     return parts is not None and prefix in (None, parts["prefix"])
 
 
-def _checkpoints_in(directory: PathName, prefix: str | None) -> tuple[list[Saved], list[Exception]]:
+def _checkpoints_in(directory: PathLike, prefix: str | None) -> tuple[list[Saved], list[Exception]]:
     """Return the checkpoints in their order, and why other files with such names are none."""
     folder = as_path(directory, "folder of checkpoints")
     try:
@@ -454,7 +455,7 @@ class CheckpointManager:
     def __init__(
         self,
         checkpoint: Checkpoint,
-        directory: PathName,
+        directory: PathLike,
         max_to_keep: int | None,
         *,
         checkpoint_name: str = "ckpt",

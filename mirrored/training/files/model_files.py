@@ -16,8 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mirrored import _extras
 from mirrored._arguments import explain_functions
-from mirrored._files import PathName, agree, alone_unless, as_path, saving, writes_to
+from mirrored._files import agree, alone_unless, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
+from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
 from mirrored.ops.constant_room import within_constant_room
 from mirrored.program.variable_access import Room, within_room
@@ -57,7 +58,7 @@ _IGNORED = ("include_optimizer", "save_format")
 
 def save_model(
     model: "Model",
-    filepath: PathName,
+    filepath: PathLike,
     overwrite: bool = True,
     zipped: bool | None = None,
     **kwargs: Any,
@@ -111,7 +112,7 @@ def save_model(
 
 
 def load_model(
-    filepath: PathName,
+    filepath: PathLike,
     custom_objects: Mapping[str, Any] | None = None,
     compile: bool = True,
     safe_mode: bool = True,

@@ -16,7 +16,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from mirrored._files import PathName, as_path, saving
+from mirrored._files import as_path, saving
+from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
 from mirrored.training.files.tensor_tree import (
     Expected,
@@ -164,7 +165,7 @@ def read_table(noun: str, text: str, content: str) -> dict[str, Any]:
 
 
 def save_tensors(
-    path: PathName,
+    path: PathLike,
     tensors: Mapping[str, np.ndarray | Variable],
     metadata: Mapping[str, str] | None = None,
     *,
@@ -193,7 +194,7 @@ def save_tensors(
 
 
 def load_tensors(
-    path: PathName, expected: Expected
+    path: PathLike, expected: Expected
 ) -> Generator[tuple[str, np.ndarray], None, None]:
     """Read the arrays that a model expects, one after the other.
 
@@ -276,7 +277,7 @@ class OpenFile:
 
 
 @contextlib.contextmanager
-def open_tensors(path: PathName, kind: Kind) -> Iterator[OpenFile]:
+def open_tensors(path: PathLike, kind: Kind) -> Iterator[OpenFile]:
     """Open a file of tensors, and check its header.
 
     Raises:

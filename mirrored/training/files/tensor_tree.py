@@ -12,7 +12,8 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored._files import PathName, special_kind
+from mirrored._files import special_kind
+from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
 from mirrored.layers.layer import Layer, own_weights
 from mirrored.optim import Optimizer
@@ -174,7 +175,7 @@ def slots_undone_on_failure(optimizers: Iterable[Any]) -> Iterator[None]:
         raise
 
 
-def check_same_file(path: PathName | None, owners: Iterable[Any], action: str) -> None:
+def check_same_file(path: PathLike | None, owners: Iterable[Any], action: str) -> None:
     """Raise where workers would read other files, before anything changes.
 
     All of them call it. It says nothing where what is read for belongs to this process alone.
@@ -194,7 +195,7 @@ def check_same_file(path: PathName | None, owners: Iterable[Any], action: str) -
             return
 
 
-def _fingerprint(path: PathName | None) -> str:
+def _fingerprint(path: PathLike | None) -> str:
     if path is None:
         return "no file"
     check = size = 0

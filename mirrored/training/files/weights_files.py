@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from mirrored import _extras
 from mirrored._arguments import explain_functions
-from mirrored._files import PathName, alone_unless, as_path, of_writer, saving, trains_together
+from mirrored._files import alone_unless, as_path, of_writer, saving, trains_together
+from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
 from mirrored.layers.layer import unbuilt, walk
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
@@ -34,7 +35,7 @@ WEIGHTS = "model.weights.h5"  # In the file of a whole model.
 
 
 def save_weights(
-    model: "Model", filepath: PathName, overwrite: bool = True, max_shard_size: float | None = None
+    model: "Model", filepath: PathLike, overwrite: bool = True, max_shard_size: float | None = None
 ) -> None:
     """Write a model's weights; `Model.save_weights` says what the arguments mean.
 
@@ -80,7 +81,7 @@ def save_weights(
 
 def load_weights(
     model: "Model",
-    filepath: PathName,
+    filepath: PathLike,
     skip_mismatch: bool = False,
     *,
     objects_to_skip: Collection[Any] | None = None,
@@ -202,7 +203,7 @@ def _check_built(model: "Model", doing: str) -> None:
         )
 
 
-def _checked_path(filepath: PathName, done: str) -> str:
+def _checked_path(filepath: PathLike, done: str) -> str:
     """Return the path of a weights file, unless its name says that it is of another format."""
     path = as_path(filepath, "weights file")
     ending = os.path.splitext(path)[1]
