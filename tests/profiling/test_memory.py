@@ -70,3 +70,16 @@ def test_bytes_of_variables_that_are_not_mirrored() -> None:
     assert {device.name: n for device, n in bytes_by_device([variable]).items()} == {
         "/device:GPU:1": 60
     }
+
+
+@pytest.mark.slow
+def test_the_plan_of_a_card_is_shown_too(emulated_cuda: Any) -> None:
+    emulated_cuda(cards=1)
+    with mr.MirroredStrategy().scope():
+        model = mr.Sequential([mr.layers.Dense(128, "relu"), mr.layers.Dense(2)])
+        model.compile(mr.optim.Adam(), "mse")
+    model.fit(X, Y, batch_size=30, verbose=0)
+    (memory,) = memory_by_device(model, next(iter(model.__state__.traces))).values()
+    assert memory.kinds["weights"][0] == (64 * 128 + 128 + 128 * 2 + 2) * 4
+    assert max(memory.kinds["gradients"]) > 0
+    plt.close(mr.profiler.plot_memory(model))
