@@ -19,7 +19,7 @@ from mirrored.layers.shapes import Shape
 from mirrored.layers.starting_values import another
 from mirrored.layers.weights import WeightSettings, settings_of
 from mirrored.ops import SeedGenerator, Tensor
-from mirrored.ops.dot_product_attention import attended
+from mirrored.ops.contraction import attended
 from mirrored.ops.tensor_views import masked
 from mirrored.serialization.constructor_arguments import arguments_of, serialized
 

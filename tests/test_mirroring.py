@@ -67,10 +67,9 @@ TESTED_IN = {
     "training/test_recorded_steps.py": "training/model_state training/step_driver",
     "training/test_replica_comparison.py": "training/step_facts training/step_values",
     "training/test_utilities.py": "training/operation_classes variables/tracking",
-    "variables/test_scatters.py": "variables/row_changes",
-    "workers/test_failures.py": "workers/connecting workers/meeting",
+    "workers/test_failures.py": "workers/meeting",
     "workers/test_launch.py": "workers/layout",
-    "workers/test_values.py": "workers/between_hosts workers/mpi_workers",
+    "workers/test_values.py": "workers/mpi_workers",
     "workers/test_waiting.py": "workers/notices",
 }
 PATTERNS = {pattern for patterns in TESTED_IN.values() for pattern in patterns.split()}

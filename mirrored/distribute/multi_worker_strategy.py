@@ -31,13 +31,13 @@ from mirrored.distribute.per_replica import DistributedValues, Mirrored, PerRepl
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.worker_agreement import (
     Facts,
+    WorkerFiles,
     check_alike,
     check_function,
     described,
     draw_alike,
     own_devices,
 )
-from mirrored.distribute.worker_files import WorkerFiles
 from mirrored.distribute.worker_input import SharedDataset, WorkerDataset, is_own
 from mirrored.distribute.worker_resolver import WorkerResolver, check_resolver
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError

@@ -12,7 +12,7 @@ from mirrored._types import AxisLike, TensorLike
 from mirrored.keras_functions.promotion import RULES, promoted_floats, to_indices
 from mirrored.numpy_functions.rows import Rows
 from mirrored.ops import Tensor
-from mirrored.ops.known_values import known_values
+from mirrored.ops.conversion import known_values
 
 _ROWS = Rows(__name__, RULES)
 unary = _ROWS.unary

@@ -526,7 +526,7 @@ def dot_product_attention(
         >>> mr.keras.ops.dot_product_attention(query, key, key).shape
         (2, 4, 8, 16)
     """
-    from mirrored.ops.dot_product_attention import attended
+    from mirrored.ops.contraction import attended
 
     if attn_logits_soft_cap is not None:
         raise ValueError(

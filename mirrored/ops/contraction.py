@@ -1,7 +1,7 @@
 """Sums of products by Einstein's convention, as transposes, new shapes and matrix products.
 
 Two operands at a time become one: axes that both keep are a batch, and those that both lose are the
-inner axis of the product.
+inner axis of the product. Attention is made of two of them, with heads side by side.
 """
 
 import itertools
@@ -13,14 +13,24 @@ from typing import Any, NamedTuple
 
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import as_tensors
+from mirrored.ops.conversion import as_tensors, constant
 from mirrored.ops.diagonals import diag_part
-from mirrored.ops.elementwise import MUL
+from mirrored.ops.elementwise import ADD, MUL
 from mirrored.ops.linalg import matmul
 from mirrored.ops.narrow_floats import of_one_width
 from mirrored.ops.reduction import reduce_sum
-from mirrored.ops.shaping import RESHAPE, TRANSPOSE
-from mirrored.ops.spec import FLOATS_AND_INDICES, Shape, check_dtype, check_same_dtype, shape_text
+from mirrored.ops.select import where
+from mirrored.ops.shaping import RESHAPE, TRANSPOSE, cast
+from mirrored.ops.softmax import softmax
+from mirrored.ops.spec import (
+    FLOATS_AND_INDICES,
+    Shape,
+    check_dtype,
+    check_same_dtype,
+    float32,
+    is_narrow,
+    shape_text,
+)
 from mirrored.ops.tensor import Tensor
 
 Labels = tuple[str, ...]
@@ -253,3 +263,35 @@ def _outer(a: _Operand, b: _Operand) -> _Operand:
     spread = [b.sizes([label])[0] if label in both else 1 for label in a.labels]
     right = RESHAPE(b.ordered((*both, *of_b)), shape=(*spread, *b.sizes(of_b)))
     return _Operand(MUL(left, right), (*a.labels, *of_b))
+
+
+_LOWEST = -0.7 * 3.38953e38  # Keras' score of what a mask leaves out.
+
+
+def attended(
+    query: Tensor, key: Tensor, value: Tensor, mask: Any, scale: float, bias: Any = None
+) -> Tensor:
+    """Return means of values, by the softmax of products of queries and keys in float32 or more.
+
+    A query that may look at no key has the mean of all values.
+
+    Args:
+        query: Floats of shape (batch, queries, heads, size).
+        key: The same dtype, and shape (batch, keys, heads, size).
+        value: The same.
+        mask: Booleans that broadcast to (batch, heads, queries, keys): which keys each query may
+            look at; None: all.
+        scale: What the products are multiplied by.
+        bias: What is added to them then, of a shape that broadcasts likewise; None: nothing.
+    """
+    narrow = is_narrow(query.dtype)
+    if not narrow:  # As well as the products, which are more.
+        query = MUL(query, scale)
+    scores = einsum("btnh,bsnh->bnts", query, key)
+    if narrow:
+        scores = MUL(cast(scores, float32), scale)
+    if bias is not None:
+        scores = ADD(scores, cast(bias, scores.dtype))
+    if mask is not None:
+        scores = where(mask, scores, constant(_LOWEST, scores.dtype))
+    return einsum("bnts,bsnh->btnh", cast(softmax(scores), value.dtype), value)

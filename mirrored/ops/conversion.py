@@ -10,7 +10,7 @@ from mirrored._arguments import explained
 from mirrored._nest import flatten
 from mirrored._types import DTypeLike, ShapeLike, TensorLike
 from mirrored.devices import log_placement, place
-from mirrored.ops.hooks import active_recorder
+from mirrored.ops.hooks import NoValueError, RecordedTensor, active_recorder
 from mirrored.ops.host_tensor import HostTensor, transfer
 from mirrored.ops.spec import (
     ALL_DTYPES,
@@ -367,3 +367,22 @@ def convert_to_tensor(
             )
         return tensor
     return from_host(to_array(value, wanted))
+
+
+def known_values(tensor: Tensor, what: str, instead: str) -> NDArray[Any]:
+    """Return the values of a tensor on the host.
+
+    Args:
+        tensor: The tensor.
+        what: Of what there are as many as it says.
+        instead: A sentence that says what a recorded function can do.
+
+    Raises:
+        NoValueError: It is of the function that is being recorded.
+    """
+    if isinstance(tensor, RecordedTensor) and active_recorder() is tensor.recorder:
+        raise NoValueError(
+            f"How many {what} there are depends on values, which a recorded function has only when "
+            f"it runs, and shapes are known before. Received: {tensor!r}. {instead}"
+        )
+    return np.asarray(tensor.numpy())

@@ -20,7 +20,7 @@ from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import FILL, ONES_LIKE, ZEROS_LIKE
 from mirrored.ops.elementwise import ABS, DIV, MUL, SUB, when
 from mirrored.ops.host_tensor import transfer
-from mirrored.ops.index_range import check_of_range
+from mirrored.ops.indices import check_of_range
 from mirrored.ops.op import Check, Grads, Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG, LOG1P
 from mirrored.ops.reduction import MAX, SUM

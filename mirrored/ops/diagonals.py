@@ -16,7 +16,7 @@ from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, from_host
 from mirrored.ops.hooks import take_constant_room
-from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.indices import check_index_dtype
 from mirrored.ops.manipulation import pad
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.select import SELECT

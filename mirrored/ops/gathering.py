@@ -14,8 +14,7 @@ from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import clip_by_norm
 from mirrored.ops.conversion import adopt
-from mirrored.ops.flat_indices import flat_indices
-from mirrored.ops.index_range import check_index_dtype, check_of_range, index_text
+from mirrored.ops.indices import check_index_dtype, check_of_range, flat_indices, index_text
 from mirrored.ops.op import OPS, Check, Grads, Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, RESHAPE, concat
 from mirrored.ops.spec import TensorSpec, bool_, int64, shape_text

@@ -14,9 +14,8 @@ from mirrored.ops.comparison import EQUAL
 from mirrored.ops.conversion import adopt, as_tensors, constant
 from mirrored.ops.creation import FILL
 from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, divide
-from mirrored.ops.flat_indices import flat_indices
 from mirrored.ops.hooks import active_recorder
-from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.indices import check_index_dtype, flat_indices
 from mirrored.ops.manipulation import stack
 from mirrored.ops.rounding import floor
 from mirrored.ops.scattering import UNSORTED_SEGMENT_SUM

@@ -4,6 +4,7 @@ They stand above the ops and are named here from there, so that the ops know not
 measures how long an op takes is told by `mirrored.devices.work_timing`.)
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -345,3 +346,30 @@ class UnknownShape(Operators):
 
     def __repr__(self) -> str:
         return f"<mr.Tensor: shape=<unknown>, dtype={self._dtype.name}>"
+
+
+_OF_ALL = 1 << 26  # Bytes.
+_OF_A_LETTER = 1 << 14
+
+
+def within_constant_room(letters: int) -> Within:
+    """Within this context the constants of graphs have the room that a configuration has.
+
+    Whoever made the file may have made up sizes, and constants are computed while it is drawn.
+
+    Args:
+        letters: The length of the configuration's text.
+    """
+    left = _OF_ALL + _OF_A_LETTER * letters
+
+    def take(shape: Sequence[int], itemsize: int) -> None:
+        nonlocal left
+        asked = math.prod(max(int(size), 0) for size in shape) * itemsize
+        left -= asked
+        if left < 0:
+            raise ValueError(
+                "A configuration asks for larger constants than its text has room for. Received: "
+                f"one of shape {tuple(shape)}, of {asked} bytes. Restore it from another copy."
+            )
+
+    return Within(constant_rooms, take)

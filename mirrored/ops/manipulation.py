@@ -17,7 +17,7 @@ from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tens
 from mirrored.ops.creation import FILL
 from mirrored.ops.elementwise import MINIMUM
 from mirrored.ops.gathering import gather
-from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.indices import check_index_dtype
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import (
     BROADCAST_TO,

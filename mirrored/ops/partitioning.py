@@ -12,10 +12,16 @@ import numpy as np
 from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, TensorLike
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt, constant, convert_to_tensor, from_host, is_tensor
+from mirrored.ops.conversion import (
+    adopt,
+    constant,
+    convert_to_tensor,
+    from_host,
+    is_tensor,
+    known_values,
+)
 from mirrored.ops.creation import FILL
 from mirrored.ops.gathering import GATHER
-from mirrored.ops.known_values import known_values
 from mirrored.ops.scattering import TENSOR_SCATTER_UPDATE
 from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE
 from mirrored.ops.spec import INTEGERS, DType, int32, int64, shape_text

@@ -18,9 +18,8 @@ from mirrored.ops.comparison import EQUAL, GREATER
 from mirrored.ops.conversion import adopt, convert_to_tensor, is_tensor
 from mirrored.ops.creation import ONES_LIKE, ZEROS_LIKE
 from mirrored.ops.elementwise import MAXIMUM, NEG, SUB, when
-from mirrored.ops.flat_indices import flat_indices
 from mirrored.ops.gathering import GATHER, ignores
-from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.indices import check_index_dtype, flat_indices
 from mirrored.ops.op import Check, Gradient, Grads, Op, OpCall, register
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import RESHAPE, cast

@@ -15,7 +15,7 @@ from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.creation import count_up_into
-from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.indices import check_index_dtype
 from mirrored.ops.op import Op, register
 from mirrored.ops.shaping import RESHAPE, cast
 from mirrored.ops.spec import (

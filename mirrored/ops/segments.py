@@ -7,11 +7,10 @@ import numpy as np
 from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt, constant
+from mirrored.ops.conversion import adopt, constant, known_values
 from mirrored.ops.creation import FILL
 from mirrored.ops.elementwise import ABS, MAXIMUM, SIGN
-from mirrored.ops.index_range import check_index_dtype
-from mirrored.ops.known_values import known_values
+from mirrored.ops.indices import check_index_dtype
 from mirrored.ops.op import Op
 from mirrored.ops.powers import SQRT
 from mirrored.ops.rounding import FLOORDIV

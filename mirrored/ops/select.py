@@ -7,10 +7,9 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt, as_tensors, constant
+from mirrored.ops.conversion import adopt, as_tensors, constant, known_values
 from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.elementwise import when
-from mirrored.ops.known_values import known_values
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import TensorSpec, bool_, broadcast_shapes, check_same_dtype

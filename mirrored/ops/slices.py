@@ -9,7 +9,7 @@ from mirrored._arguments import explain_functions
 from mirrored._types import ShapeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
-from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.indices import check_index_dtype
 from mirrored.ops.slicing import STRIDED_SLICE
 from mirrored.ops.spec import shape_text
 from mirrored.ops.tensor import Tensor

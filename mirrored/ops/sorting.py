@@ -15,7 +15,7 @@ from mirrored.ops.comparison import EQUAL, LOGICAL_AND, is_finite, reduce_all
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.creation import FILL, count_up_into
 from mirrored.ops.gathering import gather
-from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.indices import check_index_dtype
 from mirrored.ops.op import Op, register
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.shaping import RESHAPE, cast, normalize_axis, transpose

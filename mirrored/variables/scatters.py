@@ -7,14 +7,27 @@ where the variable is.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mirrored import ops
 from mirrored._tracebacks import shorten, shortened
 from mirrored._types import TensorLike
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import IndexedSlices
-from mirrored.ops.shaping import BROADCAST_TO
+from mirrored.ops.creation import ZEROS_LIKE
+from mirrored.ops.hooks import RecordedTensor
+from mirrored.ops.indices import flat_indices
+from mirrored.ops.op import Op
+from mirrored.ops.scattering import (
+    TENSOR_SCATTER_ADD,
+    TENSOR_SCATTER_MAX,
+    TENSOR_SCATTER_MIN,
+    TENSOR_SCATTER_UPDATE,
+    UNSORTED_SEGMENT_PROD,
+)
+from mirrored.ops.shaping import BROADCAST_TO, RESHAPE
 from mirrored.ops.slicing import SLICE_UPDATE, STRIDED_SLICE
-from mirrored.ops.spec import shape_text
+from mirrored.ops.spec import FLOATS, NUMBERS, SIGNED, check_dtype, shape_text
 from mirrored.ops.tensor import Operators, Tensor, index_items, is_mask
 
 # From the value of a variable to its new one.
@@ -36,7 +49,6 @@ class Scatters(Operators):
                 "Argument `sparse_delta` must be a `mr.IndexedSlices`. Received arg: "
                 f"{sparse_delta!r}"
             )
-        from mirrored.variables.row_changes import change_of_rows  # Few programs need it.
 
         return self._change(method, lambda old: change_of_rows(method, sparse_delta, old))
 
@@ -88,8 +100,6 @@ class Scatters(Operators):
     ) -> Any:
         """Divide some rows; see `scatter_add`. A known divisor 0 raises an error."""
         if isinstance(sparse_delta, IndexedSlices):
-            from mirrored.variables.row_changes import check_divisors  # Few programs need it.
-
             check_divisors(sparse_delta.values)
         return self._scatter("scatter_div", sparse_delta)
 
@@ -204,3 +214,59 @@ def _with_part(old: Tensor, index: tuple[Any, ...], value: Any) -> Tensor:
             )
         part = BROADCAST_TO(part, shape=shape)
     return SLICE_UPDATE(old, part, index=index)
+
+
+_ROWS: dict[str, Op] = {
+    "scatter_add": TENSOR_SCATTER_ADD,
+    "scatter_sub": TENSOR_SCATTER_ADD,
+    "scatter_update": TENSOR_SCATTER_UPDATE,
+    "scatter_max": TENSOR_SCATTER_MAX,
+    "scatter_min": TENSOR_SCATTER_MIN,
+}
+
+
+def _op_name(method: str) -> str:
+    return "Resource" + "".join(part.capitalize() for part in method.split("_"))
+
+
+def change_of_rows(method: str, delta: IndexedSlices, old: Tensor) -> Tensor:
+    """Return a tensor with some rows changed."""
+    name = _op_name(method)
+    check_dtype(name, NUMBERS if method != "scatter_update" else frozenset({old.dtype}), old.spec)
+    values = ops.convert_to_tensor(delta.values, old.dtype)
+    if not old.ndim or values.shape[1:] != old.shape[1:]:
+        raise InvalidArgumentError(
+            "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got "
+            f"updates.shape {shape_text(values.shape)}, indices.shape "
+            f"{shape_text(delta.indices.shape)}, params.shape {shape_text(old.shape)} [Op:{name}]"
+        )
+    count, width = old.shape[0], old.size // max(1, old.shape[0])
+    vectors = RESHAPE(delta.indices, shape=(delta.indices.size, 1))
+    places = flat_indices(vectors, (count,), op=name)
+    rows = RESHAPE(values, shape=(places.size, width))
+    matrix = RESHAPE(old, shape=(count, width))
+    if method in ("scatter_mul", "scatter_div"):
+        factors = UNSORTED_SEGMENT_PROD(rows, places, num_segments=count)
+        new = matrix * factors if method == "scatter_mul" else _quotient(matrix, factors)
+    else:
+        new = _ROWS[method](matrix, places, _negated(rows) if method == "scatter_sub" else rows)
+    return RESHAPE(new, shape=old.shape)
+
+
+def _negated(rows: Tensor) -> Tensor:
+    return -rows if rows.dtype in SIGNED else ZEROS_LIKE(rows) - rows
+
+
+def _quotient(x: Tensor, y: Tensor) -> Tensor:
+    """Return x / y; integer quotients are rounded towards zero."""
+    if x.dtype in FLOATS:
+        return x / y
+    if x.dtype not in SIGNED:
+        return x // y
+    return (ops.abs(x) // ops.abs(y)) * (ops.sign(x) * ops.sign(y))
+
+
+def check_divisors(values: Tensor) -> None:
+    """Raise an error for a known divisor 0; in a recorded function floats become infinite."""
+    if not isinstance(values, RecordedTensor) and (np.asarray(values.numpy()) == 0).any():
+        raise InvalidArgumentError("updates must not contain 0 [Op:ResourceScatterDiv]")

@@ -1,14 +1,19 @@
 """Connects this process with the other processes of its launcher, once.
 
-Without a launcher there are no others, which is no error: the same program runs on one worker.
+Without a launcher there are no others, which is no error: the same program runs on one worker. The
+workers of a host share its cores: else each would use all of them, and wait in every product.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 from mirrored._logging import logger
+from mirrored.backends import product_settings
 from mirrored.workers.host_memory import check_room, hold_files, remove_left_behind
 from mirrored.workers.launch import INSTALL, Launch, abort_at_exit, is_mpi_loaded, launch, load_mpi
 from mirrored.workers.worker import DEADLINE, OneWorker, Workers
@@ -73,7 +78,6 @@ def _connect(deadline: float) -> Workers:
 
 def _connect_by(mpi: object, deadline: float) -> Workers:
     # Where there is one worker nothing of this is loaded.
-    from mirrored.workers.cores import share_cores
     from mirrored.workers.launch import library
     from mirrored.workers.layout import lay_out
     from mirrored.workers.mpi_workers import MPIWorkers
@@ -101,3 +105,51 @@ def _who_started_one(launched: Launch | None) -> str:
     if launched is None:
         return "MPI is loaded, and knows of no other process."
     return f"{launched.launcher} started one process."
+
+
+# By these users say how many threads the BLAS uses.
+_ASKED = (
+    "OPENBLAS_NUM_THREADS",
+    "GOTO_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "OMP_NUM_THREADS",
+)
+
+
+def share_cores(local: Any) -> int | None:
+    """Let products of this worker use its part of the cores; all workers of the host call it.
+
+    Args:
+        local: The communicator of the workers of this host.
+
+    Returns:
+        The number of threads; None: the user has set it.
+    """
+    mine = _cores()
+    everybody = local.allgather(mine)
+    if any(os.environ.get(variable, "").strip() for variable in _ASKED):
+        return None
+    threads = part_of(mine, everybody)
+    product_settings.limit(threads)
+    return threads
+
+
+def part_of(mine: Sequence[int], everybody: Sequence[Sequence[int]]) -> int:
+    """Return how many threads a worker uses, by the cores that each of its host may use.
+
+    A launcher that gives each worker cores of its own has shared them out already.
+
+    Example:
+        >>> part_of([0, 1, 2, 3], [[0, 1, 2, 3]] * 2), part_of([0, 1], [[0, 1], [2, 3]])
+        (2, 2)
+    """
+    sharing = sum(1 for other in everybody if not set(mine).isdisjoint(other))
+    return max(1, len(mine) // max(1, sharing))
+
+
+def _cores() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))

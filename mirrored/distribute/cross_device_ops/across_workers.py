@@ -19,9 +19,8 @@ from mirrored.distribute.cross_device_ops.buckets import (
     reduced_as_vectors,
     taken_apart,
 )
-from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
+from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum, reduce_slices
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
-from mirrored.distribute.cross_device_ops.sparse_sums import reduce_slices
 from mirrored.distribute.cross_device_ops.worker_times import WorkerTimes
 from mirrored.ops import IndexedSlices
 from mirrored.ops.hooks import only

@@ -18,7 +18,7 @@ from mirrored.keras_functions.promotion import (
     to_numbers,
 )
 from mirrored.ops import Tensor
-from mirrored.ops.known_values import known_values
+from mirrored.ops.conversion import known_values
 from mirrored.ops.spec import INDICES
 
 

@@ -20,7 +20,7 @@ from mirrored._files import agree, alone_unless, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
 from mirrored._types import PathLike
 from mirrored.errors import WeightsFileError
-from mirrored.ops.constant_room import within_constant_room
+from mirrored.ops.hooks import within_constant_room
 from mirrored.program.variable_access import Room, within_room
 from mirrored.serialization.configs import (
     deserialize_keras_object,

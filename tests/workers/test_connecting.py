@@ -4,7 +4,7 @@ import pytest
 from case_table import cases
 
 from mirrored.backends import product_settings
-from mirrored.workers.cores import part_of, share_cores
+from mirrored.workers.connecting import part_of, share_cores
 
 CORES = [0, 1, 2, 3, 4, 5, 6, 7]
 
