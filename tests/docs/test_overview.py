@@ -18,7 +18,7 @@ def test_shards_and_memory_are_those_of_a_run() -> None:
     assert any("set_simulated_gpus(8, memory_limit=16)" in text for text in texts)
     assert any("784-512-512-10" in text for text in texts)
     mr.config.experimental.set_simulated_gpus(8, memory_limit=16)
-    strategy = mr.MirroredStrategy(executor="threads")  # The choice on several cores.
+    strategy = mr.MirroredStrategy()
     with strategy.scope():
         dense = mr.layers.Dense
         model = mr.Sequential([dense(512, "relu"), dense(512, "relu"), dense(10)])
