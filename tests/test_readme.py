@@ -42,6 +42,8 @@ def test_code_for_users_runs_on_as_many_gpus_as_the_environment_says(tmp_path: P
 def test_links_lead_to_places_that_exist(page: Path) -> None:
     dead = []
     for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text()):
+        if target == "api/index.rst":  # `make docs` writes it.
+            continue
         file = page.parent / target if target else page
         if "://" not in target and not (file.exists() and (not anchor or anchor in anchors(file))):
             dead.append(f"{target}#{anchor}")

@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 from typing import Any
 
 import stubs
+from extras import WRAPPERS
 
 import mirrored as mr
 from mirrored._late import LISTS
@@ -26,7 +27,6 @@ UNTYPED = {
         training.model:Model.fit.validation_data training.utilities:*.x training.utilities:*.y
         training.utilities:*.data training.utilities:*.sample_weight
         training.replica_comparison:compare_replicas.* training.mixing_operations:* layers.*:*.data
-        training.sklearn_wrappers:*
     """,
     "structures of names and objects": """
         training.model:Model.compile.* training.model:Model.__init__.*
@@ -64,7 +64,7 @@ def public_functions() -> Iterator[tuple[str, Any]]:
     shown = {*dir(mr), "autodiff", "compat"}
     seen: set[object] = set()
     for module, names in LISTS.items():
-        if "._" in module or not {*module.split(".")[1:2]} <= shown:
+        if module == WRAPPERS or "._" in module or not {*module.split(".")[1:2]} <= shown:
             continue
         for public in names:
             value = getattr(sys.modules[module], public)
