@@ -43,7 +43,9 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4  # Links such as `page.md#a-heading`.
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_logo = html_favicon = "_static/logo.svg"
 html_copy_source = False
+html_show_copyright = False  # LICENSE says all there is.

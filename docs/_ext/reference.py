@@ -30,7 +30,9 @@ from sphinx.util.inspect import stringify_signature
 
 NAMES = PublicNames()
 FOLDER = "reference/api"
-OPTIONS = Config(napoleon_use_rtype=False, napoleon_use_ivar=True)
+OPTIONS = Config(
+    napoleon_use_rtype=False, napoleon_custom_sections=[("Attributes", "params_style")]
+)
 BARS = re.compile(r"\|(?=\S)([^|`\n]*)(?<=\S)\|")
 TRAILING = re.compile(r"(?<=\w)_(?![\w`])(?=[^`\n]*(?:`[^`\n]*`[^`\n]*)*$)", re.MULTILINE)
 CODE = re.compile(r"((`+)[^`\n]+?\2)(\w?)")
@@ -302,6 +304,7 @@ def contents(
         if links:
             top = f'<ul><li><a class="reference" href="#">{module}</a><ul>'
             context["toc"] = f"{top}{''.join(links)}</ul></li></ul>"
+            context["furo_hide_toc"] = False
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -310,5 +313,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("public-modules", PublicModules)
     app.add_post_transform(Links)
     app.connect("builder-inited", write_pages)
-    app.connect("html-page-context", contents, priority=400)  # Before the theme's.
+    app.connect("html-page-context", contents, priority=600)  # After the theme's.
     return {"parallel_read_safe": True, "parallel_write_safe": True}
