@@ -6,6 +6,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 
+import gallery  # noqa: E402
+
 from mirrored.version import VERSION  # noqa: E402
 
 project = "mirrored"
@@ -16,10 +18,11 @@ html_title = "mirrored"
 extensions = [
     "myst_nb",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "outside_pages",
     "reference",
 ]
-exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints", "examples/*.ipynb", "sg_execution_times.rst"]
 nitpicky = True
 
 default_role = "literal"  # What single backticks are in docstrings.
@@ -41,6 +44,18 @@ outside_pages = {
 nb_execution_mode = "off"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4  # Links such as `page.md#a-heading`.
+
+# The examples are shown and not run: the tests run them.
+sphinx_gallery_conf = {
+    "examples_dirs": gallery.prepare(HERE.parent / "examples", HERE / "_build" / "examples"),
+    "gallery_dirs": "examples",
+    "plot_gallery": False,
+    "default_thumb_file": str(HERE / "_static" / "logo.svg"),
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "within_subsection_order": "FileNameSortKey",
+}
 
 html_theme = "furo"
 pygments_dark_style = "github-dark"
