@@ -69,7 +69,7 @@ def plot_memory(model: Model) -> "Figure":
         >>> [axes.get_title("left") for axes in figure.axes]
         ['GPU:0: 2.5 of 16.0 MB', 'GPU:1: 2.1 of 16.0 MB']
     """
-    from mirrored.profiling.memory_figure import draw
+    from mirrored.profiling.figures import draw_memory
 
     gc.collect()  # As devices do before they are out of memory: cycles of deleted models take none.
     steps = [memory_by_device(model, trace) for trace in model.__state__.traces]
@@ -79,7 +79,7 @@ def plot_memory(model: Model) -> "Figure":
             "show. Call `fit` first, without `run_eagerly`."
         )
     memory = max(steps, key=lambda step: sum(content.reserved for content in step.values()))
-    return draw({short_name(device): content for device, content in memory.items()})
+    return draw_memory({short_name(device): content for device, content in memory.items()})
 
 
 def memory_by_device(model: Model, trace: Trace) -> dict[Device, DeviceMemory]:

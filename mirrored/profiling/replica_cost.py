@@ -38,6 +38,6 @@ def plot_replica_cost(times: Mapping[str, Mapping[int, float]]) -> "Figure":
                 f"Each model needs a time of one replica, and positive numbers. Received: "
                 f"times[{name!r}]={dict(own)!r}."
             )
-    from mirrored.profiling.replica_cost_figure import draw
+    from mirrored.profiling.figures import draw_replica_cost
 
-    return draw(times)
+    return draw_replica_cost(times)

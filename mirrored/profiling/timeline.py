@@ -62,9 +62,9 @@ def plot_timeline(filepath: PathLike, step: int = -1) -> "Figure":
         row: [piece for piece in pieces if begin <= piece.start < end]
         for row, pieces in rows.items()
     }
-    from mirrored.profiling.timeline_figure import draw
+    from mirrored.profiling.figures import draw_timeline
 
-    return draw({row: pieces for row, pieces in shown.items() if pieces}, begin)
+    return draw_timeline({row: pieces for row, pieces in shown.items() if pieces}, begin)
 
 
 def _rows(path: str) -> dict[str, list[Slice]]:

@@ -37,14 +37,14 @@ def plot_placement(model: Model) -> "Figure":
         >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
         ['GPU:0', 'GPU:1']
     """
-    from mirrored.profiling.placement_figure import draw
+    from mirrored.profiling.figures import draw_placement
 
     parts = bytes_by_part(model)
     if not parts:
         raise ValueError(
             f"The model {model.name!r} has no variables yet. Call `build` or `fit` first."
         )
-    return draw(parts)
+    return draw_placement(parts)
 
 
 def bytes_by_part(model: Model) -> dict[Device, dict[str, int]]:
