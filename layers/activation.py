@@ -244,8 +244,8 @@ def _check_broadcasts(mask: Tensor, inputs: Tensor) -> None:
     pairs = zip(mask.shape[::-1], inputs.shape[::-1], strict=False)
     if mask.ndim > inputs.ndim or any(size not in (1, other) for size, other in pairs):
         raise ValueError(
-            "The `mask` must be broadcastable to `inputs`: each of its sizes 1 or that of the "
-            f"inputs, and no more axes. Received: inputs.shape={inputs.shape}, "
+            "The `mask` must be broadcastable to `inputs`: each size must be 1 or the size of "
+            f"the inputs, without more axes. Received: inputs.shape={inputs.shape}, "
             f"mask.shape={mask.shape}"
         )
 

@@ -550,7 +550,7 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     x = ops.convert_to_tensor(x)
     if not -x.ndim <= axis < x.ndim:
         raise InvalidArgumentError(
-            f"`axis` is one of the values' axes. Received: x.shape={x.shape} with axis={axis}"
+            f"`axis` must be an axis of the values. Received: x.shape={x.shape} with axis={axis}"
         )
     shape = [1] * x.ndim
     shape[axis] = x.shape[axis]

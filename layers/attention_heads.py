@@ -252,7 +252,7 @@ class AttentionHeads(Layer):
             return self.__weighed(query, key, value, mask)
         if self._flash_attention:
             raise ValueError(
-                "There is no flash attention here. Leave `flash_attention` out: results are the "
+                "Flash attention is not supported. Leave `flash_attention` out: results are the "
                 "same."
             )
         return attended(query, key, value, mask, self._scale), None

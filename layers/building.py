@@ -75,8 +75,8 @@ def _check_shared(layer: Any) -> None:
     """Raise RuntimeError where the replicas met to build a layer, and it was not this one."""
     if not layer.built:
         raise RuntimeError(
-            "A layer's weights are made once for all replicas. Received: the layer "
-            f"{layer.name!r}, made inside a replica. Make it before strategy.run."
+            "A layer's weights are created once for all replicas. Received: the layer "
+            f"{layer.name!r}, created inside a replica. Create it before strategy.run."
         )
 
 

@@ -148,7 +148,7 @@ def refuse_sparse(sparse: Any) -> None:
     """Raise NotImplementedError where a layer is to give sparse tensors."""
     if sparse:
         raise NotImplementedError(
-            f"There are no sparse tensors here. Received: sparse={sparse}. Leave it out: the "
+            f"Sparse tensors are not supported. Received: sparse={sparse}. Leave it out: the "
             "outputs are dense."
         )
 

@@ -90,7 +90,7 @@ def _constructor_arguments(layer: Any, unique: tuple[type, ...]) -> dict[str, An
     signature = inspect.signature(type(layer).__init__)
     kinds = {p.name: p.kind for p in signature.parameters.values()}
     if made_with is None:
-        _refuse(layer, "lost what it was called with when it was copied")
+        _refuse(layer, "lost its constructor arguments when it was copied")
     bound = signature.bind(None, *made_with.args, **made_with.kwargs)
     bound.apply_defaults()
     arguments: dict[str, Any] = {}
@@ -102,13 +102,13 @@ def _constructor_arguments(layer: Any, unique: tuple[type, ...]) -> dict[str, An
         elif value:
             _refuse(layer, "takes arguments without names")
         if kinds[name] is inspect.Parameter.POSITIONAL_ONLY:
-            _refuse(layer, "takes arguments by their places alone")
+            _refuse(layer, "takes positional-only arguments")
     arguments.pop("name", None)
     values = _nest.flatten(arguments)
     if any(isinstance(value, unique) for value in values):
-        _refuse(layer, "was made with layers or variables, which both would have")
+        _refuse(layer, "was created with layers or variables, which both copies would share")
     if not (in_memory() or all(isinstance(value, _PLAIN) for value in values)):
-        _refuse(layer, "was made with what is no number, string or list of such")
+        _refuse(layer, "was created with arguments other than numbers, strings and lists of them")
     return arguments
 
 
@@ -134,9 +134,9 @@ def layer_of_config(cls: type, config: Mapping[str, Any]) -> Any:
 
 def _refuse(layer: Any, why: str) -> NoReturn:
     raise NotImplementedError(
-        f"{layer!r} {why}: it has no configuration of its own accord. Define `get_config(self)` in "
-        f"{type(layer).__name__}, which returns {{**super().get_config(), ...}} with its arguments "
-        "by name."
+        f"{layer!r} {why}: it has no automatic configuration. Define `get_config(self)` in "
+        f"{type(layer).__name__}, which returns {{**super().get_config(), ...}} with its "
+        "arguments by name."
     )
 
 
@@ -160,5 +160,5 @@ def made_again(layer: Any) -> Any:
     try:
         return made_like(layer)
     except NotImplementedError as error:
-        error.add_note("Or give `clone_model` a `clone_function`, which makes another one.")
+        error.add_note("Or pass a `clone_function` to `clone_model`, which creates another layer.")
         raise

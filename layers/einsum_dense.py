@@ -242,7 +242,7 @@ def _bias_shape(axes: str, terms: _Terms, wanted: dict[str, int | None], behind:
                 f"'{terms.outputs}'"
             )
     if not axes:
-        raise ValueError("`bias_axes` is None for no bias. Received: bias_axes=''")
+        raise ValueError("For no bias, `bias_axes` must be None. Received: bias_axes=''")
     first = min(terms.outputs.index(letter) for letter in axes)
     sizes = [wanted[letter] if letter in axes else 1 for letter in terms.outputs[first:]]
     return (*sizes, *[1] * behind)

@@ -56,7 +56,7 @@ class InputLayer(Layer):
         for kind, value in (("sparse", sparse), ("ragged", ragged), ("optional", optional)):
             if value:
                 raise ValueError(
-                    "Inputs are dense tensors that are given in every call. Received: "
+                    "Inputs must be dense tensors, passed in every call. Received: "
                     f"{kind}={value!r}"
                 )
         if input_tensor is None:

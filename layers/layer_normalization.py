@@ -34,9 +34,8 @@ class Normalizing(Layer):
                 )
             if axis in (0, -len(input_shape)):
                 raise ValueError(
-                    f'Layer "{self.name}" works on the axes of an example: axis 0 is that of the '
-                    f"batch, which replicas share. Received: axis={self.axis} for the shape "
-                    f"{input_shape}"
+                    f'Layer "{self.name}" works on the axes of an example. Axis 0 is the batch, '
+                    f"which replicas share. Received: axis={self.axis} for the shape {input_shape}"
                 )
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:

@@ -186,7 +186,7 @@ class MultiHeadAttention(AttentionHeads):
         axes = tuple(axis if axis >= 0 else rank + axis for axis in attention_axes)
         if not axes or any(not 0 < axis < rank - 1 for axis in axes):
             raise ValueError(
-                f"`attention_axes` are axes between that of the batch and that of the features. "
+                "`attention_axes` must be axes between the batch axis and the feature axis. "
                 f"Received: attention_axes={attention_axes} for a value of {rank} axes"
             )
         return axes
@@ -245,7 +245,7 @@ def _projection_equation(free: int, bound: int, added: int) -> tuple[str, str]:
     if free + bound + added > len(string.ascii_lowercase):
         raise ValueError(
             f"A projection has at most {len(string.ascii_lowercase)} axes. Received: {free} that "
-            f"stay, {bound} that are summed over, {added} new ones. Give a shorter `output_shape`."
+            f"stay, {bound} that are summed over, {added} new ones. Use a shorter `output_shape`."
         )
     letters = iter(string.ascii_lowercase)
     stay, lost, new = ("".join(next(letters) for _ in range(n)) for n in (free, bound, added))

@@ -146,8 +146,8 @@ class Normalization(SameShape):
         """
         if self.input_mean is not None:
             raise ValueError(
-                "`adapt` finds the mean and the variance, which this layer was given. Make it "
-                "without `mean=` and `variance=`."
+                "`adapt` computes the mean and the variance, but they were passed to this layer. "
+                "Create the layer without `mean=` and `variance=`."
             )
         total = _Moments()
         for batch in batches_to_adapt_to(data):
@@ -159,7 +159,7 @@ class Normalization(SameShape):
             for part in _parts(batch, kept):
                 total.add(part, kept)
         if not total.count:
-            raise ValueError("`adapt` takes the mean of examples, and was given none.")
+            raise ValueError("`adapt` computes the mean of examples. Received: no examples.")
         self.adapt_mean.assign(total.mean)
         self.adapt_variance.assign(total.variance)
         self.finalize_state()

@@ -110,7 +110,7 @@ def _dtypes_of(name: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
         )
     if name == "bfloat16":
         raise ValueError(
-            "Weights of 8 bits' precision would not change by most of what training adds to them. "
+            "Most updates of training are too small to change weights of 8 bits' precision. "
             f"{_VALID} Received: name={name!r}. Use '{_MIXED}', which computes in bfloat16 and "
             "keeps float32 weights."
         )

@@ -41,9 +41,10 @@ class Drawing(SameShape):
             places = zip(shape, inputs.shape[inputs.ndim - len(shape) :], strict=True)
             if len(noise_shape) > inputs.ndim or any(size not in (1, own) for size, own in places):
                 raise ValueError(
-                    f"`noise_shape` of layer {self.name!r} broadcasts to the shape of its inputs. "
-                    f"Received: noise_shape={noise_shape}, and inputs of shape {inputs.shape}. "
-                    "Use None for the size of the batch, of which a replica has a part."
+                    f"`noise_shape` of layer {self.name!r} must broadcast to the shape of its "
+                    f"inputs. Received: noise_shape={noise_shape}, and inputs of shape "
+                    f"{inputs.shape}. Use None for the size of the batch, because a replica has "
+                    "only a part of it."
                 )
         # What all examples share is drawn once, and not by their places in the batch.
         of_each = len(shape) == inputs.ndim and (noise_shape is None or noise_shape[0] != 1)

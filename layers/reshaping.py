@@ -41,7 +41,7 @@ class Reshape(Layer):
         known = tuple([size for size in sizes if size is not None and size >= -1])
         if len(known) != len(sizes) or known.count(-1) > 1:
             raise ValueError(
-                "`target_shape` is a shape of integers, of which one may be -1. Received: "
+                "`target_shape` must be a shape of integers; one of them may be -1. Received: "
                 f"target_shape={tuple(target_shape)}"
             )
         self.target_shape = known

@@ -37,12 +37,12 @@ def _as_dimension(size: object, shape: tuple[object, ...]) -> int | None:
     if dimension is None:
         raise ValueError(
             f"Cannot convert '{shape}' to a shape. Found invalid dimension '{size}' of type "
-            f"'{type(size)}'. Every dimension is an integer or None."
+            f"'{type(size)}'. Every dimension must be an integer or None."
         )
     if dimension < 0:
         raise ValueError(
-            f"Cannot convert '{shape}' to a shape. Negative dimensions are not allowed. "
-            "Use None for a size that is not known."
+            f"Cannot convert '{shape}' to a shape. Negative dimensions are not allowed. Use None "
+            "for an unknown size."
         )
     return dimension
 
@@ -133,8 +133,8 @@ def as_known_shape(shape: object, owner: str) -> tuple[int, ...]:
     if len(known) != len(dimensions):
         raise ValueError(
             "Shapes used to initialize variables must be fully-defined (no `None` dimensions). "
-            f"Received: shape={dimensions} for variable path='{owner}'. Give the input's size "
-            "along every axis but the batch."
+            f"Received: shape={dimensions} for variable path='{owner}'. Pass the input's size "
+            "along every axis except the batch."
         )
     return known
 

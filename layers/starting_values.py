@@ -117,7 +117,7 @@ class Constant(Initializer):
             ValueError: It is no number, or its shape does not broadcast.
         """
         if self.value is None:
-            raise ValueError("A weight does not start as nothing. Received: value=None")
+            raise ValueError("A weight needs an initial value. Received: value=None")
         array = np.asarray(self.value, dtype=as_dtype(dtype))
         return ops.constant(np.broadcast_to(array, shape))
 

@@ -214,9 +214,10 @@ def check_count(layer: Any, own: Sequence[Variable], count: int) -> None:
         return
     if not own and not layer.built:
         raise ValueError(
-            f"Layer '{layer.name}' was never built and thus it doesn't have any variables. However "
-            f"the weights file lists {count} variables for this layer. A layer's `build` must make "
-            "the weights of all layers inside it: call the model on data, or `build` them there."
+            f"Layer '{layer.name}' was never built and thus it doesn't have any variables. "
+            f"However the weights file lists {count} variables for this layer. A layer's `build` "
+            "must create the weights of all layers inside it: call the model on data, or `build` "
+            "them there."
         )
     raise ValueError(
         f"Layer '{layer.name}' expected {len(own)} variables, but received {count} variables "

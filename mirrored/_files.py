@@ -58,7 +58,7 @@ def as_path(path: Any, what: str) -> str:
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
         raise TypeError(
-            f"A {what} is at a path. Received: {path!r}. Give its path, a string or a pathlib.Path."
+            f"A {what} needs a path. Received: {path!r}. Pass a string or a pathlib.Path."
         )
     return name
 
@@ -103,16 +103,14 @@ def check_replaceable(path: PathLike, what: str) -> str:
             errno.EISDIR, f"A {what} cannot replace a folder; add a file name", name
         )
     if kind is not None:  # To rename a file over it would take it away.
-        raise OSError(
-            errno.EINVAL, f"A {what} cannot replace {kind}; give it a file of its own", name
-        )
+        raise OSError(errno.EINVAL, f"A {what} cannot replace {kind}; choose another file", name)
     if os.path.exists(target) and not os.access(target, os.W_OK):
         # Renaming over a file would not ask its permission, and it was taken away for a reason.
         raise PermissionError(errno.EACCES, f"The {what} is read-only", name)
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise FileNotFoundError(
-            errno.ENOENT, f"The folder for the {what} is not there; create it first", folder
+            errno.ENOENT, f"The folder for the {what} does not exist; create it first", folder
         )
     if not os.access(folder, os.W_OK):
         raise PermissionError(errno.EACCES, f"The folder for the {what} is read-only", folder)

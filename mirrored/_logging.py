@@ -113,8 +113,8 @@ def _level_asked_for() -> int:
     levels = logging.getLevelNamesMapping()
     if level_name and level_name.upper() not in levels:
         raise ValueError(
-            f"{_VARIABLE} is a level of Python's logging: a number, or one of {', '.join(levels)}. "
-            f"Received: {_VARIABLE}={level_name!r}."
+            f"{_VARIABLE} must be a level of Python's logging: a number, or one of "
+            f"{', '.join(levels)}. Received: {_VARIABLE}={level_name!r}."
         )
     return levels[level_name.upper()] if level_name else logging.NOTSET
 

@@ -12,14 +12,14 @@ _STEPS = "Override `train_step`, `test_step` or `predict_step`."
 _EVALUATE = "`fit` validates without it. Use `on_test_begin` and `on_test_end` of a Callback."
 _SPEC = "Define `compute_output_spec`, or `compute_output_shape(self, input_shape)`."
 _METRICS = "Put metrics into attributes of the layer, or override `metrics` of the model."
-_FROZEN = "Set `trainable` of the layers that training is to leave alone."
-_DECAY = "Give `weight_decay`, and call `exclude_from_weight_decay`."
+_FROZEN = "Set `trainable` to False on layers that training must not change."
+_DECAY = "Pass `weight_decay`, and call `exclude_from_weight_decay`."
 _RULE = (
     "Define `update_step(self, gradient, variable, learning_rate)`, as in Keras, or `slot_names` "
-    "and `update(self, gradient, value, slots, learning_rate, step)`, which returns the new value "
-    "and the new slots; what sums, clips and writes is there already."
+    "and `update(self, gradient, value, slots, learning_rate, step)`, which returns the new "
+    "value and the new slots; the base class sums, clips and writes."
 )
-_ELEMENTS = "Make elements with Dataset.from_generator, and change them with `map` and `filter`."
+_ELEMENTS = "Create elements with Dataset.from_generator, and change them with `map` and `filter`."
 _DISTRIBUTED = "Use MirroredStrategy as it is; how it sums is a subclass of CrossDeviceOps."
 
 
@@ -43,7 +43,7 @@ LAYER = Rules(
     {
         "symbolic_call": _SPEC,
         "input_spec": "Define `check_input_shape(self, input_shape)`, which raises ValueError.",
-        "losses": "Call `add_loss` in `call`, or give `add_weight` a `regularizer`.",
+        "losses": "Call `add_loss` in `call`, or pass a `regularizer` to `add_weight`.",
         "metrics": _METRICS,
         **dict.fromkeys(("trainable", "weights", "variables"), _FROZEN),
         **dict.fromkeys(("trainable_weights", "trainable_variables"), _FROZEN),
@@ -105,8 +105,8 @@ ALL_REDUCES = Rules(
         **CROSS_DEVICE_OPS.never_called,
         **dict.fromkeys(
             ("reduce_implementation", "batch_reduce_implementation"),
-            "Define it in a subclass of CrossDeviceOps itself, or "
-            "`batch_all_reduce_implementation` here, which all-reduces go through.",
+            "Define it in a direct subclass of CrossDeviceOps, or define "
+            "`batch_all_reduce_implementation` here, which all all-reduces call.",
         ),
     },
     elsewhere="TensorFlow",
@@ -172,7 +172,7 @@ class Subclassable:
                     raise
                 raise AttributeError(
                     f"`{name}` of {type(self).__name__} is computed and cannot be set. Received: "
-                    "an assignment to that of an instance. Choose another name."
+                    "an assignment to the attribute of an instance. Choose another name."
                 ) from None
             if tracker is not None and tracker.notify is not None:
                 tracker.notify()

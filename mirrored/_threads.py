@@ -33,8 +33,8 @@ def start(thread: threading.Thread) -> None:
         thread.start()
     except (RuntimeError, MemoryError) as error:
         raise RuntimeError(
-            f"A thread could not be started. Received: {error}, for {thread.name!r}, beside "
-            f"{threading.active_count()} that there are. Python starts none while it ends; "
-            "otherwise raise the system's limit, of processes (`ulimit -u`, a container's pids) "
+            f"A thread could not be started. Received: {error}, for {thread.name!r}, with "
+            f"{threading.active_count()} threads running. Python starts no threads while it ends. "
+            "Otherwise raise the system's limit, of processes (`ulimit -u`, a container's pids) "
             "or of memory (`ulimit -v`), or end other threads."
         ) from error

@@ -154,7 +154,7 @@ class AdamW(Adam):
         if weight_decay is None:
             raise ValueError(
                 "Argument `weight_decay` must be a float. Received: weight_decay=None. Use Adam, "
-                "which has none."
+                "which has no weight decay."
             )
         super().__init__(
             learning_rate, beta_1, beta_2, epsilon, amsgrad, weight_decay=weight_decay, **settings

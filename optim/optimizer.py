@@ -366,7 +366,7 @@ class Optimizer(_overrides.Subclassable):
             raise TypeError(
                 "This optimizer was created with a `LearningRateSchedule` object as its "
                 "`learning_rate` constructor argument, hence its learning rate is not settable. "
-                f"Received: learning_rate={value!r}. Make it with a float `learning_rate`."
+                f"Received: learning_rate={value!r}. Create it with a float `learning_rate`."
             )
         self._learning_rate.assign(check_number("learning_rate", value))
 
@@ -775,8 +775,8 @@ class Optimizer(_overrides.Subclassable):
             )
         if len(variables) != len(gradients):
             raise ValueError(
-                "There is one gradient a variable. Received: a list of "
-                f"{len(gradients)} gradients, and {len(variables)} variables."
+                f"Pass one gradient per variable. Received: a list of {len(gradients)} gradients, "
+                f"and {len(variables)} variables."
             )
         self.apply_gradients(zip(gradients, variables, strict=True))
 
@@ -905,11 +905,11 @@ def _check_variables(variables: Sequence[Any]) -> None:
     for variable in variables:
         if not isinstance(variable, Variable):
             raise TypeError(
-                f"Optimizers update variables made by mr.Variable. Received: {variable!r}"
+                f"Optimizers update only variables created by mr.Variable. Received: {variable!r}"
             )
         if id(variable) in seen:
             raise ValueError(
-                "A step updates each variable once. Received: more than one gradient for "
+                "A step can update each variable only once. Received: more than one gradient for "
                 f"{variable.name}. Add them up first."
             )
         seen.add(id(variable))

@@ -50,7 +50,7 @@ def get(identifier: Any) -> Any:
         make: Callable[..., Optimizer] = kind  # The settings of each have defaults.
         return make()
     raise ValueError(
-        f"Could not interpret optimizer identifier: {identifier}. The optimizers there are: "
+        f"Could not interpret optimizer identifier: {identifier}. Known optimizers: "
         f"{', '.join(sorted(_NAMES))}; or pass an `Optimizer`."
     )
 

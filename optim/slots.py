@@ -177,9 +177,9 @@ class Slots:
             names = self._own_names(variable)
             if len(optimizer._slots.get(id(variable), (variable, names))[1]) < len(names):
                 raise ValueError(
-                    f"The optimizer {optimizer.name} has slots for {variable.name} that were made "
-                    f"before its settings asked for {names}. Make a new optimizer, with these "
-                    "settings from the start."
+                    f"The optimizer {optimizer.name} has slots for {variable.name} that were "
+                    f"created before its settings needed {names}. Create a new optimizer with "
+                    "these settings."
                 )
         new = [variable for variable in variables if id(variable) not in optimizer._slots]
         for variable in new:

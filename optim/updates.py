@@ -245,9 +245,9 @@ class Rule:
         results = [new_value, *new_slots]
         if [result.spec for result in results] != [old.spec for old in values]:
             raise ValueError(
-                f"{type(self.optimizer).__name__}.update returns the new value and {len(slots)} "
-                "new slots, each of the shape and dtype of the old one. For "
-                f"{name}, where these are {[old.spec for old in values]}, received: "
+                f"{type(self.optimizer).__name__}.update must return the new value and "
+                f"{len(slots)} new slots, each of the shape and dtype of the old one. For {name}, "
+                f"with the old ones {[old.spec for old in values]}, received: "
                 f"{[result.spec for result in results]}."
             )
         return [step.if_due(*pair) for pair in zip(results, values, strict=True)]
@@ -348,8 +348,8 @@ class RuleByVariable(Rule):
         for key, variable in written.items():
             if key not in expected:
                 raise ValueError(
-                    f"`update_step` of {type(self.optimizer).__name__} writes the variable that it "
-                    "is given, and those of the optimizer. Received: a new value of "
-                    f"{variable.name!r}. Make variables with `add_variable`, or keep them in "
+                    f"`update_step` of {type(self.optimizer).__name__} may write only its "
+                    "variable argument and the optimizer's variables. Received: a new value of "
+                    f"{variable.name!r}. Create variables with `add_variable`, or keep them in "
                     "attributes of the optimizer."
                 )

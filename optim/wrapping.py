@@ -42,9 +42,7 @@ class Wrapping(Optimizer):
             ValueError: It was made in another strategy's scope.
         """
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(
-                f"{type(self).__name__} is made around an `Optimizer`. Received: {optimizer!r}"
-            )
+            raise TypeError(f"{type(self).__name__} needs an `Optimizer`. Received: {optimizer!r}")
         if optimizer._strategy is not self._strategy:
             raise ValueError(
                 f"Optimizer ({optimizer.name}) was not created in the distribution strategy scope "

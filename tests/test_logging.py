@@ -103,7 +103,9 @@ def test_the_environments_level(asked: str | None, level: int, made: Any) -> Non
 
 @pytest.mark.parametrize("asked", ["loud", "-1", "1.5", "3 INFO"])
 def test_no_level_at_all(asked: str, made: Any) -> None:
-    with pytest.raises(ValueError, match=r"MIRRORED_LOG_LEVEL is a level of .* INFO, .*Received: "):
+    with pytest.raises(
+        ValueError, match=r"MIRRORED_LOG_LEVEL must be a level of .* INFO, .*Received: "
+    ):
         made(asked)
 
 

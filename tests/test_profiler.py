@@ -417,7 +417,7 @@ def test_summary_prints(capsys: pytest.CaptureFixture[str], path: pathlib.Path) 
 
 def test_summary_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_trace, "_last", [])
-    with pytest.raises(RuntimeError, match=r"no trace to summarise. Received: .*Run what"):
+    with pytest.raises(RuntimeError, match=r"no trace to summarise. Received: .*Run the code"):
         profiler.summary()
 
 
@@ -454,7 +454,9 @@ def test_a_body_that_raises_is_traced_all_the_same(path: pathlib.Path) -> None:
 def test_traces_are_not_nested(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with profiler.trace(path):
         with (
-            pytest.raises(RuntimeError, match=r"Another trace is on.*inner.*trace.json.*Take one"),
+            pytest.raises(
+                RuntimeError, match=r"Another trace is running.*inner.*trace.json.*Remove one"
+            ),
             profiler.trace(tmp_path / "inner.json"),
         ):
             raise NotImplementedError("The block must not run.")
@@ -466,7 +468,7 @@ def test_traces_are_not_nested(path: pathlib.Path, tmp_path: pathlib.Path) -> No
 @cases("given", [3, None, b"trace.json"])
 def test_no_path(given: Any) -> None:
     with (
-        pytest.raises(TypeError, match=r"Received: .*Give its path"),
+        pytest.raises(TypeError, match=r"Received: .*Pass a string"),
         profiler.trace(given),
     ):
         raise NotImplementedError("The block must not run.")

@@ -249,8 +249,6 @@ def test_the_error_names_the_thread() -> None:
     assert thread.daemon
     _threads.start(thread)
     thread.join()
-    with pytest.raises(
-        RuntimeError, match="for 'mirrored-test', beside 1 that there are"
-    ) as caught:
+    with pytest.raises(RuntimeError, match="for 'mirrored-test', with 1 threads running") as caught:
         _threads.start(thread)
     assert isinstance(caught.value.__cause__, RuntimeError)

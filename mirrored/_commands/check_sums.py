@@ -33,10 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
-        "--quick", action="store_true", help="1 KB, 64 KB and 4 MB (the default), few turns"
+        "--quick", action="store_true", help="1 KB, 64 KB and 4 MB (the default), few repetitions"
     )
     length.add_argument(
-        "--full", action="store_true", help="1 KB to 1 GB, each size 4 times the one before"
+        "--full", action="store_true", help="1 KB to 1 GB, each size 4 times the previous size"
     )
     parser.add_argument(
         "--sizes",

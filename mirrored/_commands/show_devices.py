@@ -152,4 +152,4 @@ def _blas() -> list[str]:
         for library in threadpool_info()
         if library["user_api"] == "blas"
     ]
-    return names or [f"the one inside NumPy {np.__version__}, which does not say what it is"]
+    return names or [f"the one inside NumPy {np.__version__}, of unknown name"]

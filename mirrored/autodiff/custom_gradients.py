@@ -233,8 +233,9 @@ def _pair(returned: Any) -> tuple[Any, Callable[..., Any]]:
 
 def _not_a_pair(returned: Any) -> str:
     return (
-        "A function with @mr.custom_gradient returns two things: its result, and a function from "
-        f"the gradient of the result to those of its arguments. Received: {returned!r:.100}"
+        "A function with @mr.custom_gradient must return two values: its result, and a function "
+        "from the gradient of the result to the gradients of its arguments. Received: "
+        f"{returned!r:.100}"
     )
 
 
@@ -261,5 +262,5 @@ def _check_leaf(leaf: Any) -> None:
         raise ValueError(
             f"Attempt to convert a value ({leaf!r:.100}) with an unsupported type ({type(leaf)}) "
             "to a Tensor. A function with @mr.custom_gradient takes and returns tensors and "
-            "numbers: give it the rest as a closure."
+            "numbers. Use a closure for other values."
         )

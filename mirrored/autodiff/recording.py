@@ -38,8 +38,8 @@ class Recording:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "A GradientTape is neither pickled nor copied: it follows what this process computes. "
-            "Take its gradients, and pickle these."
+            "A GradientTape cannot be pickled or copied: it follows the operations of this "
+            "process. Compute its gradients, and pickle them."
         )
 
     def __enter__(self) -> Self:
@@ -78,7 +78,7 @@ class Recording:
             if not hasattr(leaf, "_id"):
                 raise ValueError(
                     f"Passed in object {leaf!r:.100} of type {type(leaf).__name__!r}, not "
-                    "mr.Tensor or mr.Variable. Make a tensor of it with mr.constant first."
+                    "mr.Tensor or mr.Variable. Convert it with mr.constant first."
                 )
         for leaf in _nest.flatten(tensor):
             if not is_floating(leaf, "watched tensor"):
@@ -111,7 +111,7 @@ class Recording:
         if self._used:
             raise InvalidArgumentError(
                 "Trying to stop recording a tape which is not recording. Received: a tape whose "
-                "gradient was taken. Make it with persistent=True to go on."
+                "gradient was taken. Create it with persistent=True to continue."
             )
         return only(*(listener for listener in active_listeners() if listener is not self))
 

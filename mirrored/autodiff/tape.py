@@ -300,7 +300,7 @@ class GradientTape(Recording):
         if self._used or not self._started:
             raise RuntimeError(
                 "A non-persistent GradientTape can only be used to compute one set of gradients "
-                "(or jacobians), once it has recorded. Make it with persistent=True to use it "
+                "(or jacobians), once it has recorded. Create it with persistent=True to use it "
                 "again."
             )
         if not use_pfor and not self._persistent and active_recorder() is None:
@@ -320,8 +320,8 @@ class GradientTape(Recording):
         upstream = _nest.flatten(output_gradients) if output_gradients is not None else []
         if upstream and len(upstream) != len(targets):
             raise ValueError(
-                "Give one output gradient a target. Received: "
-                f"{len(upstream)} for {len(targets)} targets."
+                f"Pass one output gradient per target. Received: {len(upstream)} for "
+                f"{len(targets)} targets."
             )
         grads: dict[int, list[Tensor]] = {}
         for i, leaf in enumerate(targets):
@@ -351,7 +351,7 @@ def _as_mode(value: Any) -> UnconnectedGradients:
         return UnconnectedGradients(value)
     except ValueError:
         raise ValueError(
-            f"Unknown value for unconnected_gradients: {value!r}. Give 'none' or 'zero'."
+            f"Unknown value for unconnected_gradients: {value!r}. Use 'none' or 'zero'."
         ) from None
 
 
@@ -371,8 +371,8 @@ def _checked_sources(sources: Any) -> list[Any]:
     for leaf in leaves:
         if not hasattr(leaf, "_id"):
             raise TypeError(
-                f"Sources are tensors and variables. Received: {leaf!r}. Make a tensor of it "
-                "and watch it before it is used."
+                f"Sources must be tensors or variables. Received: {leaf!r}. Convert it to a "
+                "tensor, and watch it before it is used."
             )
         is_floating(leaf, "source tensor", " when calling GradientTape.gradient")
     return leaves
@@ -381,8 +381,8 @@ def _checked_sources(sources: Any) -> list[Any]:
 def _check_single(role: str, value: Any) -> None:
     if not hasattr(value, "_id"):
         raise AttributeError(
-            f"The {role} of a jacobian is one tensor. Received: {value!r:.100}. Ask for each of "
-            "several with a persistent tape."
+            f"The {role} of a jacobian must be one tensor. Received: {value!r:.100}. For several, "
+            "use a persistent tape and call it for each."
         )
 
 
@@ -412,5 +412,5 @@ def gradients(
     """
     raise RuntimeError(
         "mr.gradients is not supported when eager execution is enabled. Use mr.GradientTape "
-        "instead, in recorded functions too: open it around what is differentiated."
+        "instead, in recorded functions too: open it around the operations to differentiate."
     )

@@ -210,7 +210,7 @@ class HostPlace:
 
 def _counting(pool: Pool) -> CountingPool:
     if not isinstance(pool, CountingPool):
-        raise TypeError(f"A device's pool is one that its backend made. Received: {pool!r}")
+        raise TypeError(f"A device's pool must be created by its backend. Received: {pool!r}")
     return pool
 
 

@@ -77,7 +77,7 @@ class BranchRecorder:
         if op.stateful:
             _refuse(f"prints or checks values, by {op.name}", "Do it before")
         if op.may_refuse(input_.spec for input_ in inputs if isinstance(input_, RecordedTensor)):
-            _refuse(f"calls {op.name}, which may refuse what it is given", "Call it before")
+            _refuse(f"calls {op.name}, which may refuse its arguments", "Call it before")
         return self.outer.record(op, inputs, attrs, spec, device)
 
     def read(self, variable: Any) -> Tensor:
@@ -150,7 +150,7 @@ class _Again(BranchRecorder):
         """Return the recorded value that was read."""
         value = next(self._left.get(id(variable), iter(())), None)
         if value is None:
-            _refuse(f"reads {variable.name!r} only where its gradient is taken", "Read it before")
+            _refuse(f"reads {variable.name!r} only if its gradient is computed", "Read it before")
         with only():
             return _same(value)
 
@@ -165,9 +165,9 @@ def _same(value: Tensor) -> Tensor:
 
 def _refuse(action: str, instead: str) -> NoReturn:
     raise InvalidArgumentError(
-        "In a recorded function both functions of a mr.cond are computed, since its condition is "
-        f"known in each run only. Received: a function that {action}. {instead} the mr.cond, make "
-        "the condition known (Python's numbers and shapes are), or leave mr.function away."
+        "In a recorded function both functions of a mr.cond run, because its condition is known "
+        f"only in each run. Received: a function that {action}. {instead} the mr.cond, make the "
+        "condition known (Python's numbers and shapes are), or leave mr.function out."
     )
 
 
@@ -196,7 +196,8 @@ def select_branch(pred: RecordedTensor, true_fn: Branch, false_fn: Branch) -> An
     if pred.size != 1:
         raise InvalidArgumentError(
             f"The second input must be a scalar, but it has shape {list(pred.shape)}. A condition "
-            "is one boolean: use mr.reduce_all or mr.reduce_any, or mr.where for each element."
+            "must be one boolean: use mr.reduce_all or mr.reduce_any, or mr.where for each "
+            "element."
         )
     condition = OPS["Reshape"](pred, shape=())
     inside = _Inside(new_id())
@@ -250,7 +251,7 @@ def _chosen(condition: Tensor, when_true: Any, when_false: Any) -> Any:
         if first is None and second is None:
             return None
         if first is None or second is None:
-            raise ValueError("one of them returns None where the other returns a tensor")
+            raise ValueError("one of them returns None and the other a tensor")
         if first.dtype != second.dtype:
             raise TypeError(f"they return {first.dtype.name} and {second.dtype.name}")
         if first.shape != second.shape:
@@ -259,7 +260,7 @@ def _chosen(condition: Tensor, when_true: Any, when_false: Any) -> Any:
 
     start = (
         "true_fn and false_fn arguments to mr.cond must have the same number, type, and overall "
-        "structure of return values, where the condition is known in each run only: "
+        "structure of return values if the condition is known only in each run: "
     )
     try:
         return _nest.map_structure(choice, when_true, when_false, label="function")

@@ -73,8 +73,8 @@ def known_truth(pred: Any) -> bool | RecordedTensor:
     """
     if pred is None:
         raise ValueError(
-            "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a "
-            "Tensor. A condition is a boolean."
+            "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to "
+            "a Tensor. A condition must be a boolean."
         )
     if is_tensor(pred):
         tensor = adopt(pred, None)
@@ -117,7 +117,7 @@ def case(
     for pair in pred_fn_pairs:
         _check_pair(pair)
     if not pred_fn_pairs:
-        raise ValueError("'pred_fn_pairs' must have a pair at least. Received: none.")
+        raise ValueError("'pred_fn_pairs' must have at least one pair. Received: none.")
     preds = [ops.reshape(pred, ()) for pred, _ in pred_fn_pairs]
     truths = [known_truth(pred) for pred in preds]
     if exclusive:
@@ -175,7 +175,7 @@ def switch_case(
     """
     if not isinstance(branch_index, Tensor):
         raise TypeError(
-            f"'branch_index' must be a Tensor, got {type(branch_index)}. Make one of it with "
+            f"'branch_index' must be a Tensor, got {type(branch_index)}. Convert it with "
             "mr.constant."
         )
     if branch_index.dtype not in INTEGERS:
@@ -278,7 +278,7 @@ def while_loop(
         )
     if not isinstance(loop_vars, list | tuple) or not loop_vars:
         raise ValueError(
-            f"'loop_vars' must be provided. Received: {loop_vars!r:.100}. Give a list or tuple."
+            f"'loop_vars' must be provided. Received: {loop_vars!r:.100}. Pass a list or tuple."
         )
     most = _as_count(maximum_iterations)
     recorded = active_recorder() is not None
@@ -332,10 +332,10 @@ def _as_is(values: Any) -> Any:
 
 def _unknown(going: RecordedTensor) -> OperatorNotAllowedInGraphError:
     return OperatorNotAllowedInGraphError(
-        "A recorded function has a loop's body as often as the loop goes round, and here that "
-        f"depends on a tensor, whose value is known in each run only. Received: {going!r}. Let it "
-        "depend on Python's numbers, constants and shapes, give `maximum_iterations`, or leave "
-        "mr.function away."
+        "A recorded function repeats a loop's body for every iteration. Here their number "
+        f"depends on a tensor, whose value is known only in each run. Received: {going!r}. Let it "
+        "depend on Python numbers, constants and shapes, pass `maximum_iterations`, or leave "
+        "mr.function out."
     )
 
 

@@ -249,7 +249,7 @@ def _start(fn: Any, elems: Any, initializer: Any, backwards: bool) -> tuple[Any,
         return initializer, elements
     if not places:
         raise OutOfRangeError(
-            "Tried to read from index 0 but array size is: 0. Give an `initializer`."
+            "Tried to read from index 0 but array size is: 0. Pass an `initializer`."
         )
     return next(elements), elements
 
@@ -275,7 +275,7 @@ def _elements(
         if not size.ndim:
             raise without_axis(
                 "Elements in elems must be 1+ dimensional Tensors, not scalars. Received: "
-                f"{elems!r:.100}. Make one tensor of a list of numbers with mr.constant."
+                f"{elems!r:.100}. Convert a list of numbers with mr.constant."
             )
     counts = [tensor.shape[0] for tensor in flat]
     count = max(counts) if single else counts[0]
@@ -322,15 +322,15 @@ def _of_spec(leaf: Any, spec: TensorSpec, before: Iterable[Tensor]) -> Tensor:
     """Return a function's result for an element as a tensor of the slot's dtype and shape."""
     if leaf is None:
         raise ValueError(
-            "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a "
-            "Tensor. The function returns tensors or numbers."
+            "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to "
+            "a Tensor. The function must return tensors or numbers."
         )
     tensor = adopt(leaf, spec.dtype)
     if tensor.dtype != spec.dtype:
         raise InvalidArgumentError(
             f"TensorArray dtype is {spec.dtype.name} but Op is trying to write dtype "
-            f"{tensor.dtype.name}. Say what the function returns by `fn_output_signature`, or cast "
-            "it."
+            f"{tensor.dtype.name}. Describe the function's results with `fn_output_signature`, or "
+            "cast them."
         )
     shape: Any = next((earlier.shape for earlier in before), spec.shape)
     if shape is not None and not has_shape(tensor.shape, shape):

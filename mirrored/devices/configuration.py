@@ -173,8 +173,8 @@ def set_memory_fraction(device: PhysicalDevice, fraction: float) -> None:
         known = registry.known(device)
         if known in registry.logical:
             raise InvalidArgumentError(
-                "Cannot set a memory fraction on device when virtual devices configured: each has "
-                "a limit of its own."
+                "Cannot set a memory fraction on device when virtual devices configured: each "
+                "virtual device has a separate limit."
             )
         if known.device_type != "GPU":
             raise InvalidArgumentError("Cannot set a memory fraction on non-GPU devices")
@@ -351,7 +351,7 @@ def _checked_count(value: object, name: str) -> int:
         )
     if count > MOST_SIMULATED:
         raise InvalidArgumentError(
-            f"There are at most {MOST_SIMULATED} simulated GPUs. Received: {name}={value!r}"
+            f"At most {MOST_SIMULATED} simulated GPUs are possible. Received: {name}={value!r}"
         )
     return count
 

@@ -144,7 +144,7 @@ class Registry:
                 known.name for known in hardware if device_type in (None, known.device_type)
             )
             raise InvalidArgumentError(
-                f"Unrecognized device: {device!r}. Use what list_physical_devices() returns: "
+                f"Unrecognized device: {device!r}. Use devices from list_physical_devices(): "
                 f"[{listed}]"
             )
         return device
@@ -172,8 +172,8 @@ class Registry:
         if whole is None:
             raise InvalidArgumentError(
                 f"A memory fraction of {fraction} was set for {device.name}, which has no memory "
-                "limit, and the host does not say how much memory it has. Give simulated GPUs a "
-                "limit: set_simulated_gpus(count, memory_limit=...)."
+                "limit, and the host does not say how much memory it has. Set a limit for "
+                "simulated GPUs: set_simulated_gpus(count, memory_limit=...)."
             )
         return int(whole * fraction)
 
@@ -285,8 +285,8 @@ def checked_fraction(value: object, name: str) -> float | None:
     """Return the part of a device's memory that a user gave, None for 0; raise where it is none."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
         raise InvalidArgumentError(
-            f"`{name}` must be a number from 0, for no such limit, to 1. Received: {name}="
-            f"{value!r}. More than the memory that a card has, by unified memory, is not offered."
+            f"`{name}` must be a number from 0, for no limit, to 1. Received: {name}={value!r}. "
+            "More than the card's memory (unified memory) is not supported."
         )
     return float(value) or None
 

@@ -182,7 +182,7 @@ def _checked_capability(value: object) -> tuple[object, ...]:
     pair = tuple(as_integer(part) for part in parts)
     if len(pair) != 2 or None in pair:
         raise InvalidArgumentError(
-            "`min_cuda_compute_capability` is a pair of integers, as in (7, 0), or None. "
+            "`min_cuda_compute_capability` must be a pair of integers, such as (7, 0), or None. "
             f"Received: {value!r}"
         )
     return pair

@@ -164,14 +164,14 @@ class Device:
             f"asked for, {format_bytes(self.pool.current)} in use"
         )
         if refused.pool is None:
-            return f"{said}, and the machine itself has no more memory. Free some, or ask for less."
+            return f"{said}, and the host has no more memory. Free memory, or request less."
         limit = format_bytes(refused.pool.limit or 0)
         if refused.pool is self.pool:
             return f"{said}, limit {limit}. Use a smaller batch or model, or raise the limit."
         return (
             f"{said}. The limit of {self.physical.name}, {limit}, is shared by its logical "
             f"devices, which use {format_bytes(refused.pool.current)}. Use a smaller batch or "
-            "model, or give the physical device more memory."
+            "model, or set a higher limit for the physical device."
         )
 
 
@@ -190,9 +190,9 @@ class _Gone:
 
 def _gone_error(name: str) -> DevicesResetError:
     return DevicesResetError(
-        f"{name} as it was is gone: mr.config.experimental.reset_devices() has set devices up "
-        "anew. Tensors, variables, models, optimizers, strategies and iterators that were made "
-        "before cannot be used any more. Make them anew."
+        f"{name} no longer exists: mr.config.experimental.reset_devices() has set up the devices "
+        "again. Tensors, variables, models, optimizers, strategies and iterators that were "
+        "created before cannot be used any more. Create them again."
     )
 
 

@@ -88,8 +88,8 @@ def reset_devices() -> None:
         reason = ask()
         if reason is not None:
             raise RuntimeError(
-                "Devices cannot be set up anew while they are in use. Received: a call of "
-                f"reset_devices() inside {reason}. Make it outside."
+                "Devices cannot be set up again while they are in use. Received: a call of "
+                f"reset_devices() inside {reason}. Call it outside."
             )
 
     from mirrored.backends.communication import connection  # Most machines never need it.

@@ -71,8 +71,8 @@ class Call:
             why: What a call of it is.
         """
         return NotImplementedError(
-            f"The operation {self.op!r} cannot be written as ONNX here: it {why}. Received: a call "
-            f"of it in {self.layer}. Give `Input` its sizes, or compute it in another way."
+            f"The operation {self.op!r} cannot be written as ONNX here: it {why}. Received: a "
+            f"call of it in {self.layer}. Pass the sizes to `Input`, or compute it in another way."
         )
 
 
@@ -212,7 +212,7 @@ class Writer:
         if isinstance(dim, int):
             return self.constant(np.array([dim], np.int64))
         if dim is None:
-            why = "has a size that is no sum of products of the inputs' sizes"
+            why = "has a size that is not a sum of products of the inputs' sizes"
             raise self.call.refuse(why) if self.call else NotImplementedError(why)
         total: Ref | None = None
         for term in dim.terms:

@@ -125,7 +125,7 @@ class _Model:
         size = sum(array.nbytes for array in constants.values())
         if size > _LARGEST:
             raise NotImplementedError(
-                "A file of ONNX has at most 2 GiB. Received: a model with weights and constants of "
+                "An ONNX file has at most 2 GiB. Received: a model with weights and constants of "
                 f"{size:,} bytes. Export it in parts, or with weights of fewer bits."
             )
         for name, value in constants.items():

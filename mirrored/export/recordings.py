@@ -146,9 +146,8 @@ class ExportRecorder(GraphRecorder):
     def write(self, variable: Any, value: Tensor) -> None:
         """Raise NotImplementedError: a file of ONNX has no variables."""
         raise NotImplementedError(
-            "What is exported computes its outputs and nothing else. Received: a new value for the "
-            f"variable {variable.name!r}, in {running_layer()}. Assign it where `training` is True "
-            "alone."
+            "An exported model can only compute outputs. Received: a new value for the variable "
+            f"{variable.name!r}, in {running_layer()}. Assign it only if `training` is True."
         )
 
     def run_by(self, strategy: Any) -> None:
@@ -177,8 +176,8 @@ def refuse_op(name: str, layer: Owner) -> NoReturn:
         layer: What the layer is called that calls it.
     """
     raise NotImplementedError(
-        f"The operation {name!r} has no mapping to ONNX. Received: a call of it in {layer}. "
-        "Write it with other operations (docs/howto/export.md has the list), or leave it to the "
+        f"The operation {name!r} has no mapping to ONNX. Received: a call of it in {layer}. Write "
+        "it with other operations (docs/howto/export.md has the list), or compute it in the "
         "program that runs the model."
     )
 
@@ -322,8 +321,8 @@ def traced(call: Call, inputs: Sequence[GraphInput], ops: Mapping[str, Any]) -> 
             _check_results(trace, ones, name, results)
         return trace
     failures[0].add_note(
-        "It was raised when what is exported was recorded for some sizes in the place of those "
-        "that are not known. Give `Input` these sizes, or pass an `input_signature` that has them."
+        "It was raised while the model was recorded with example sizes instead of the unknown "
+        "sizes. Pass these sizes to `Input`, or pass an `input_signature` that has them."
     )
     raise failures[0]
 
@@ -340,10 +339,10 @@ def _check_results(
         wrong = [size not in (None, n) for size, n in zip(expected, result.shape, strict=False)]
         if len(expected) != len(result.shape) or any(wrong):
             raise NotImplementedError(
-                "A file has one computation for all sizes of inputs. Received: a function that "
-                f"returns shape {tuple(result.shape)} where the size of {name} is 1, and "
-                f"{tuple(expected)} by the rule of all others. Give `squeeze` its axes, and "
-                "`Input` its sizes."
+                "A file has one computation for all input sizes. Received: a function that "
+                f"returns shape {tuple(result.shape)} if the size of {name} is 1, and "
+                f"{tuple(expected)} for other sizes. Pass the axes to `squeeze`, and the sizes to "
+                "`Input`."
             )
 
 
@@ -522,7 +521,7 @@ class _Joined:
     def _refuse(self, problem: str) -> Any:
         sizes = ", ".join(self._samples.names)
         raise NotImplementedError(
-            "A file has one computation for all sizes of inputs. Received: a function that "
-            f"{problem} where the size of {sizes} differs. Give `Input` these sizes, or pass an "
+            f"A file has one computation for all input sizes. Received: a function that {problem} "
+            f"if the size of {sizes} differs. Pass these sizes to `Input`, or pass an "
             "`input_signature` that has them."
         )

@@ -106,8 +106,8 @@ def results_of(
         )
     if not known:
         failures[0].add_note(
-            f"It was raised when the shapes of what {label} returns were looked for, with "
-            f"{_SIZES[0][0]} in the place of sizes that are not known."
+            f"It was raised while the shapes of the results of {label} were inferred, with "
+            f"{_SIZES[0][0]} instead of unknown sizes."
         )
     raise failures[0]
 
@@ -186,8 +186,8 @@ def _as_result(leaf: Any, label: str) -> Tensor:
 
 def _foreign(label: str) -> ValueError:
     return ValueError(
-        f"The call of {label} uses a placeholder that is none of its arguments, as a function may "
-        "that is given to it. Pass it as an argument."
+        f"The call of {label} uses a placeholder that is not one of its arguments. Pass it as an "
+        "argument."
     )
 
 
@@ -252,8 +252,8 @@ def _placeholder(
 def _common_shape(shapes: list[Any]) -> Shape:
     if len({len(shape) for shape in shapes}) > 1:
         raise ValueError(
-            f"A result has {shapes[0]} or {shapes[1]} as its shape: the number of its axes depends "
-            "on sizes that are not known. Give `Input` these sizes."
+            f"A result has {shapes[0]} or {shapes[1]} as its shape: the number of its axes "
+            "depends on unknown sizes. Pass these sizes to `Input`."
         )
     columns = zip(*shapes, strict=True)
     return tuple(column[0] if len(set(column)) == 1 else None for column in columns)

@@ -174,7 +174,8 @@ def _results_of(node: Node, result: Any) -> list[Any]:
     if len(results) != len(node.outputs):
         raise ValueError(
             f"The call of '{node.callee.name}' returned {len(results)} tensors, and "
-            f"{len(node.outputs)} when the graph was made. Return as many in every call."
+            f"{len(node.outputs)} when the graph was created. Return the same number in every "
+            "call."
         )
     return results
 

@@ -110,7 +110,7 @@ class SymbolicTensor(Symbolic, Operators):
     @property
     def size(self) -> NoReturn:
         """Raise AttributeError: `mr.size(x)` is a placeholder for the number of elements."""
-        raise AttributeError(self._without_values("It has no `size`: `mr.size(x)` is one."))
+        raise AttributeError(self._without_values("It has no `size`: use `mr.size(x)`."))
 
     def _as_tensor(self) -> Any:
         return self

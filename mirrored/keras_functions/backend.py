@@ -95,8 +95,8 @@ def _dtype_of(dtype: Any) -> Any:
         return ops.as_dtype(dtype)
     except TypeError:
         raise ValueError(
-            f"dtype={dtype!r} is not a valid dtype for Keras type promotion. Give the name of one "
-            "that tensors have, as in 'float32'."
+            f"dtype={dtype!r} is not a valid dtype for Keras type promotion. Pass the name of a "
+            "tensor dtype, such as 'float32'."
         ) from None
 
 

@@ -28,7 +28,7 @@ def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
     x = ops.convert_to_tensor(tensor)
     sides = pattern.split("->")
     if len(sides) != 2:
-        raise ValueError(f"A pattern has one arrow. Received: pattern={pattern!r}")
+        raise ValueError(f"A pattern must have one arrow. Received: pattern={pattern!r}")
     before, after = (_axes(side, pattern) for side in sides)
     if len(before) != x.ndim:
         raise ValueError(
@@ -39,7 +39,7 @@ def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
     wanted = [name for group in after for name in group]
     if sorted(names) != sorted(wanted) or len({*names}) < len(names):
         raise ValueError(
-            f"The same names, each once, stand before and after the arrow. Received: "
+            "The same names, each once, must be before and after the arrow. Received: "
             f"pattern={pattern!r}"
         )
     sizes: dict[str, int] = {}
@@ -62,7 +62,7 @@ def _axes(side: str, pattern: str) -> list[list[str]]:
             if inside:
                 groups.append([])
         elif not word.isidentifier():
-            raise ValueError(f"{word!r} is no name of an axis. Received: pattern={pattern!r}")
+            raise ValueError(f"{word!r} is not the name of an axis. Received: pattern={pattern!r}")
         elif inside:
             groups[-1].append(word)
         else:
@@ -78,7 +78,7 @@ def _sizes(group: list[str], size: int, lengths: dict[str, int], pattern: str) -
     unknown = [name for name in group if name not in known]
     product = math.prod(known.values())
     if len(unknown) > 1:
-        raise ValueError(f"Give the sizes of {unknown} but one. Received: pattern={pattern!r}")
+        raise ValueError(f"Pass all sizes of {unknown} except one. Received: pattern={pattern!r}")
     if size % product or (not unknown and product != size):
         raise ValueError(f"An axis of size {size} is no {group} of {known}.")
     return {**known, **dict.fromkeys(unknown, size // product)}

@@ -382,7 +382,7 @@ def jvp(
     """
     if len(primals) != len(tangents):
         raise ValueError(
-            f"There is one tangent an argument. Received: {len(tangents)} for {len(primals)}."
+            f"Pass one tangent per argument. Received: {len(tangents)} for {len(primals)}."
         )
     inputs = [ops.convert_to_tensor(primal) for primal in primals]
     speeds = [ops.cast(speed, value.dtype) for speed, value in zip(tangents, inputs, strict=True)]

@@ -210,8 +210,8 @@ def moments(
     """
     if synchronized:
         raise NotImplementedError(
-            "`moments` are those of one replica here. Use `layers.BatchNormalization()`, or sum "
-            "with `get_replica_context().all_reduce`."
+            "`moments` uses only the values of one replica. Use `layers.BatchNormalization()`, "
+            "or sum with `get_replica_context().all_reduce`."
         )
     tensor = to_floats(x)
     values = ops.moments(_in_float32(tensor), axes, keepdims=keepdims)
@@ -293,7 +293,7 @@ def layer_normalization(
     """
     if kwargs.pop("rms_scaling", False) or kwargs:
         raise TypeError(
-            "`layer_normalization` takes `gamma`, `beta`, `axis` and `epsilon` alone. Received: "
+            "`layer_normalization` takes only `gamma`, `beta`, `axis` and `epsilon`. Received: "
             f"{', '.join(kwargs) or 'rms_scaling=True, for which use `rms_normalization`'}."
         )
     floats = to_floats(x)
@@ -534,7 +534,7 @@ def dot_product_attention(
             "when not using JAX on TPU."
         )
     if flash_attention:
-        raise ValueError("There is no flash attention here. Leave `flash_attention` out.")
+        raise ValueError("Flash attention is not supported. Leave `flash_attention` out.")
     query, key, value = promoted(query, key, value)
     if not query.ndim == key.ndim == value.ndim == 4:
         raise ValueError(

@@ -185,8 +185,8 @@ def assert_same_paths(a: Any, b: Any) -> None:
     paths, other = ({path for path, _ in flatten_with_path(tree)} for tree in (a, b))
     if paths != other:
         raise ValueError(
-            "`a` and `b` don't have the same paths. Paths in `a` alone: "
-            f"{sorted(paths - other, key=repr)}; in `b` alone: {sorted(other - paths, key=repr)}"
+            "`a` and `b` don't have the same paths. Paths only in `a`: "
+            f"{sorted(paths - other, key=repr)}; only in `b`: {sorted(other - paths, key=repr)}"
         )
 
 

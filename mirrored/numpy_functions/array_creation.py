@@ -542,7 +542,7 @@ def meshgrid(*xi: Any, **kwargs: Any) -> list[Tensor]:
         array([[3, 3]])
     """
     if kwargs.get("sparse", False) or not kwargs.get("copy", True):
-        raise ValueError("`meshgrid` takes sparse=False and copy=True alone. Leave them out.")
+        raise ValueError("`meshgrid` takes only sparse=False and copy=True. Leave them out.")
     grid = [array(coordinates) for coordinates in xi]
     indexing = kwargs.get("indexing", "xy")
     if len({axis.dtype for axis in grid}) < 2:

@@ -137,7 +137,9 @@ def Assert(
         1.0, -1.0
     """
     if not isinstance(data, Sequence):
-        raise TypeError(f"`data` is a list of what the error shows. Received: {data!r:.100}")
+        raise TypeError(
+            f"`data` must be a list of values for the error text. Received: {data!r:.100}"
+        )
 
     def text(held: Any, *arrays: Any) -> str:
         values = iter(arrays)
@@ -157,8 +159,8 @@ def Assert(
         held = adopt(condition, None)
         if held.shape not in ((), (1,)):
             raise ValueError(
-                f"The condition is a scalar. Received: shape {held.shape}. Reduce it first, as by "
-                "mr.reduce_all."
+                f"The condition is a scalar. Received: shape {held.shape}. Reduce it first, for "
+                "example with mr.reduce_all."
             )
         require(text, held, *tensors)
 

@@ -86,7 +86,7 @@ def _checked_limit(clip_norm: Any) -> Any:
     if isinstance(limit, RecordedTensor):  # Its value is not known yet.
         return MAXIMUM(limit, 0.0)
     if not float(limit) > 0.0:
-        raise ValueError(f"clip_norm is a number above 0. Received: {clip_norm}")
+        raise ValueError(f"clip_norm must be a number above 0. Received: {clip_norm}")
     return limit
 
 
@@ -113,7 +113,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
         )
     tensors = [adopt(t, None) for t in t_list if t is not None]
     if not tensors:
-        raise ValueError(f"The norm of no tensors is not defined. Received: {t_list!r}")
+        raise ValueError(f"The norm of an empty list is not defined. Received: {t_list!r}")
     return SQRT(add_n([_sum_of_squares(t) for t in tensors]))
 
 

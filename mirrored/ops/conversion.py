@@ -158,8 +158,8 @@ def as_array(value: Any) -> NDArray[Any]:
         if not isinstance(value, list | tuple):
             raise
         raise ValueError(
-            "Can't convert non-rectangular Python sequence to Tensor. Received: "
-            f"{value!r:.80}. Give rows of equal length, as by padding the shorter ones."
+            f"Can't convert non-rectangular Python sequence to Tensor. Received: {value!r:.80}. "
+            "Use rows of equal length, for example by padding the shorter rows."
         ) from None
 
 
@@ -217,8 +217,8 @@ def _as_tensorflow_has_it(array: NDArray[Any], value: Any) -> NDArray[Any]:
         fitting = next((dtype for dtype in (int32, int64) if _fits(array, dtype)), None)
         if fitting is None:
             raise ValueError(
-                f"Can't convert Python sequence with out-of-range integer to Tensor. Received: "
-                f"{value!r:.80}. Give `dtype=mr.uint64`."
+                "Can't convert Python sequence with out-of-range integer to Tensor. Received: "
+                f"{value!r:.80}. Pass `dtype=mr.uint64`."
             )
         return array.astype(fitting, copy=False)
     if array.dtype.kind == "f":
@@ -228,7 +228,7 @@ def _as_tensorflow_has_it(array: NDArray[Any], value: Any) -> NDArray[Any]:
         if infinite and infinite != np.count_nonzero(np.isinf(array)):
             raise ValueError(
                 f"Can't convert Python sequence with a value out of range for {converted.dtype}. "
-                f"Received: {value!r:.80}. Give `dtype=mr.float64`."
+                f"Received: {value!r:.80}. Pass `dtype=mr.float64`."
             )
         return converted
     return array
@@ -382,7 +382,7 @@ def known_values(tensor: Tensor, what: str, instead: str) -> NDArray[Any]:
     """
     if isinstance(tensor, RecordedTensor) and active_recorder() is tensor.recorder:
         raise NoValueError(
-            f"How many {what} there are depends on values, which a recorded function has only when "
-            f"it runs, and shapes are known before. Received: {tensor!r}. {instead}"
+            f"How many {what} there are depends on values. A recorded function has values only "
+            f"when it runs, and needs shapes earlier. Received: {tensor!r}. {instead}"
         )
     return np.asarray(tensor.numpy())

@@ -347,8 +347,8 @@ def _check_of_labels(logits: Any, labels: Any, *_: Any) -> Check | None:
 def _check_of_range(labels: Any, *_: Any, classes: int, **__: Any) -> Check | None:
     def refuse(place: tuple[Any, ...]) -> None:
         raise InvalidArgumentError(
-            f"Received a label value of {labels[place]} which is outside the valid range of "
-            f"[0, {classes}). Give each example the index of its class. "
+            f"Received a label value of {labels[place]} which is outside the valid range of [0, "
+            f"{classes}). Pass the index of the class for each example. "
             "[Op:SparseSoftmaxCrossEntropyWithLogits]"
         )
 

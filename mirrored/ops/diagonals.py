@@ -39,7 +39,7 @@ def _one_diagonal(k: Any, align: str) -> int:
     number = as_integer(k)
     if number is None:
         raise NotImplementedError(
-            f"`k` is the number of one diagonal here. Received: k={k!r}. Call the function for "
+            f"`k` must be the number of one diagonal. Received: k={k!r}. Call the function for "
             "each diagonal of a band."
         )
     return number

@@ -69,11 +69,13 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
     """
     if type(dlcapsule).__name__ != "PyCapsule":
         raise TypeError(
-            "`from_dlpack` takes a capsule, as `x.__dlpack__()` returns it. Received: "
+            "`from_dlpack` takes a capsule, the result of `x.__dlpack__()`. Received: "
             f"{dlcapsule!r:.80}. Pass an array to mr.convert_to_tensor."
         )
     try:
         array = np.from_dlpack(_Capsule(dlcapsule))
     except (RuntimeError, ValueError) as error:
-        raise BufferError(f"{error}: a capsule is of the host, and is read once.") from None
+        raise BufferError(
+            f"{error}: a capsule must be of the host, and can be read only once."
+        ) from None
     return constant(array)

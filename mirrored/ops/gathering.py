@@ -139,8 +139,8 @@ def _table(params: Any) -> Tensor:
     least, more = divmod(sum(sizes), len(sizes))
     if sizes != [least + (i < more) for i in np.arange(len(sizes))]:
         raise ValueError(
-            "The parts of a table have as many rows each, and the first ones may have one more. "
-            f"Received: {[part.shape for part in parts]}"
+            "The parts of a table must have the same number of rows; only the first parts may "
+            f"have one more. Received: {[part.shape for part in parts]}"
         )
     return parts[0] if len(parts) == 1 else concat(parts, 0)
 
@@ -254,7 +254,7 @@ def ignores(bad_indices_policy: str, op: str) -> bool:
     """
     if bad_indices_policy not in _POLICIES:
         raise InvalidArgumentError(
-            f"Bad indices policy {bad_indices_policy!r} is none of {_POLICIES} [Op:{op}]"
+            f"Bad indices policy {bad_indices_policy!r} must be one of {_POLICIES} [Op:{op}]"
         )
     return bad_indices_policy == "IGNORE"
 

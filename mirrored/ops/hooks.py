@@ -239,10 +239,10 @@ class RecordedTensor(Tensor):
         if active is self.recorder:
             raise kind(
                 "A tensor has no value while its function is being recorded, so Python cannot "
-                "branch on it, print it as a number or hand it to NumPy. Received: "
-                f"{self!r}. Compute with mirrored's ops (mr.where, mr.cond, mr.maximum), return "
-                "the tensor and look at it outside, or run without recording: "
-                "compile(run_eagerly=True), or leave mr.function away."
+                f"branch on it, print it as a number or hand it to NumPy. Received: {self!r}. "
+                "Compute with mirrored's ops (mr.where, mr.cond, mr.maximum), return the tensor "
+                "and look at it outside, or run without recording: compile(run_eagerly=True), or "
+                "leave mr.function out."
             )
         raise kind(
             "A tensor of a recorded function has no value outside of it. Received: "
@@ -336,12 +336,11 @@ class UnknownShape(Operators):
 
     def _refuse(self) -> NoReturn:
         raise OperatorNotAllowedInGraphError(
-            "What a `py_function` or a `numpy_function` returns has a shape only when it runs, and "
-            "what computes with it in a recorded function has to know it before. Received: "
-            f"{self!r}, in a function that is being recorded. Say which it is: `y = "
-            "mr.ensure_shape(y, shape)` or `y.set_shape(shape)`, with all sizes; each run checks "
-            "it. Or call it outside, or run without recording: compile(run_eagerly=True), or leave "
-            "mr.function away."
+            "What a `py_function` or a `numpy_function` returns has no shape before it runs, and "
+            f"a recorded function needs the shape earlier. Received: {self!r}, in a function that "
+            "is being recorded. Set the shape: `y = mr.ensure_shape(y, shape)` or "
+            "`y.set_shape(shape)`, with all sizes; each run checks it. Or call it outside, or "
+            "run without recording: use compile(run_eagerly=True), or leave mr.function out."
         )
 
     def __repr__(self) -> str:
@@ -368,8 +367,9 @@ def within_constant_room(letters: int) -> Within:
         left -= asked
         if left < 0:
             raise ValueError(
-                "A configuration asks for larger constants than its text has room for. Received: "
-                f"one of shape {tuple(shape)}, of {asked} bytes. Restore it from another copy."
+                "A configuration needs larger constants than its text allows. Received: a "
+                f"constant of shape {tuple(shape)}, of {asked} bytes. Restore it from another "
+                "copy."
             )
 
     return Within(constant_rooms, take)

@@ -172,7 +172,7 @@ def py_function(
     """
     del name
     if Tout is None:
-        raise TypeError("Missing required argument: 'Tout'. Give the dtype of the result.")
+        raise TypeError("Missing required argument: 'Tout'. Pass the dtype of the result.")
     if func is None:
         return lambda func: lambda *inputs: py_function(func, inputs, Tout)
     if inp is None:
@@ -218,7 +218,7 @@ def _values(result: Any, dtypes: Sequence[DType], kind: str) -> list[Any]:
     if len(values) != len(dtypes):
         raise InvalidArgumentError(
             f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes. "
-            f"Convert a list that is one value to an array first. [Op:{kind}]"
+            f"Convert a list that is meant as one value to an array first. [Op:{kind}]"
         )
     return values
 
@@ -271,9 +271,9 @@ class HostCall:
         shape = self.results[index].shape
         if math.prod(shape) != math.prod(spec.shape) if reshapes else shape != spec.shape:
             raise InvalidArgumentError(
-                f"The function returned a value of shape {shape_text(shape)} where it was said to "
-                f"be {shape_text(spec.shape)} when it was recorded. Return that shape, or call "
-                "the function outside of the recorded one. [Op:PyFunc]"
+                f"The function returned a value of shape {shape_text(shape)}, but its shape was "
+                f"{shape_text(spec.shape)} when it was recorded. Return that shape, or call the "
+                "function outside of the recorded one. [Op:PyFunc]"
             )
 
 
@@ -291,9 +291,9 @@ def _check(*_: Any, call: HostCall, index: int, spec: TensorSpec, reshapes: bool
 
 def _no_gradient(call: OpCall, g: Tensor) -> Grads:
     raise OperatorNotAllowedInGraphError(
-        "The gradient of what a `py_function` computes is known only when it runs, and a recorded "
-        "function's is recorded. Take it outside of the recorded function, where the gradient "
-        "flows; or give it by mr.custom_gradient; or stop it, by mr.stop_gradient."
+        "The gradient of a `py_function` is known only when it runs, so it cannot be recorded. "
+        "Compute it outside of the recorded function, define it with mr.custom_gradient, or stop "
+        "it with mr.stop_gradient."
     )
 
 

@@ -103,8 +103,8 @@ class HostTensor(Tensor):
         spec = _spec_of(hosts[0].shape, hosts[0].dtype)
         if spec.dtype.kind == "O":
             raise TypeError(
-                "Strings are not brought to devices. Received: a batch with strings for replicas. "
-                "Parse them in a function of the dataset's `map`."
+                "Strings cannot be copied to devices. Received: a batch with strings for "
+                "replicas. Parse them in a function of the dataset's `map`."
             )
         return [cls(host, device, spec) for host in hosts]
 

@@ -49,7 +49,7 @@ class IndexedSlices:
         rows = self.values.shape[:1]
         if self.indices.dtype not in INDICES or not rows or self.indices.shape != rows:
             raise InvalidArgumentError(
-                "IndexedSlices has one integer index a row. Received: values of shape "
+                "IndexedSlices must have one integer index per row. Received: values of shape "
                 f"{self.values.shape} and indices of shape {self.indices.shape} and dtype "
                 f"{self.indices.dtype.name}."
             )
@@ -57,8 +57,9 @@ class IndexedSlices:
             not self.dense_shape or self.dense_shape[1:] != self.values.shape[1:]
         ):
             raise InvalidArgumentError(
-                "The rows of IndexedSlices have the shape of the rows of `dense_shape`. Received: "
-                f"values of shape {self.values.shape} and dense_shape={self.dense_shape}."
+                "The rows of IndexedSlices must have the shape of the rows of `dense_shape`. "
+                f"Received: values of shape {self.values.shape} and "
+                f"dense_shape={self.dense_shape}."
             )
 
     @property
@@ -83,8 +84,8 @@ class IndexedSlices:
         shape = self.dense_shape
         if shape is None:
             raise ValueError(
-                "Tensor conversion requested for IndexedSlices without dense_shape: "
-                f"{self!r}. Give `dense_shape`."
+                f"Tensor conversion requested for IndexedSlices without dense_shape: {self!r}. "
+                "Pass `dense_shape`."
             )
 
         with devices.device(self.values._device):

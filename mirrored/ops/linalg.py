@@ -140,7 +140,7 @@ def matmul(
     a, b = as_tensors((a, b))
     if output_type is not None and as_dtype(output_type) != a.dtype:
         raise ValueError(
-            "`output_type` is the dtype of the matrices here. Received: "
+            "`output_type` must be the dtype of the matrices. Received: "
             f"output_type={output_type} for {a.dtype.name}. Cast the product with mr.cast."
         )
     op = MATMUL if a.ndim == b.ndim == 2 else BATCH_MATMUL

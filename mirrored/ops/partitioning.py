@@ -66,7 +66,7 @@ def boolean_mask(
         raise ValueError(f"Shapes {masked} and {chosen.shape} are incompatible")
     before = x.shape[:first]
     flat = RESHAPE(x, shape=(*before, math.prod(masked), *x.shape[end:]))
-    places = known_values(chosen, "elements", "Use `where(mask, x, 0.0)`, or give a known mask.")
+    places = known_values(chosen, "elements", "Use `where(mask, x, 0.0)`, or pass a known mask.")
     return _rows_at(flat, np.flatnonzero(places), len(before))
 
 
@@ -113,7 +113,7 @@ def repeat(
     if times.ndim > 1:
         raise ValueError(f"Shape {times.shape} must have rank at most 1")
     wide = CAST(times, dtype=int64)
-    counts = known_values(wide, "slices", "Give numbers, or use `gather` with known places.")
+    counts = known_values(wide, "slices", "Pass numbers, or use `gather` with known indices.")
     size = x.shape[place]
     if counts.size == 1:
         return _each_repeated(x, place, int(counts.reshape(-1)[0]))
@@ -203,7 +203,7 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None
             f"length {len(indices)} of argument 'indices'."
         )
     if not data:
-        raise InvalidArgumentError("There is at least one tensor. [Op:DynamicStitch]")
+        raise InvalidArgumentError("At least one tensor is needed. [Op:DynamicStitch]")
     numbers = [index if is_tensor(index) else convert_to_tensor(index, int32) for index in indices]
     values = _of_one_dtype(data)
     rows = [_rows_of(i, index, x) for i, (index, x) in enumerate(zip(numbers, values, strict=True))]

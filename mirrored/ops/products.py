@@ -118,8 +118,8 @@ def _axes_of(x: Tensor, axes: Sequence[int]) -> tuple[int, ...]:
     for axis in axes:
         if not -x.ndim <= axis < x.ndim:
             raise IndexError(
-                f"`axes` names an axis that a tensor of shape {shape_text(x.shape)} has not. "
-                f"Received: {axis}"
+                f"`axes` names an axis that a tensor of shape {shape_text(x.shape)} does not "
+                f"have. Received: {axis}"
             )
     places = tuple(axis % x.ndim for axis in axes)
     if len(set(places)) < len(places):

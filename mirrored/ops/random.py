@@ -326,7 +326,9 @@ def _drawn(source: DrawSource, state: RngState | None = None) -> dict[str, Any]:
 def _float_dtype(dtype: Any) -> DType:
     wanted = as_dtype(dtype)
     if wanted not in FLOATS:
-        raise TypeError(f"Random numbers of this kind are floats. Received: dtype={wanted.name}")
+        raise TypeError(
+            f"Random numbers of this kind must be floats. Received: dtype={wanted.name}"
+        )
     return wanted
 
 

@@ -75,7 +75,8 @@ def range(
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted in INTEGERS - INDICES:
         raise InvalidArgumentError(
-            f"Ranges are not of {wanted.name}. Make one of int32 or int64, and cast it. [Op:Range]"
+            f"A range cannot have dtype {wanted.name}. Create a range of int32 or int64, and cast "
+            "it. [Op:Range]"
         )
     # Tensors are cast to the dtype; what Python's numbers would lose is an error.
     tensors = [
@@ -109,8 +110,8 @@ def _widest(tensors: Sequence[Tensor]) -> DType:
     for tensor in tensors:
         if tensor.dtype not in _WIDER:
             raise InvalidArgumentError(
-                f"A range is of {', '.join(kind.name for kind in _WIDER)}. Received: "
-                f"{tensor.dtype.name}. Give a `dtype`. [Op:Range]"
+                f"A range must be of {', '.join(kind.name for kind in _WIDER)}. Received: "
+                f"{tensor.dtype.name}. Pass a `dtype`. [Op:Range]"
             )
     return max((x.dtype for x in tensors), key=_WIDER.index)
 
@@ -140,7 +141,9 @@ def linspace(
     first, last = as_tensors((start, stop))
     count = as_integer(num, "`num`")
     if count < 0:
-        raise InvalidArgumentError(f"There are 0 numbers or more. Received: num={count!r}")
+        raise InvalidArgumentError(
+            f"The number of values must be 0 or more. Received: num={count!r}"
+        )
     shape = broadcast_shapes("LinSpace", first.shape, last.shape)
     place = axis_of(axis, len(shape) + 1)
     wide = (*shape[:place], 1, *shape[place:])
@@ -222,7 +225,8 @@ def one_hot(
         places = adopt(indices, int64)
     if places.dtype not in INDICES | {uint8, int8}:
         raise InvalidArgumentError(
-            f"Indices are int32, int64, uint8 or int8. Received: {places.dtype.name} [Op:OneHot]"
+            f"Indices must be int32, int64, uint8 or int8. Received: {places.dtype.name} "
+            "[Op:OneHot]"
         )
     wanted = None if dtype is None else as_dtype(dtype)
     values = [None if level is None else adopt(level, wanted) for level in (on_value, off_value)]
@@ -400,7 +404,7 @@ def _of_shape(tensor: Tensor, result: Tensor) -> Tensor:
 def _index_dtype(out_type: Any) -> DType:
     dtype = int32 if out_type is None else as_dtype(out_type)
     if dtype not in INDICES:
-        raise InvalidArgumentError(f"Sizes are int32 or int64. Received: out_type={dtype.name}")
+        raise InvalidArgumentError(f"Sizes must be int32 or int64. Received: out_type={dtype.name}")
     return dtype
 
 

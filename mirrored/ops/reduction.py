@@ -272,7 +272,7 @@ def reduce_mean(
     axes = _axes("Mean", x.ndim, axis)
     if x.dtype in INTEGERS and not math.prod(x.shape[i] for i in axes):
         raise InvalidArgumentError(
-            f"There is no mean of no integers. Received: shape {x.shape} [Op:Mean]"
+            f"The mean of 0 integers is not defined. Received: shape {x.shape} [Op:Mean]"
         )
     return MEAN(x, axis=axes, keepdims=bool(keepdims))
 

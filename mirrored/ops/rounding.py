@@ -27,8 +27,7 @@ def _check_of_divisor(op: str) -> Any:
         def check() -> None:
             if not y.all():
                 raise InvalidArgumentError(
-                    "Integer division by zero: an integer has no quotient and no remainder there. "
-                    f"Received: a divisor of 0. [Op:{op}]"
+                    f"Integer division by zero. Received: a divisor of 0. [Op:{op}]"
                 )
 
         return check if y.dtype in INTEGERS and x.size and y.size else None

@@ -19,8 +19,9 @@ from mirrored.ops.tensor import Tensor
 def _infer(condition: TensorSpec, x: TensorSpec, y: TensorSpec) -> TensorSpec:
     if condition.dtype != bool_:
         raise InvalidArgumentError(
-            "cannot compute SelectV2 as input #0(zero-based) was expected to be a bool tensor but "
-            f"is a {condition.dtype.name} tensor. Compare it with something. [Op:SelectV2]"
+            "cannot compute SelectV2 as input #0(zero-based) was expected to be a bool tensor "
+            f"but is a {condition.dtype.name} tensor. Use a comparison, as in `x > 0`. "
+            "[Op:SelectV2]"
         )
     check_same_dtype("SelectV2", x, y)
     both = broadcast_shapes("SelectV2", x.shape, y.shape)
@@ -94,8 +95,8 @@ def where(
     if x is None:
         if not condition.ndim:
             raise InvalidArgumentError(
-                "WhereOp : Unhandled input dimensions: 0. A scalar has no places. [Op:Where]"
+                "WhereOp : Unhandled input dimensions: 0. A scalar has no indices. [Op:Where]"
             )
-        instead = "Give `x` and `y`, which are chosen from element by element."
+        instead = "Pass `x` and `y`, from which elements are chosen."
         return constant(np.argwhere(known_values(condition, "places", instead)))
     return SELECT(condition, *as_tensors((x, y)))

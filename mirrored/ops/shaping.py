@@ -385,7 +385,7 @@ def concat(values: Sequence[Any], axis: int, name: str | None = "concat") -> Ten
     tensors = as_tensors(tuple(values))
     if tensors[0].ndim == 0:
         raise InvalidArgumentError(
-            "ConcatOp : Expected at least one axis. Received: scalars. Give each an axis with "
+            "ConcatOp : Expected at least one axis. Received: scalars. Add an axis to each with "
             "mr.expand_dims. [Op:ConcatV2]"
         )
     return CONCAT(*tensors, axis=normalize_axis("ConcatV2", axis, tensors[0].ndim))

@@ -513,8 +513,8 @@ def capsule(
         array = shared(tensor)
     elif copy is False:
         raise BufferError(
-            "A tensor does not change, so its memory is shared with those alone that can be told "
-            "so, on the host. Received: copy=False. Leave `copy` unset."
+            "A tensor is read-only, so its memory can be shared only on the host and only with "
+            "libraries that accept read-only memory. Received: copy=False. Leave `copy` unset."
         )
     else:
         array = np.asarray(tensor.numpy())

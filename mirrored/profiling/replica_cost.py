@@ -29,13 +29,13 @@ def plot_replica_cost(times: Mapping[str, Mapping[int, float]]) -> "Figure":
         [1.0, 1.06, 2.71]
     """
     if not times:
-        raise ValueError("There is nothing to plot. Received: times={}. Pass times of a model.")
+        raise ValueError("Nothing to plot. Received: times={}. Pass times of a model.")
     for name, own in times.items():
         if 1 not in own or not all(
             count > 0 and time > 0 and math.isfinite(time) for count, time in own.items()
         ):
             raise ValueError(
-                f"Each model needs a time of one replica, and positive numbers. Received: "
+                "Each model needs a time for one replica, and positive numbers. Received: "
                 f"times[{name!r}]={dict(own)!r}."
             )
     from mirrored.profiling.figures import draw_replica_cost

@@ -173,8 +173,8 @@ def summary(*, print_fn: Callable[[str], Any] | None = None) -> None:
     """
     if not _last:
         raise RuntimeError(
-            "There is no trace to summarise. Received: mr.profiler.summary() before any trace has "
-            "ended. Run what is to be measured inside `with mr.profiler.trace(...):` first."
+            "There is no trace to summarise. Received: mr.profiler.summary() before any trace "
+            "has ended. Run the code to measure inside `with mr.profiler.trace(...):` first."
         )
     for line in _summary_lines(_last[0]):
         (print if print_fn is None else print_fn)(line)
@@ -188,8 +188,8 @@ def _claim(timer: _Trace) -> None:
         for other in observers:
             name = other.path if isinstance(other, _Trace) else repr(other)
             raise RuntimeError(
-                f"Another trace is on, and there is one at a time. Received: trace({timer.path!r}) "
-                f"before that of {name!r} has ended. Take one of them away."
+                "Another trace is running, and only one can run at a time. Received: "
+                f"trace({timer.path!r}) before that of {name!r} has ended. Remove one of them."
             )
         observers.append(timer)
 

@@ -151,9 +151,9 @@ class ConcreteFunction:
         """Return the recording, made where there is none."""
         if not _is_whole(self.inputs):
             raise ValueError(
-                "A function is recorded for tensors whose sizes are known. Received: "
-                f"{self.inputs} for {self.name}. Give all sizes to get_concrete_function, or look "
-                "at what a call returns."
+                "A function can be recorded only for tensors with known sizes. Received: "
+                f"{self.inputs} for {self.name}. Pass all sizes to get_concrete_function, or look "
+                "at the result of a call."
             )
         device = place("_Arg", ("GPU", "CPU"))
 

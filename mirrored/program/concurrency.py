@@ -162,7 +162,7 @@ def _pair(
     """Return a stage of a device's own stream and, where there is work for it, another one."""
     backend = here[0].nodes[0].device.backend
     if not is_offloaded(backend):
-        raise ValueError("Only what has streams has two of them.")
+        raise ValueError("Only devices with streams have two of them.")
     if not beside:
         return [Launch(backend, [*here], replica)]
     # What all replicas share takes a replica's memory where it runs alone, and not here.

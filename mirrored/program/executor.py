@@ -101,16 +101,16 @@ def make_program(
         for node in graph.nodes:
             if node.op.ordered:
                 raise OperatorNotAllowedInGraphError(
-                    "Several workers sum on the host here, and what is recorded for a real GPU "
-                    f"does not wait for it. Received: {node.op.name} in such a function. Let NCCL "
-                    "sum, of which the log says why it does not, or run without recording: "
-                    "compile(run_eagerly=True), or leave mr.function away."
+                    "Several workers sum on the host here, and a function recorded for a real "
+                    f"GPU does not wait for the host. Received: {node.op.name} in such a "
+                    "function. Let NCCL sum (the log says why it does not), or run without "
+                    "recording: use compile(run_eagerly=True), or leave mr.function out."
                 )
             if node.op.stateful:
                 raise OperatorNotAllowedInGraphError(
-                    f"{node.op.name} looks at values on the host, and a function that is recorded "
-                    "for a real GPU does not wait for them. Call it outside, or run without "
-                    "recording: compile(run_eagerly=True), or leave mr.function away."
+                    f"{node.op.name} reads values on the host, and a function recorded for a real "
+                    "GPU does not wait for the host. Call it outside, or run without recording: "
+                    "use compile(run_eagerly=True), or leave mr.function out."
                 )
         from mirrored.program.streamed import StreamedProgram
 

@@ -134,9 +134,9 @@ class Function(Generic[_P, _R]):
         if value is self:
             return name  # By its name, as any function.
         raise TypeError(
-            "A recorded function that no module has by its name is neither pickled nor copied: "
-            "what it refers to would be that of before. Received: the mr.function "
-            f"{self._name!r}. Pickle what it computes with, and make the function anew."
+            "A recorded function that is not an attribute of a module cannot be pickled or "
+            "copied: the copy would refer to the old objects. Received: the mr.function "
+            f"{self._name!r}. Pickle the objects that it uses, and create the function again."
         )
 
     @overload

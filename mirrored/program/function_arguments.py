@@ -354,7 +354,7 @@ def _as_tensor(value: Any, function: Callable[..., Any]) -> Any:
             return constant(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise _refused(value, function, f": {error}") from error
-    raise _refused(value, function, ". Return what is no number beside the function.")
+    raise _refused(value, function, ". Return only numbers and tensors.")
 
 
 def _refused(value: Any, function: Callable[..., Any], why: str) -> TypeError:
@@ -404,9 +404,9 @@ def _parts_of(result: Any) -> Iterator[Any]:
             for part in leaf.values:
                 if has_parts(part):
                     raise InvalidArgumentError(
-                        "A recorded function returns per-replica values of tensors. Received: one "
-                        f"whose parts are per-replica values themselves: {leaf!r:.200}. Return "
-                        "what the replicas made of them."
+                        "A recorded function can return only per-replica values of tensors. "
+                        "Received: one whose parts are per-replica values themselves: "
+                        f"{leaf!r:.200}. Return what the replicas made of them."
                     )
                 yield part
         else:

@@ -61,9 +61,9 @@ class DatasetInputs:
         def on_pull(asked: PeekingIterator) -> Any:
             if len(self.demand) == _MOST:
                 raise InvalidArgumentError(
-                    f"A recorded function takes at most {_MOST} elements of datasets in a call, "
-                    "since each is recorded by itself. Iterate outside, and call the function "
-                    "for each batch."
+                    f"A recorded function takes at most {_MOST} dataset elements per call, "
+                    "because each element is recorded separately. Iterate outside, and call the "
+                    "function for each batch."
                 )
             if asked not in sources:
                 sources[asked] = self._source_of(asked, iterators)

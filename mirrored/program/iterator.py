@@ -34,8 +34,8 @@ class PeekingIterator:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"An iterator over a dataset is neither pickled nor copied. Received: {self!r}. "
-            "Iterate over the dataset again."
+            f"An iterator over a dataset cannot be pickled or copied. Received: {self!r}. Iterate "
+            "over the dataset again."
         )
 
     def produce(self) -> Sequence[Any]:
@@ -108,6 +108,6 @@ class PeekingIterator:
 
     def _error_of_lost(self) -> DevicesResetError:
         return DevicesResetError(
-            f"{self!r} is of before mr.config.experimental.reset_devices(), which has ended "
-            "it. Iterate over the dataset again."
+            f"{self!r} was created before mr.config.experimental.reset_devices(), which ended it. "
+            "Iterate over the dataset again."
         )

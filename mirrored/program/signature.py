@@ -39,7 +39,8 @@ class Signature:
         if isinstance(specs, TensorSpec) or not isinstance(specs, list | tuple):
             raise TypeError(
                 f"input_signature must be either a tuple or a list, got {type(specs)}. Received: "
-                f"{specs!r}. Give a list with a mr.TensorSpec, or a structure of them, an argument."
+                f"{specs!r}. Pass a list with one mr.TensorSpec, or one structure of them, per "
+                "argument."
             )
         for spec in specs:
             _check(spec)
@@ -119,8 +120,8 @@ def _parameters(
     for item in named[count:]:
         if item.default is item.empty:
             raise TypeError(
-                f"input_signature missing type constraint for {item.name}. Received: {count} specs "
-                f"for the function {name}. Give one for each parameter without a default."
+                f"input_signature missing type constraint for {item.name}. Received: {count} "
+                f"specs for the function {name}. Pass one spec per parameter without a default."
             )
     if count > len(named) and not takes_more:
         raise TypeError(
@@ -131,8 +132,9 @@ def _parameters(
     for item in rest:
         if item.default is item.empty:
             raise TypeError(
-                f"Since input_signature is defined, keyword-only parameter `{item.name}` must have "
-                f"a default value. Received: the function {name}. Give it one, or leave out `*`."
+                f"Since input_signature is defined, keyword-only parameter `{item.name}` must "
+                f"have a default value. Received: the function {name}. Set a default value, or "
+                "leave out `*`."
             )
     more = [
         inspect.Parameter(f"args_{i}", inspect.Parameter.POSITIONAL_ONLY)
@@ -154,8 +156,8 @@ def _check(spec: Any) -> None:
         return
     if not isinstance(spec, list | tuple | dict):
         raise TypeError(
-            "`input_signature` is a list of mr.TensorSpec, or structures of them, one an argument. "
-            f"Received: {spec!r}"
+            "`input_signature` must be a list of mr.TensorSpec, or structures of them, one per "
+            f"argument. Received: {spec!r}"
         )
     for part in spec.values() if isinstance(spec, dict) else spec:
         _check(part)

@@ -82,10 +82,11 @@ def refuse(name: str) -> None:
         ValueError: Always; it says what to do.
     """
     raise ValueError(
-        "mr.function only supports singleton mr.Variables created on the first call. Make sure the "
-        "mr.Variable is only created once or created outside mr.function. Received: the variable "
-        f"{name!r}, made again, or in a later call. Make it where there is none yet, as in `if "
-        "self.v is None: self.v = mr.Variable(1.0)`, and layers, metrics and optimizers likewise."
+        "mr.function only supports singleton mr.Variables created on the first call. Make sure "
+        "the mr.Variable is only created once or created outside mr.function. Received: the "
+        f"variable {name!r}, created again, or in a later call. Create it only once, as in `if "
+        "self.v is None: self.v = mr.Variable(1.0)`. The same is true of layers, metrics and "
+        "optimizers."
     )
 
 
@@ -123,8 +124,8 @@ class Room:
         self._left[kind] -= size
         if self._left[kind] < 0:
             raise ValueError(
-                f"A configuration asks for larger {kind} than its file has room for. Received: "
-                f"{name!r}, of {size} bytes. Restore the file from another copy."
+                f"A configuration needs larger {kind} than its file allows. Received: {name!r}, "
+                f"of {size} bytes. Restore the file from another copy."
             )
 
 

@@ -458,7 +458,7 @@ def _bytes(inner: Any, _: _Reader) -> bytes:
 
 def _placeholder(inner: Any, _: _Reader) -> NoReturn:
     raise ValueError(
-        f"A placeholder stands in the configuration of a model alone. Received: {inner!r:.200}"
+        f"A placeholder is allowed only in the configuration of a model. Received: {inner!r:.200}"
     )
 
 
@@ -467,12 +467,12 @@ def _lambda(_: Any, reader: _Reader) -> NoReturn:
         raise ValueError(
             "Requested the deserialization of a Python lambda. This carries a potential risk of "
             "arbitrary code execution and thus it is disallowed. Define the function under "
-            "`@mr.keras.utils.register_keras_serializable()` and give it in `custom_objects`."
+            "`@mr.keras.utils.register_keras_serializable()` and pass it in `custom_objects`."
         )
     raise ValueError(
         "A Python lambda in a configuration is bytecode, which is never run here, whatever "
         "`safe_mode` says. Define the function under "
-        "`@mr.keras.utils.register_keras_serializable()`, and make the object with it."
+        "`@mr.keras.utils.register_keras_serializable()`, and create the object with it."
     )
 
 
@@ -504,5 +504,5 @@ def failures_are_errors(config: Any) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError) as error:
         raise ValueError(
-            f"The configuration says what cannot be: {error}. Received: config={config!r:.200}"
+            f"The configuration is not valid: {error}. Received: config={config!r:.200}"
         ) from error

@@ -96,8 +96,8 @@ class Registry(Mapping[str, Any], Generic[_Thing]):
             return of_function(identifier)
         name = kind.__name__
         raise ValueError(
-            f"Could not interpret {name.lower()} identifier: {identifier}. The {self._noun} there "
-            f"are: {', '.join(sorted({*self, *further}))}; or pass a `{name}` or a function."
+            f"Could not interpret {name.lower()} identifier: {identifier}. Known {self._noun}: "
+            f"{', '.join(sorted({*self, *further}))}; or pass a `{name}` or a function."
         )
 
     def deserialize(self, config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:

@@ -120,10 +120,10 @@ class StandIns:
         """
         if variable._id < self._oldest:
             raise RuntimeError(
-                "What is tried out runs on copies of the model, and writes nothing else. "
+                "A trial step runs on copies of the model, and must not write to anything else. "
                 f"Received: a new value for the variable {variable.name!r}, which is not reached "
-                "through attributes of the model. Keep what has it, as a metric or an optimizer, "
-                "in an attribute, and use it as that of `self`."
+                "through attributes of the model. Keep its owner (a metric or an optimizer) in "
+                "an attribute, and use it through `self`."
             )
 
 
@@ -383,9 +383,9 @@ def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
     tensor = adopt(value, None)
     if isinstance(tensor, RecordedTensor):
         raise OperatorNotAllowedInGraphError(
-            "A variable is made once, and its initial value is computed then. Received: the "
-            f"initial value {tensor!r}, which a recorded function computes in every call. Give "
-            "a function that returns the value, or make the variable outside."
+            "A variable is created once, and its initial value is computed then. Received: the "
+            f"initial value {tensor!r}, which a recorded function computes in every call. Pass a "
+            "function that returns the value, or create the variable outside."
         )
     return ops.convert_to_tensor(tensor, dtype)  # Which refuses another dtype, as TensorFlow does.
 

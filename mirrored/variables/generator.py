@@ -132,7 +132,7 @@ class Generator:
         needless = copy_from is not None
         if (state is None) != needless or (alg is None) != needless:
             raise AssertionError(
-                "A generator is made of `copy_from` alone, or of `state` and `alg`. Received: "
+                "A generator needs either `copy_from`, or `state` and `alg`. Received: "
                 f"copy_from={copy_from!r}, state={state!r:.80}, alg={alg!r}"
             )
         if copy_from is not None:
@@ -293,8 +293,8 @@ def check_scope(state: Variable) -> None:
     """
     if current_position().replicas > 1 and isinstance(state, DeviceVariable):
         raise ValueError(
-            "Replicas draw by a generator that has a state on each of them. Received: one that "
-            "was made outside. Make it in `with strategy.scope():`."
+            "Replicas need a generator with a state per replica. Received: a generator created "
+            "outside the scope. Create it in `with strategy.scope():`."
         )
 
 

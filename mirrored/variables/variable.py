@@ -110,7 +110,7 @@ def check_modes(
     ):
         if not isinstance(value, kind):
             raise ValueError(
-                f"Invalid variable {label} mode: {value} for variable: {name}. Give one of "
+                f"Invalid variable {label} mode: {value} for variable: {name}. Use one of "
                 f"{[str(member) for member in kind]}."
             )
     on_read = synchronization is VariableSynchronization.ON_READ
@@ -189,8 +189,8 @@ def _create(
 ) -> "Variable":
     if initial_value is None:
         raise ValueError(
-            "The `initial_value` arg to `mr.Variable` is required. Received: None. Give a value, "
-            "or a function without arguments that returns one."
+            "The `initial_value` arg to `mr.Variable` is required. Received: None. Pass a value, "
+            "or a function without arguments that returns a value."
         )
     trainable = check_modes(synchronization, aggregation, trainable, name)
     if not (constraint is None or callable(constraint)):

@@ -103,7 +103,7 @@ def _connect_by(mpi: object, deadline: float) -> Workers:
 
 def _who_started_one(launched: Launch | None) -> str:
     if launched is None:
-        return "MPI is loaded, and knows of no other process."
+        return "MPI is loaded, and has no other process."
     return f"{launched.launcher} started one process."
 
 

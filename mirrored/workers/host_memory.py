@@ -183,9 +183,9 @@ def too_little(free: int, workers: int, bytes_per_worker: int) -> str:
     """
     return (
         f"The workers of a host share memory in {FOLDER}, where too little is free. Received: "
-        f"{free} bytes, for {workers} workers that need {bytes_per_worker} each. Make it larger "
-        f"(in containers by `--shm-size`), or remove files there that no running program uses, "
-        f"such as `{_NAMES[0]}*` of a job that was killed."
+        f"{free} bytes, for {workers} workers that need {bytes_per_worker} each. Increase it (in "
+        "containers with `--shm-size`), or remove files there that no running program uses, such "
+        f"as `{_NAMES[0]}*` of a job that was killed."
     )
 
 

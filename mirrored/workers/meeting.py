@@ -190,10 +190,10 @@ class Meeting:
             if not other.agrees(call):
                 layout = self._layout
                 raise WorkerError(
-                    "All workers have to make the same calls in the same order. Received: worker "
+                    "All workers must make the same calls in the same order. Received: worker "
                     f"{layout.rank} on host {layout.hosts[layout.rank]} is in {call}, and worker "
-                    f"{rank} on host {layout.hosts[rank]} is in {other}. Look for what hangs on a "
-                    "worker's number, host or data, and changes what it does.",
+                    f"{rank} on host {layout.hosts[rank]} is in {other}. Look for code that "
+                    "depends on a worker's number, host or data.",
                     worker=rank,
                     host=layout.hosts[rank],
                     what=call.label,

@@ -173,8 +173,8 @@ class MPIWorkers(Workers):
     def _require_connection(self, label: str) -> None:
         if os.getpid() != self._process:
             raise WorkerError(
-                f"This process is a copy of worker {self.rank} made by `fork`, and is no worker. "
-                f"Received: {label}. Call it in the process that connected.",
+                f"This process is a copy of worker {self.rank} created by `fork`, and is not a "
+                f"worker. Received: {label}. Call it in the process that connected.",
                 what=label,
             )
         if self._is_closed:
@@ -281,8 +281,8 @@ class MPIWorkers(Workers):
                 fields = (self.rank, now - began, ", ".join(map(str, self._not_ended())))
                 if not any(before.get(rank, spent) < spent for rank, spent in ticks.items()):
                     logger.error(
-                        "Worker %d has finished and ends the job: worker(s) %s did not finish, and "
-                        "used no processor time that it can see, for %.0f seconds. Check what they "
+                        "Worker %d has finished and ends the job: worker(s) %s did not finish, "
+                        "and used no visible processor time, for %.0f seconds. Check what they "
                         "wait for. If that may take longer, set a longer `timeout_seconds` in "
                         "`CommunicationOptions`.",
                         *(fields[0], fields[2], seconds),

@@ -124,9 +124,9 @@ class Waiting:
     def _ended(self, notice: Notice, where: object, label: str) -> WorkerError:
         return WorkerError(
             f"Worker {notice.worker} on host {notice.host} has ended after {notice.calls} calls, "
-            f"and worker {self._workers.rank} waits for it in {where}. All workers have to take "
-            "the same steps: look whether that one had fewer batches, left a loop early, or called "
-            "`sys.exit`.",
+            f"and worker {self._workers.rank} waits for it in {where}. All workers must take the "
+            "same steps. Check whether that worker had fewer batches, left a loop early, or "
+            "called `sys.exit`.",
             worker=notice.worker,
             host=notice.host,
             what=label,
@@ -148,7 +148,7 @@ class Waiting:
             f"{names[:1].upper()}{names[1:]} {did} {call} of worker {self._workers.rank} by its "
             f"deadline. Received: {waited:.4g} seconds, of at most {limit}. Look there whether "
             f"{'they run' if len(late) > 1 else 'it runs'} and what "
-            f"{'they do' if len(late) > 1 else 'it does'}; where a step may take that long, give a "
+            f"{'they do' if len(late) > 1 else 'it does'}; if a step may take that long, set a "
             "longer `timeout_seconds` in `CommunicationOptions`.",
             worker=late[0] if late else None,
             host=self._workers.hosts[late[0]] if late else "",
@@ -163,9 +163,9 @@ def _failed(notice: Notice, workers: Workers, call: Call | None) -> WorkerError:
     first = notice.worker if notice.about in (None, workers.rank) else int(notice.about)
     step = f" in {notice.step}" if notice.step else ""
     return WorkerError(
-        f"Worker {notice.worker} on host {notice.host} failed{step}, after "
-        f"{notice.calls} calls: {notice.reason}\n{where.strip()} The workers are no longer "
-        "connected; what went wrong stands in the output of that worker.",
+        f"Worker {notice.worker} on host {notice.host} failed{step}, after {notice.calls} calls: "
+        f"{notice.reason}\n{where.strip()} The workers are no longer connected; the output of "
+        "that worker has the error.",
         worker=first,
         host=notice.host if first == notice.worker else workers.hosts[first],
         step=notice.step,

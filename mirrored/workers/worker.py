@@ -223,11 +223,11 @@ def check_sum(vector: NDArray[Any], out: NDArray[Any]) -> None:
     """
     if vector.shape != out.shape or vector.dtype != out.dtype:
         raise ValueError(
-            "The sum over workers has the shape and dtype of what is summed. Received: "
+            "The sum over workers must have the shape and dtype of the values. Received: "
             f"{vector.dtype} of shape {vector.shape}, out={out.dtype} of shape {out.shape}."
         )
     if not (vector.flags.c_contiguous and out.flags.c_contiguous):
         raise ValueError(
-            "The sum over workers is of contiguous arrays: give `np.ascontiguousarray` of them. "
+            "The sum over workers needs contiguous arrays: pass `np.ascontiguousarray` of them. "
             f"Received: strides {vector.strides}, out with strides {out.strides}."
         )

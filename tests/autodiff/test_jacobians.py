@@ -84,7 +84,7 @@ def test_what_is_refused() -> None:
         tape.jacobian(y, x, "foo")
     with pytest.raises(RuntimeError, match="persistent=True to compute the jacobian"):
         tape.jacobian(y, x, experimental_use_pfor=False)
-    with pytest.raises(AttributeError, match="The target of a jacobian is one tensor"):
+    with pytest.raises(AttributeError, match="The target of a jacobian must be one tensor"):
         tape.jacobian([y, y], x)
     with pytest.raises(ValueError, match=r"Shape \(2,\) must have rank at least 2"):
         tape.batch_jacobian(row, x)

@@ -117,7 +117,7 @@ def test_bad_arguments_do_not_use_it_up() -> None:
     with GradientTape() as tape:
         tape.watch(x)
         y = x * x
-    with pytest.raises(TypeError, match=r"Sources are tensors and variables. Received: 3\.0"):
+    with pytest.raises(TypeError, match=r"Sources must be tensors or variables. Received: 3\.0"):
         tape.gradient(y, [x, 3.0])
     with pytest.raises(ValueError, match="unconnected_gradients"):
         tape.gradient(y, x, unconnected_gradients="foo")

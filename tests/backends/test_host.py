@@ -220,7 +220,7 @@ def test_the_memory_that_is_left(
 
 def test_only_a_pool_of_the_host_counts_its_memory() -> None:
     other: Any = object()
-    with pytest.raises(TypeError, match="its backend made"):
+    with pytest.raises(TypeError, match="created by its backend"):
         HostBackend().allocate(other, (1,), FLOAT)
 
 

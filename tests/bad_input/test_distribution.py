@@ -319,7 +319,7 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
     "a dataset of text": (
         lambda b: list(b.strategy.experimental_distribute_dataset([["a", "b", "c"]])),
         TypeError,
-        ["Strings are not brought to devices."],
+        ["Strings cannot be copied to devices."],
     ),
     "a strategy inside another": (
         lambda b: mr.distribute.OneDeviceStrategy("GPU:0").run(lambda: b.run(print)),

@@ -80,7 +80,7 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("tf.square(x, 'n', 1)", TypeError, "square() takes 2 arguments. Received: 3"),
     ("tf.square(x, x=x)", TypeError, "square() got multiple values for argument 'x'"),
     ("tf.square(x, y=x)", TypeError, "square() got an unexpected keyword argument 'y'"),
-    ("tf.nn.embedding_lookup([x, x], [0])", ValueError, "`params` is one tensor here. Received: 2"),
+    ("tf.nn.embedding_lookup([x, x], [0])", ValueError, "`params` must be one tensor. Received: 2"),
     ("tf.nn.embedding_lookup(x, [0], 'all')", ValueError, "Unrecognized partition strategy: all"),
     ("tf.name_scope(None, None, [x]).__enter__()", ValueError, "At least one of name (None) and d"),
     ("tf.ensure_shape(x, [2, 4])", ValueError, "Shapes (2, 3) and (2, 4) are not compatible"),

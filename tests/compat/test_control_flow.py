@@ -242,7 +242,11 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
         ValueError,
         "Shape must be rank 0 but is ra",
     ),
-    ("tf.scan(lambda s, e: (s, e), [1.0])", ValueError, "given first: 1 tensors. Received: 2."),
+    (
+        "tf.scan(lambda s, e: (s, e), [1.0])",
+        ValueError,
+        "like its first argument: 1 tensors. Received: 2.",
+    ),
     ("tf.map_fn(3, [1.0])", TypeError, "fn must be callable."),
     ("tf.map_fn(lambda e: e, v, tf.int32)", TypeError, "dtype float32, but `dtype` says int32"),
     ("tf.map_fn(lambda e: (e, e), v, tf.float32)", ValueError, "have the same nested struc"),

@@ -196,7 +196,7 @@ def test_variables(in_graph: None) -> None:
     ("name", "advice"),
     [
         ("GradientTape", "Use `tf.gradients`"),
-        ("function", "Call the function itself"),
+        ("function", "Call the function directly"),
         ("Module", "Keep the variables"),
         ("random.Generator", "Use `tf.random.normal`"),
         ("summary.scalar", "Use `tf.compat.v1.summary`"),

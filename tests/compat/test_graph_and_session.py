@@ -216,7 +216,7 @@ def test_a_default_takes_the_place_of_what_is_not_fed() -> None:
     with tf.Session() as session:
         assert session.run([squares, by_given])[1].tolist() == [2.0, 4.0]
         assert session.run(by_x, {x: [5.0, 6.0, 7.0]}).tolist() == [10.0, 12.0, 14.0]
-        with pytest.raises(errors.InvalidArgumentError, match="A gradient that is fetched has no"):
+        with pytest.raises(errors.InvalidArgumentError, match="A gradient cannot be fetched"):
             session.run(by_given, {x: [5.0, 6.0, 7.0]})
 
 
@@ -252,7 +252,7 @@ WRONG: list[tuple[str, type[Exception], str]] = [
         TypeError,
         "len is not well defined for a symbolic Tensor (z:0). Please call `x.sha",
     ),
-    ("float(z)", TypeError, "A symbolic tf.Tensor (z:0) is no number. Run it in a session"),
+    ("float(z)", TypeError, "A symbolic tf.Tensor (z:0) is not a number. Run it in a session"),
     (
         "np.array(z)",
         NotImplementedError,
@@ -299,7 +299,7 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     (
         "tf.layers.no_such_name",
         AttributeError,
-        "docs/howto/from-tensorflow-1.md lists what is there.",
+        "docs/howto/from-tensorflow-1.md lists the supported names.",
     ),
     ("tf.train.QueueRunner", AttributeError, "There are no queues: feed batches"),
     (
@@ -311,12 +311,16 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     (
         "tf.math.no_such_name",
         AttributeError,
-        "docs/howto/from-tensorflow-1.md lists what is there.",
+        "docs/howto/from-tensorflow-1.md lists the supported names.",
     ),
     ("tf.enable_resource_variables", AttributeError, "value is a reference: leave it out."),
     ("tf.enable_tensor_equality", AttributeError, "Use `tf.equal`"),
     ("tf.FIFOQueue", AttributeError, "There are no queues: feed batches"),
-    ("tf.no_such_name", AttributeError, "docs/howto/from-tensorflow-1.md lists what is there."),
+    (
+        "tf.no_such_name",
+        AttributeError,
+        "docs/howto/from-tensorflow-1.md lists the supported names.",
+    ),
     ("tf.Session(graph=tf.Graph()).run([])", RuntimeError, "The Session graph is empty."),
     ("[session.close(), run(z)]", RuntimeError, "Attempted to use a closed Session."),
     ("[graph.finalize(), tf.no_op()]", RuntimeError, "Graph is finalized and cannot be modified."),

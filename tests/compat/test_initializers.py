@@ -80,9 +80,9 @@ def test_names_of_the_module() -> None:
         (
             "layers.no_such_name",
             AttributeError,
-            "docs/howto/from-tensorflow-1.md lists what is there. Use `tf.layers`.",
+            "docs/howto/from-tensorflow-1.md lists the supported names. Use `tf.layers`.",
         ),
-        ("slim", AttributeError, "TensorFlow 2 has no `tf.contrib`, and of it"),
+        ("slim", AttributeError, "TensorFlow 2 has no `tf.contrib`, and only"),
         (
             "layers.xavier_initializer(dtype=tf.int32)",
             TypeError,

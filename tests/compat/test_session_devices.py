@@ -125,9 +125,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         {"per_process_gpu_memory_fraction": 1.5},
         errors.InvalidArgumentError,
-        "`per_process_gpu_memory_fraction` must be a number from 0, for no such limit, to 1. "
-        "Received: per_process_gpu_memory_fraction=1.5. More than the memory that a card has, by "
-        "unified memory, is not offered.",
+        "`per_process_gpu_memory_fraction` must be a number from 0, for no limit, to 1. "
+        "Received: per_process_gpu_memory_fraction=1.5. More than the card's memory (unified "
+        "memory) is not supported.",
     ),
     (
         {"per_process_gpu_memory_fraction": -0.5},

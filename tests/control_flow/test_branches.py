@@ -43,7 +43,7 @@ EAGER: dict[str, tuple[X, Any]] = {
         lambda x: mr.case([(x < 5, never), (x < 9, never)], default=never, exclusive=True),
         (InvalidArgumentError, "more than 1 conditions hold"),
     ),
-    "no pairs": (lambda x: mr.case([]), (ValueError, "must have a pair")),
+    "no pairs": (lambda x: mr.case([]), (ValueError, "must have at least one pair")),
     "no pair": (lambda x: mr.case([[x < 1, never]]), (TypeError, "must be a 2-tuple")),
     "no boolean": (lambda x: mr.case([(x, never)]), (TypeError, "Tensor of type bool")),
     "python's": (lambda x: mr.case([(True, never)]), (TypeError, "pred must be a Tensor")),
@@ -424,7 +424,7 @@ REFUSED_LOOPS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
             mr.constant(3)
         ),
         OperatorNotAllowedInGraphError,
-        "give `maximum_iterations`",
+        "pass `maximum_iterations`",
     ),
 }
 

@@ -207,7 +207,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "requested dtype int64",
     ),
-    "no path": (lambda: Dataset.range(1).cache(3), TypeError, "is at a path. Received: 3"),
+    "no path": (lambda: Dataset.range(1).cache(3), TypeError, "needs a path. Received: 3"),
     "two of one": (
         lambda: Dataset.zip(Dataset.range(1), datasets=Dataset.range(1)),
         TypeError,

@@ -165,7 +165,7 @@ def test_parts_out_of_range(split: Any, folder: Path) -> None:
             load(test_split=split)
     with pytest.raises(ValueError, match="Argument `version` must be one of 'small', 'large'"):
         california_housing.load_data(version="tiny")
-    with pytest.raises(TypeError, match="is at a path"):
+    with pytest.raises(TypeError, match="needs a path"):
         mnist.load_data(3)
 
 
@@ -244,7 +244,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no name": ({"origin": "https://localhost/"}, ValueError, "name of a file"),
     "no file": ({"origin": "file:///no/such/file"}, OSError, "URL fetch failure on file:"),
     "unknown": ({"origin": "gs://bucket/x"}, OSError, "URL fetch failure on gs://bucket/x"),
-    "no path": ({"origin": 3}, TypeError, "at a path"),
+    "no path": ({"origin": 3}, TypeError, "needs a path"),
     "algorithm": (
         {"origin": __file__, "file_hash": MD5, "hash_algorithm": "crc"},
         ValueError,

@@ -141,7 +141,7 @@ def test_strings_in_functions(tmp_path: Path) -> None:
     pairs = files.repeat(3).batch(2).padded_batch(2)
     assert values(pairs) == [[[path.encode()] * 2, [path.encode(), b""]]]
     strategy = mr.MirroredStrategy(["CPU:0"])
-    with pytest.raises(TypeError, match="Strings are not brought to devices"):
+    with pytest.raises(TypeError, match="Strings cannot be copied to devices"):
         next(iter(strategy.experimental_distribute_dataset(files.batch(2))))
     with pytest.raises(TypeError, match="Strings cannot be cached in a file"):
         list(files.cache(tmp_path / "kept"))

@@ -137,9 +137,9 @@ def test_a_part_of_the_hosts_memory(monkeypatch: pytest.MonkeyPatch, there: int 
         (
             GPU,
             -0.1,
-            "`fraction` must be a number from 0, for no such limit, to 1. Received: fracti",
+            "`fraction` must be a number from 0, for no limit, to 1. Received: fracti",
         ),
-        (GPU, 1.5, "fraction=1.5. More than the memory that a card has, by unified memory, is not"),
+        (GPU, 1.5, "fraction=1.5. More than the card's memory (unified memory) is not"),
         (GPU, math.nan, "Received: fraction=nan"),
         (GPU, True, "Received: fraction=True"),
         (GPU, "0.5", "Received: fraction='0.5'"),
@@ -161,7 +161,7 @@ def test_a_split_device_has_no_part_of_its_memory() -> None:
     with pytest.raises(ValueError, match="Cannot split a device whose memory fraction was set"):
         devices.set_logical_device_configuration(first, [part(1)])
     devices.set_logical_device_configuration(second, [part(1)])
-    with pytest.raises(ValueError, match="when virtual devices configured: each has a limit of"):
+    with pytest.raises(ValueError, match="when virtual devices configured: each virtual device"):
         devices.set_memory_fraction(second, 0.5)
     gpus(3)
     assert devices.get_memory_fraction(first) is None  # It is another device now.
@@ -297,7 +297,9 @@ def test_a_count_that_is_none(count: Any) -> None:
 
 
 def test_more_than_are_made() -> None:
-    with pytest.raises(ValueError, match=r"at most 1024 simulated GPUs\. Received: count=1025"):
+    with pytest.raises(
+        ValueError, match=r"At most 1024 simulated GPUs are possible\. Received: count=1025"
+    ):
         devices.set_simulated_gpus(1025)
 
 

@@ -112,7 +112,7 @@ def test_unknown_device_is_shown_with_those_there_are() -> None:
     with pytest.raises(InvalidArgumentError) as error:
         devices.set_visible_devices([GPU, ABSENT])
     assert str(error.value) == (
-        f"Unrecognized device: {ABSENT!r}. Use what list_physical_devices() returns: "
+        f"Unrecognized device: {ABSENT!r}. Use devices from list_physical_devices(): "
         "[/physical_device:CPU:0, /physical_device:GPU:0]"
     )
 

@@ -78,9 +78,9 @@ def test_compute_capability(
     ("arguments", "message"),
     [
         ({"cuda_only": "yes"}, "`cuda_only` must be True or False. Received: 'yes'"),
-        ({"min_cuda_compute_capability": 7.0}, r"is a pair of integers.* Received: 7\.0"),
-        ({"min_cuda_compute_capability": (7, 0, 1)}, "is a pair of integers"),
-        ({"min_cuda_compute_capability": (7, "0")}, "is a pair of integers"),
+        ({"min_cuda_compute_capability": 7.0}, r"must be a pair of integers.* Received: 7\.0"),
+        ({"min_cuda_compute_capability": (7, 0, 1)}, "must be a pair of integers"),
+        ({"min_cuda_compute_capability": (7, "0")}, "must be a pair of integers"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:

@@ -72,10 +72,10 @@ def test_out_of_memory_of_a_shared_card_names_the_card() -> None:
         right.allocate((2 * MEGABYTE // 4,), FLOAT)
     assert str(error.value) == (
         "OOM when allocating tensor with shape [524288] and type float32 on "
-        "/job:localhost/replica:0/task:0/device:GPU:1: 2.0 MB (2097152 bytes) asked for, "
-        "0 bytes in use. The limit of /physical_device:GPU:0, 4.0 MB (4194304 bytes), is shared "
-        "by its logical devices, which use 3.0 MB (3145728 bytes). Use a smaller batch or model, "
-        "or give the physical device more memory."
+        "/job:localhost/replica:0/task:0/device:GPU:1: 2.0 MB (2097152 bytes) asked for, 0 bytes "
+        "in use. The limit of /physical_device:GPU:0, 4.0 MB (4194304 bytes), is shared by its "
+        "logical devices, which use 3.0 MB (3145728 bytes). Use a smaller batch or model, or set "
+        "a higher limit for the physical device."
     )
     assert right.pool.current == 0
     del kept
@@ -84,7 +84,7 @@ def test_out_of_memory_of_a_shared_card_names_the_card() -> None:
 
 def test_out_of_memory_of_the_machine_itself() -> None:
     cpu = devices.get_device("CPU:0")
-    with pytest.raises(ResourceExhaustedError, match="the machine itself has no more memory"):
+    with pytest.raises(ResourceExhaustedError, match="the host has no more memory"):
         cpu.allocate((1 << 40, 1 << 40), FLOAT)
     assert cpu.pool.current == 0
 
@@ -132,7 +132,7 @@ def test_a_stale_device_is_refused(simulate: Simulate) -> None:
     stale = devices.get_device("GPU:0")
     devices.reset_devices()
     simulate(1)
-    with pytest.raises(DevicesResetError, match="is gone"):
+    with pytest.raises(DevicesResetError, match="no longer exists"):
         devices.get_device(stale)
     assert isinstance(devices.get_device("GPU:0"), Device)
 

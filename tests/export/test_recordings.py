@@ -126,7 +126,7 @@ def _checking(x: mr.Tensor) -> mr.Tensor:
             lambda x: x * (1 / len(x)),
             "computes another constant as an argument of 'Mul' in the fun",
         ),
-        (mr.squeeze, r"returns shape \(6,\) where the size of batch is 1, and \(1, 6\)"),
+        (mr.squeeze, r"returns shape \(6,\) if the size of batch is 1, and \(1, 6\)"),
         (lambda x: mr.exp(x) if len(x) > 9 else x, "another number of operations in the func"),
         (mr.layers.Lambda(lambda x: sum(x[i] for i in range(len(x))), name="sum"), "'sum'"),
         (lambda x: mr.exp(x) if len(x) > 9 else mr.sin(x), "something else than 'Sin'"),

@@ -183,5 +183,5 @@ def test_replicas_without_examples_move_on_too() -> None:
 def test_replicas_need_a_stream_of_their_scope() -> None:
     mr.config.experimental.set_simulated_gpus(2)
     seeds, strategy = R.SeedGenerator(1), mr.MirroredStrategy()
-    with pytest.raises(ValueError, match=r"Make it in `with strategy\.scope"):
+    with pytest.raises(ValueError, match=r"Create it in `with strategy\.scope"):
         strategy.run(lambda: R.normal((2,), seed=seeds))

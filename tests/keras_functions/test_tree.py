@@ -125,7 +125,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: T.map_structure(max, [None], [1], none_is_leaf=False), ValueError, "nested structure"),
     (lambda: T.map_structure_up_to([1, 2], len, [1]), ValueError, "same nested structure"),
     (lambda: T.map_structure_up_to([[1]], len, [1]), ValueError, "same nested structure"),
-    (lambda: T.assert_same_paths({"a": 1}, {"b": 1}), ValueError, r"in `b` alone: \[\('b'"),
+    (lambda: T.assert_same_paths({"a": 1}, {"b": 1}), ValueError, r"only in `b`: \[\('b'"),
     (lambda: T.pack_sequence_as([0], [1, 2]), ValueError, "1 leaves, but flat_sequence had 2"),
     (lambda: T.pack_sequence_as([0], 1), TypeError, "not iterable"),
     (lambda: T.map_structure(3, [1]), TypeError, "must be callable"),

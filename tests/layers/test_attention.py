@@ -121,10 +121,16 @@ def test_the_inputs_keep_their_masks() -> None:
         ),
         (lambda: mr.layers.MultiHeadAttention(2, 3, sliding_window=0), "positive integer"),
         (lambda: mr.layers.MultiHeadAttention(2, 3, attention_axes="a"), "int, list, or tuple"),
-        (lambda: mr.layers.MultiHeadAttention(2, 3, attention_axes=2)(X, X), "between that of"),
+        (
+            lambda: mr.layers.MultiHeadAttention(2, 3, attention_axes=2)(X, X),
+            "between the batch axis",
+        ),
         (lambda: mr.layers.MultiHeadAttention(2, 3)(X[0], X[0]), "min_ndim=3"),
         (lambda: mr.layers.MultiHeadAttention(2, 3)(X, Y, X), "`value` and `key`, except"),
-        (lambda: mr.layers.MultiHeadAttention(2, 3, flash_attention=True)(X, Y), "no flash"),
+        (
+            lambda: mr.layers.MultiHeadAttention(2, 3, flash_attention=True)(X, Y),
+            "ash attention is not supported",
+        ),
         (
             lambda: mr.layers.MultiHeadAttention(2, 3, dropout=0.5, flash_attention=True),
             "Dropout is not supported",

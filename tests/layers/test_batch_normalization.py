@@ -135,7 +135,7 @@ def test_in_mixed_precision_it_computes_in_float32() -> None:
 @cases(
     ("options", "error", "match"),
     [
-        ({"axis": 0}, ValueError, "axis 0 is that of the batch, which replicas share"),
+        ({"axis": 0}, ValueError, "Axis 0 is the batch, which replicas share"),
         ({"axis": 2}, ValueError, r"Axis 2 is out of bounds for input shape \(2, 3\)"),
         ({"axis": "x"}, TypeError, "`axis` is an integer. Received: axis='x'"),
         ({"momentum": 2.0}, ValueError, "`momentum` is a number from 0 to 1"),

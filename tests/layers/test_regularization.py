@@ -144,5 +144,5 @@ def test_no_noise_shape(noise_shape: Any) -> None:
 @pytest.mark.parametrize("noise_shape", [(2, 1), (None, 1, 1)])
 def test_a_noise_shape_that_does_not_broadcast(noise_shape: Any) -> None:
     layer = mr.layers.Dropout(0.5, noise_shape=noise_shape)
-    with pytest.raises(ValueError, match="broadcasts to the shape of its inputs"):
+    with pytest.raises(ValueError, match="must broadcast to the shape of its inputs"):
         layer(np.ones((4, 3)), training=True)

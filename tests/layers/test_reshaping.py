@@ -91,7 +91,7 @@ def test_an_embedding_begins_with_a_table_that_is_given() -> None:
 @cases(
     ("make", "error", "match"),
     [
-        (lambda: mr.layers.Reshape((2, -1, -1)), ValueError, "of which one may be -1"),
+        (lambda: mr.layers.Reshape((2, -1, -1)), ValueError, "one of them may be -1"),
         (
             lambda: mr.layers.Reshape((4,))(np.ones((2, 3))),
             ValueError,

@@ -101,7 +101,7 @@ def test_arrays_of_objects_are_refused_as_ever() -> None:
 def test_what_is_no_capsule_and_no_tensor() -> None:
     capsule = to(mr.constant([1.0]))
     back(capsule)
-    with pytest.raises(BufferError, match="read once"):
+    with pytest.raises(BufferError, match="read only once"):
         back(capsule)
     with pytest.raises(TypeError, match="takes a capsule"):
         back(np.ones(2))

@@ -51,7 +51,7 @@ def test_adjoint_matrices() -> None:
     np.testing.assert_array_equal(ops.adjoint(A).numpy(), A.swapaxes(1, 2))
     with pytest.raises(ValueError, match=r"Only one of `transpose_b` and `adjoint_b` can be True"):
         ops.matmul(A, A, transpose_b=True, adjoint_b=True)
-    with pytest.raises(ValueError, match="`output_type` is the dtype of the matrices here"):
+    with pytest.raises(ValueError, match="`output_type` must be the dtype of the matrices"):
         ops.matmul(A, A, transpose_b=True, output_type="float32")
     with pytest.raises(ValueError, match=r"should be a \(batch\) matrix with rank >= 2"):
         ops.matrix_transpose([1.0])

@@ -209,7 +209,7 @@ def test_refused(name: str, dtype: str) -> None:
 @cases(
     ("call", "error", "text"),
     [
-        (lambda: mr.constant([2**64 - 1]), ValueError, "Give `dtype=mr.uint64`"),
+        (lambda: mr.constant([2**64 - 1]), ValueError, "Pass `dtype=mr.uint64`"),
         (lambda: mr.constant(300, mr.int8), TypeError, "Integers of dtype int8 cannot hold"),
         (lambda: mr.constant([-1, 2**64 - 1], mr.uint64), TypeError, "Cannot convert"),
         (lambda: mr.range(3, dtype=mr.uint16), InvalidArgumentError, "cast it"),

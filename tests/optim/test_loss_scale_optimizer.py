@@ -202,7 +202,7 @@ def test_a_map_of_optimizers() -> None:
 @cases(
     ("make", "error", "text"),
     [
-        (lambda: LossScaleOptimizer("sgd"), TypeError, "around an `Optimizer`. Received: 'sgd'"),
+        (lambda: LossScaleOptimizer("sgd"), TypeError, "needs an `Optimizer`. Received: 'sgd'"),
         (lambda: LossScaleOptimizer(SGD(), 0.0), ValueError, "initial_scale"),
         (lambda: LossScaleOptimizer(SGD(), dynamic=False), ValueError, "dynamic=False"),
         (lambda: LossScaleOptimizer(SGD(), clipnorm=1.0), ValueError, "set `clipnorm` on the"),

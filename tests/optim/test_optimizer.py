@@ -145,10 +145,10 @@ def test_a_rule_of_ones_own() -> None:
         (
             Shrink,
             ValueError,
-            r"Shrink\.update returns the new value and 0 new slots, each of the shape and dtype of "
-            r"the old one\. For v:0, where these are .*\(2,\).*, received: .*\(1,\)",
+            r"update must return the new value and 0 new slots, each of the shape and dtype of "
+            r"the old one\. For v:0, with the old ones .*\(2,\).*, received: .*\(1,\)",
         ),
-        (Forgetful, ValueError, "Forgetful.update returns the new value and 1 new slots"),
+        (Forgetful, ValueError, "Forgetful.update must return the new value and 1 new slots"),
     ],
 )
 def test_rules_that_are_wrong(

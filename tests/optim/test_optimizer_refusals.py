@@ -36,7 +36,7 @@ def in_use() -> list[int]:
         (
             lambda v: [(mr.zeros((2,)), mr.zeros((2,)))],
             TypeError,
-            "Optimizers update variables made by mr.Variable. Received: <mr.Tensor",
+            "Optimizers update only variables created by mr.Variable. Received: <mr.Tensor",
         ),
         (lambda v: [("steep", v)], TypeError, "Cannot make a tensor"),
     ],
@@ -233,7 +233,7 @@ def test_settings_that_ask_for_more_slots_come_too_late(
     before = v.numpy()
     for name, value in change.items():
         setattr(optimizer, name, value)
-    with pytest.raises(ValueError, match=re.escape(f"before its settings asked for {names}")):
+    with pytest.raises(ValueError, match=re.escape(f"before its settings needed {names}")):
         optimizer.apply_gradients([(gradient, v)])
     assert (v.numpy(), int(optimizer.iterations)) == (before, 1)
     for name in change:

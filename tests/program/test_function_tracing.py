@@ -196,7 +196,7 @@ def test_a_function_takes_no_more_elements_than_are_sensible() -> None:
             next(stream)
 
     stream = Numbers(*[1] * 1001)
-    with pytest.raises(InvalidArgumentError, match="takes at most 1000 elements of datasets in a"):
+    with pytest.raises(InvalidArgumentError, match="takes at most 1000 dataset elements per"):
         planned(lambda _: many(1001), stream)
     assert len(planned(lambda _: many(1000), stream)[0]) == 1000
     assert stream.sizes() == [1]

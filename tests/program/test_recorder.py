@@ -205,7 +205,7 @@ def test_a_graph_knows_when_its_variables_have_moved(record: Any) -> None:
 
 
 def test_a_variable_made_of_a_recorded_tensor_is_refused(record: Any) -> None:
-    with pytest.raises(OperatorNotAllowedInGraphError, match="A variable is made once"):
+    with pytest.raises(OperatorNotAllowedInGraphError, match="A variable is created once"):
         record(lambda x: [mr.Variable(x) * 1.0], [X])
 
 

@@ -115,7 +115,7 @@ def test_a_tensor_of_another_dtype() -> None:
 
 @pytest.mark.parametrize("signature", [[mr.float32], [[VECTOR, None]]])
 def test_what_is_no_signature(signature: Any) -> None:
-    with pytest.raises(TypeError, match=r"`input_signature` is a list of mr\.TensorSpec"):
+    with pytest.raises(TypeError, match=r"`input_signature` must be a list of mr\.TensorSpec"):
         mr.function(lambda x: x, input_signature=signature)
 
 

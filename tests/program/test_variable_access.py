@@ -205,7 +205,7 @@ def test_what_is_made_in_every_call_under_a_strategy(
         "a layer in replicas": (
             lambda: strategy.run(lambda: mr.layers.Dense(2)(mr.ones((1, 3)))),
             RuntimeError,
-            "made once for all replicas. Received: the layer 'dense_1', made inside a replica",
+            "once for all replicas. Received: the layer 'dense_1', created inside a replica",
         ),
     }[inside]
     with pytest.raises(kind, match=text):

@@ -190,12 +190,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a layer of variables": (
         lambda: clone_model(mr.Sequential([Scale(mr.Variable(2.0))])),
         NotImplementedError,
-        "was made with layers or variables, which both would have",
+        "was created with layers or variables, which both copies would share",
     ),
     "a copy": (
         lambda: clone_model(mr.Sequential([copy.deepcopy(Scale(A))])),
         NotImplementedError,
-        "lost what it was called with when it was copied",
+        "lost its constructor arguments when it was copied",
     ),
 }
 

@@ -276,8 +276,8 @@ def tape() -> Any:
 @cases(
     ("make", "advice"),
     [
-        (lambda: mr.function(lambda x: x), "make the function anew"),
-        (tape, "Take its gradients"),
+        (lambda: mr.function(lambda x: x), "create the function again"),
+        (tape, "Compute its gradients"),
         (lambda: iter(mr.data.Dataset.range(3)), "Iterate over the dataset again"),
         (
             lambda: iter(

@@ -121,7 +121,7 @@ def test_any_number_of_replicas_draws_what_one_does(simulate: Any, recorded: boo
 def test_replicas_need_a_generator_of_their_strategy(simulate: Any) -> None:
     simulate(2)
     outside, strategy = generator(), mr.MirroredStrategy()
-    with pytest.raises(ValueError, match=r"Make it in `with strategy\.scope\(\):`"):
+    with pytest.raises(ValueError, match=r"Create it in `with strategy\.scope\(\):`"):
         strategy.run(lambda: outside.normal([2]))
     assert state_of(outside) == [1234, 0, 0]
     with strategy.scope():
@@ -205,8 +205,8 @@ def test_resets() -> None:
 @cases(
     ("call", "error", "text"),
     [
-        (lambda g: Generator(), AssertionError, "`copy_from` alone"),
-        (lambda g: Generator(copy_from=g, alg=1), AssertionError, "`copy_from` alone"),
+        (lambda g: Generator(), AssertionError, "either `copy_from`"),
+        (lambda g: Generator(copy_from=g, alg=1), AssertionError, "either `copy_from`"),
         (lambda g: Generator.from_state([1, 2], "philox"), ValueError, "incompatible"),
         (lambda g: Generator.from_key_counter([1], [2, 3], 1), ValueError, "incompatible"),
         (lambda g: Generator.from_seed(1, "foo"), ValueError, "Unsupported algorithm"),

@@ -72,7 +72,7 @@ def test_one_that_serves_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"Is_finalized": lambda: True}, "MPI has ended in this process"),
         (
             {"COMM_WORLD": SimpleNamespace(Get_size=lambda: 1)},
-            "Mpiexec started 4 processes, and the MPI that mpi4py uses knows of 1: Some MPI 5.0",
+            "Mpiexec started 4 processes, but the MPI that mpi4py uses has 1: Some MPI 5.0",
         ),
     ],
 )

@@ -23,8 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, for ``--markers`` and ``--strict-markers``."""
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(count, memory_limit=None): run the test with so many simulated GPUs, each of "
-        "`memory_limit` MB; devices are set up anew before the test and after it.",
+        f"{_MARKER}(count, memory_limit=None): run the test with `count` simulated GPUs, each "
+        "with `memory_limit` MB; devices are reset before and after the test.",
     )
 
 
@@ -68,7 +68,7 @@ def _of_marker(request: pytest.FixtureRequest) -> Iterator[None]:
         arguments = inspect.signature(_set_up).bind(*marker.args, **marker.kwargs)
     except TypeError as error:
         raise pytest.UsageError(
-            f"A test is marked by @pytest.mark.{_MARKER}(count, memory_limit=None): {error}. "
+            f"Mark a test with @pytest.mark.{_MARKER}(count, memory_limit=None): {error}. "
             f"Received: {marker}"
         ) from None
     _set_up(*arguments.args, **arguments.kwargs)

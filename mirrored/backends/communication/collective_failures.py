@@ -16,7 +16,7 @@ from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostE
 _LONGER = "a larger `timeout_seconds` in `CommunicationOptions`, if a step may take that long"
 _ADVICE = (
     "`python -m mirrored selftest`, which tries all-reduces of known sums",
-    "NCCL_DEBUG=WARN in the environment, for what NCCL says",
+    "NCCL_DEBUG=WARN in the environment, for NCCL's messages",
     "NCCL_P2P_DISABLE=1, where PCI access control services (ACS) or an IOMMU may be in the way",
     "NCCL_NVLS_ENABLE=0, which does without NVLink SHARP",
 )
@@ -135,7 +135,7 @@ def no_thread(
     `what` is what they were to sum, "connecting" or "closing"; `doing` begins a sentence.
     """
     error = CollectiveError(
-        f"{doing} takes a thread, without which it could hang for ever. Received: "
+        f"{doing} needs a thread; without a thread it could hang indefinitely. Received: "
         f"{', '.join(names)}; {refused}",
         devices=names,
         what=what,
@@ -151,7 +151,7 @@ def elsewhere(first: BaseException) -> CollectiveError | DeviceLostError:
     that look after them, notices first is left to chance.
     """
     text = (
-        "The devices were disconnected from each other while this thread waited or had asked for a "
+        "The devices were disconnected from each other while this thread waited for a "
         "collective, and its results are lost. Received, elsewhere: "
         f"{str(first) or f'{type(first).__name__}.'}"
     )
@@ -194,11 +194,13 @@ def _state(not_stopped: Sequence[str], not_aborted: Sequence[str], alone: bool) 
     anew = "The next use connects the devices anew." if alone else "Start all processes again."
     if not_aborted:
         after = (
-            "The devices may be of no use to this process any more: end it, and go on from the "
-            "last checkpoint."
+            "This process may not be able to use the devices any more: end it, and continue from "
+            "the last checkpoint."
         )
     elif not_stopped:
-        after = "The weights on the devices may be wrong: go on from the last checkpoint. " + anew
+        after = (
+            "The weights on the devices may be wrong: continue from the last checkpoint. " + anew
+        )
     else:
         after = (
             "The weights on the devices are those of the last whole step, and can be saved. " + anew

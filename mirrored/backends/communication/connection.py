@@ -128,7 +128,7 @@ class Connection:
     ) -> None:
         if not ranks or len(ranks) != len(names):
             raise ValueError(
-                "A connection has at least one device, and a name for each. Received: "
+                "A connection needs at least one device, and one name per device. Received: "
                 f"{len(ranks)} devices and {len(names)} names."
             )
         self.ranks = tuple(ranks)
@@ -190,8 +190,8 @@ class Connection:
         """
         if not len(sends) == len(receives) == len(self.ranks):
             raise ValueError(
-                f"A collective of {len(self.ranks)} ranks has an array to send and one to receive "
-                f"for each. Received: {len(sends)} and {len(receives)}."
+                f"A collective of {len(self.ranks)} ranks needs one array to send and one array "
+                f"to receive per rank. Received: {len(sends)} and {len(receives)}."
             )
         with self._locked():
             link: Handle = self._opened()
@@ -436,7 +436,7 @@ class Connection:
             until = self.watch.clock() + self.watch.abort_seconds / 2
             self.watch.wait(lambda: call.is_over or self.watch.clock() >= until)
             if not call.is_over:
-                raise CollectiveError(f"The thread {call.name!r} did not come back either.")
+                raise CollectiveError(f"The thread {call.name!r} did not return either.")
 
     def _thread(self, verb: str) -> str:
         return f"mirrored-{verb}-{'+'.join(self.names)}"

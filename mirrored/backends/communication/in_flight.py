@@ -264,7 +264,7 @@ class Workers:
 def _problems(calls: Iterable[Future[Any]], seconds: float) -> Iterator[str]:
     for call in calls:
         if not call.is_over:
-            yield f"The thread {call.name!r} did not come back within {seconds:.4g} seconds."
+            yield f"The thread {call.name!r} did not return within {seconds:.4g} seconds."
         elif call.error is not None:
             yield f"The thread {call.name!r} failed: {str(call.error).rstrip('.')}."
 
@@ -683,11 +683,11 @@ def _lock_error(names: Sequence[str], hung: Request | None) -> CollectiveTimeout
     if hung is None:
         why, task = "Another thread still uses connections of this process", "waiting for a turn"
     else:
-        why = "Another thread does not come back from asking for a collective, which was aborted"
+        why = "Another thread does not return from a call of a collective that was aborted"
         names, task = hung.connection.names, hung.what
     return CollectiveTimeoutError(
-        f"{why}. Received: {', '.join(names)}: {task}. Where it hangs the devices are of no use to "
-        "this process any more: end it, and go on from the last checkpoint.",
+        f"{why}. Received: {', '.join(names)}: {task}. If it hangs, this process cannot use the "
+        "devices any more: end it, and continue from the last checkpoint.",
         devices=names,
         what=task,
     )

@@ -203,6 +203,6 @@ def check_alike(source: Any, target: Any) -> None:
     """Raise ValueError unless two arrays are of one shape and dtype."""
     if source.shape != target.shape or source.dtype != target.dtype:
         raise ValueError(
-            "A copy is between arrays of one shape and dtype. Received: "
+            "A copy needs arrays of the same shape and dtype. Received: "
             f"{source.dtype.name}{source.shape} for {target.dtype.name}{target.shape}."
         )

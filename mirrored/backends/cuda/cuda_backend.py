@@ -139,7 +139,7 @@ class CudaBackend:
         """
         nbytes = math.prod(shape) * dtype.itemsize
         if not isinstance(pool, CudaPool):
-            raise TypeError(f"A device's pool is one that its backend made. Received: {pool!r}")
+            raise TypeError(f"A device's pool must be created by its backend. Received: {pool!r}")
         with self.lock, translated(self.where, asked=nbytes), self.device, self.stream:
             memory = pool.malloc(self._cupy, nbytes)
         return Storage(self._cupy.ndarray(shape, dtype, memptr=memory), pool, nbytes)
@@ -399,5 +399,5 @@ def _why_not(ranks: Sequence[Backend]) -> str | None:
     """Return why NCCL cannot connect devices, None where it can."""
     cards = _cuda(ranks)
     if len(cards) < len(ranks):
-        return "NCCL cannot be used: it connects NVIDIA's GPUs alone, and not all devices are such."
+        return "NCCL cannot be used: it connects only NVIDIA GPUs, and some devices are not."
     return nccl.why_not(cards)

@@ -101,13 +101,11 @@ def translation(error: BaseException, device: str, asked: int = 0) -> Exception 
         return OutOfPoolMemory(asked, None)
     if status in _STICKY:
         return DeviceLostError(
-            f"{device} failed, and this process cannot use it any more. Received: "
-            f"{error}. End the process and start it again; what is on the host, such as a "
-            "checkpoint that was read or data, can still be saved."
+            f"{device} failed, and this process cannot use it any more. Received: {error}. End "
+            "the process and start it again; data on the host, such as a checkpoint that was "
+            "read, can still be saved."
         )
-    return RuntimeError(
-        f"{device} refused what was asked of it. Received: {error}. {advice(status)}"
-    )
+    return RuntimeError(f"{device} refused an operation. Received: {error}. {advice(status)}")
 
 
 def advice(status: int | None) -> str:
@@ -259,9 +257,9 @@ class Entered:
         fault = error if isinstance(error, OutOfPoolMemory) else translation(error, self._where)
         if isinstance(fault, OutOfPoolMemory):
             fault = ResourceExhaustedError(
-                f"{self._where} has too little memory left for what kernels, libraries and copies "
-                "need beside arrays. Give its logical devices lower memory limits, or end other "
-                "programs that use the card."
+                f"{self._where} has too little memory left for kernels, libraries and copies, in "
+                "addition to arrays. Set lower memory limits for its logical devices, or end "
+                "other programs that use the card."
             )
         if fault is not None:
             try:

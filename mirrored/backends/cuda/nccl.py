@@ -142,7 +142,7 @@ def why_not(ranks: Sequence[RankDevice]) -> str | None:
     if len(cards) > 1 and os.environ.get(_BLOCKING, "0") not in ("", "0"):
         return (
             f"NCCL cannot be used: with {_BLOCKING}={os.environ[_BLOCKING]} each launch waits for "
-            "its kernel, and those of a collective wait for each other. Unset it."
+            "its kernel, and the kernels of a collective wait for each other. Unset it."
         )
     shared = next((rank.where for rank in ranks if cards.count(rank.memory) > 1), None)
     if shared is None:
@@ -153,8 +153,7 @@ def why_not(ranks: Sequence[RankDevice]) -> str | None:
     if why is None:
         return None
     return (
-        f"NCCL cannot be used: it takes one device of each card. Received: several of {shared}. "
-        f"{why}."
+        f"NCCL cannot be used: it takes one device per card. Received: several of {shared}. {why}."
     )
 
 
@@ -178,9 +177,10 @@ def new_key(library: Any) -> bytes:
     status = library.ncclGetUniqueId(ctypes.byref(key))
     if status:
         raise CollectiveError(
-            f"NCCL could not make an id for the cards of several processes. Received: "
-            f"{said(library, 'ncclGetUniqueId', status)}. It takes a network between their hosts: "
-            "NCCL_SOCKET_IFNAME names its interface, and NCCL_DEBUG=WARN shows what NCCL says."
+            "NCCL could not make an id for the cards of several processes. Received: "
+            f"{said(library, 'ncclGetUniqueId', status)}. A network between their hosts is "
+            "needed: NCCL_SOCKET_IFNAME names its interface, and NCCL_DEBUG=WARN shows NCCL's "
+            "messages."
         )
     return bytes(key.internal)
 
@@ -306,8 +306,8 @@ class NcclCommunicator:
             failed = self._statuses("ncclCommAbort", handles)  # The end of the group frees them.
             if not self._inside.acquire(timeout=_LEAVES):
                 raise CollectiveError(
-                    f"A thread did not come back out of NCCL over {self._cards} within "
-                    f"{_LEAVES:g} s of its abort, so what it uses was not freed. End the process."
+                    f"A thread did not return from NCCL over {self._cards} within "
+                    f"{_LEAVES:g} s after its abort, so its memory was not freed. End the process."
                 )
             try:
                 status = self._library.ncclGroupEnd()
@@ -339,20 +339,21 @@ class NcclCommunicator:
         counts = len(sends), len(receives), len(streams)
         if counts != (len(self._ranks),) * 3:
             raise ValueError(
-                "An all-reduce takes an array to add, one for the sum, and a stream for each of "
-                f"{len(self._ranks)} ranks. Received: {counts}."
+                "An all-reduce needs one array to add, one array for the sum and one stream per "
+                f"rank, for {len(self._ranks)} ranks. Received: {counts}."
             )
         for rank, stream in zip(self._ranks, streams, strict=True):
             if stream.memory != rank.memory:
                 raise ValueError(
-                    f"A rank's stream has to be on its card, {rank.where}. Received: one on "
+                    f"A rank's stream must be on its card, {rank.where}. Received: a stream on "
                     f"{stream.where}."
                 )
         kinds = {(array.dtype, array.size) for array in (*sends, *receives)}
         if len(kinds) > 1:
             listed = ", ".join(sorted(f"{size} of {dtype.name}" for dtype, size in kinds))
             raise ValueError(
-                f"The arrays of an all-reduce have one dtype and size. Received: {listed} elements."
+                "The arrays of an all-reduce must have the same dtype and size. Received: "
+                f"{listed} elements."
             )
         for send, receive in zip(sends, receives, strict=True):
             _check_memory(send, receive)
@@ -419,9 +420,9 @@ class NcclCommunicator:
 
     def _error(self, function: str, status: int) -> CollectiveError:
         return CollectiveError(
-            f"NCCL failed over {self._cards}. Received: "
-            f"{said(self._library, function, status)}. Set NCCL_DEBUG=WARN to see what it says of "
-            "it; `python -m mirrored devices` shows the versions that are used."
+            f"NCCL failed over {self._cards}. Received: {said(self._library, function, status)}. "
+            "Set NCCL_DEBUG=WARN to see NCCL's messages; `python -m mirrored devices` shows the "
+            "versions that are used."
         )
 
 
@@ -429,12 +430,12 @@ def _check_memory(send: Any, receive: Any) -> None:
     for array in (send, receive):
         if not array.flags.c_contiguous:
             raise ValueError(
-                f"The arrays of an all-reduce are contiguous. Received: one of shape {array.shape} "
-                "that is not. Copy it first."
+                "The arrays of an all-reduce must be contiguous. Received: an array of shape "
+                f"{array.shape} that is not. Copy it first."
             )
     first, second = send.data.ptr, receive.data.ptr
     if first != second and max(first, second) < min(first, second) + send.nbytes:
         raise ValueError(
-            "A sum is written over what is added, or apart from it. Received: arrays of "
+            "A sum must be written exactly over its input, or apart from it. Received: arrays of "
             f"{send.nbytes} bytes that begin {abs(first - second)} bytes apart."
         )

@@ -110,7 +110,7 @@ def set_deterministic() -> None:
 def why_not_several() -> str | None:
     """Return why NCCL would not take several ranks on a card, in a sentence; None: it would."""
     if not are_several_asked_for():
-        return f"Sum what is on one card by itself first; for tests, {MULTI_RANK}=1 allows it"
+        return f"Sum the devices of one card first; for tests, {MULTI_RANK}=1 allows it"
     with _lock:
         late = _late(_FOR_SEVERAL)
     if late:

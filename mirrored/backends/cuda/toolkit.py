@@ -269,12 +269,12 @@ class MatrixLibrary(NamedTuple):
         said = f"{function} answered {name} ({status})"
         if name.endswith("_ALLOC_FAILED"):
             raise ResourceExhaustedError(
-                f"{self.title} has too little of the card's memory left. Received: {said}. Give "
-                "the logical devices lower memory limits, or end other programs on the card."
+                f"{self.title} has too little memory left on the card. Received: {said}. Set "
+                "lower memory limits for the logical devices, or end other programs on the card."
             )
         raise RuntimeError(
-            f"{self.title} refused what was asked of it. Received: {said}. If it happens again, "
-            "please report it with the output of `python -m mirrored devices`."
+            f"{self.title} refused an operation. Received: {said}. If it happens again, please "
+            "report it with the output of `python -m mirrored devices`."
         )
 
 

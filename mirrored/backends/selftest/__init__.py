@@ -325,11 +325,10 @@ def _failure(names: Sequence[str], findings: list[Finding], outcome: Outcome) ->
         f"The self-test of NCCL between {', '.join(names)} found {symptom.value}.",
         *_listed("Received:", sentences),
         *_listed("The last that its process wrote:", _last_lines(outcome.errors)),
-        *_listed("Likely causes, and what to try, the likeliest first:", causes, numbered=True),
-        "`python -m mirrored selftest` tests again. "
-        'MirroredStrategy(on_nccl_failure="fallback") sums without NCCL where it fails. '
-        "NCCL_DEBUG=INFO makes NCCL say more; with NCCL_RUN_DIAGNOSTICS=1, from NCCL 2.31 on, it "
-        "tests its own links first.",
+        *_listed("Likely causes and remedies, the likeliest first:", causes, numbered=True),
+        '`python -m mirrored selftest` tests again. MirroredStrategy(on_nccl_failure="fallback") '
+        "sums without NCCL if it fails. NCCL_DEBUG=INFO makes NCCL say more; with "
+        "NCCL_RUN_DIAGNOSTICS=1, from NCCL 2.31 on, it tests its own links first.",
     ]
     kind = CollectiveTimeoutError if late else CollectiveError
     return kind("\n".join(parts), devices=names, what="self-test", elapsed=outcome.seconds)
@@ -391,8 +390,8 @@ def _examine_cards(asked: dict[str, Any], progress: Callable[[str], None]) -> li
     missing = [card for card in asked["cards"] if card not in there]
     if missing:
         raise DeviceUnavailableError(
-            f"There is no card at {', '.join(missing)} in a new process. Leave "
-            "CUDA_VISIBLE_DEVICES as it was when the devices were listed."
+            f"A new process finds no card at {', '.join(missing)}. Leave CUDA_VISIBLE_DEVICES as "
+            "it was when the devices were listed."
         )
     hardware = [there[card] for card in asked["cards"]]
     ranks: list[Any] = [device.open_backend(None) for device in hardware]

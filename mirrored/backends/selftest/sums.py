@@ -267,11 +267,11 @@ def _signs(*words: str) -> re.Pattern[str]:
 
 _CAUSES = (
     _Cause(
-        problem="PCI access control services (ACS) or an IOMMU send what goes from card to card by "
-        "way of the processor, where it is late or lost.",
-        remedy="Try NCCL_P2P_DISABLE=1. If that helps, switch ACS, and VT-d or AMD-Vi, off in the "
-        "BIOS (`sudo lspci -vvv | grep ACSCtl` shows `SrcValid+` where ACS is on), since the way "
-        "around them is slow.",
+        problem="PCI access control services (ACS) or an IOMMU send transfers between cards "
+        "through the processor, where they are late or lost.",
+        remedy="Try NCCL_P2P_DISABLE=1. If that helps, switch ACS, and VT-d or AMD-Vi, off in "
+        "the BIOS (`sudo lspci -vvv | grep ACSCtl` shows `SrcValid+` if ACS is on), "
+        "because this workaround is slow.",
         setting=("NCCL_P2P_DISABLE", "1"),
         signs=_signs(r"\bp2p\b", r"peer.{0,20}access", r"\bXid\b", r"\bIOMMU\b"),
         rank={Symptom.WRONG: 0, Symptom.TIMEOUT: 0, Symptom.CRASH: 2, Symptom.ERROR: 3},
@@ -310,8 +310,8 @@ _CAUSES = (
         rank={Symptom.WRONG: 9, Symptom.TIMEOUT: 9, Symptom.CRASH: 4, Symptom.ERROR: 4},
     ),
     _Cause(
-        problem="The card is in a mode in which one process has it for itself "
-        "(`nvidia-smi -q -d COMPUTE`), and the test is another one.",
+        problem="The card is in exclusive mode, which allows one process (`nvidia-smi -q -d "
+        "COMPUTE`), and the test is a second process.",
         remedy="Leave the test out by MIRRORED_NCCL_SELFTEST=0.",
         setting=None,
         signs=_signs("all CUDA-capable devices are busy", "DevicesUnavailable", "exclusive"),

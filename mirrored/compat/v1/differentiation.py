@@ -68,7 +68,7 @@ def gradients(
         raise ValueError("`stop_gradients` is not provided: use `tf.stop_gradient` on the tensors.")
     if unconnected_gradients not in (None, "none"):
         raise ValueError(
-            "`unconnected_gradients` is not provided: put zeros in the place of None yourself. "
+            "`unconnected_gradients` is not provided: replace None with zeros in your code. "
             f"Received: {unconnected_gradients!r}"
         )
     targets, sources = (list(v) if isinstance(v, list | tuple) else [v] for v in (ys, xs))

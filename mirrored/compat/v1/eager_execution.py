@@ -85,7 +85,7 @@ _REFUSED: dict[str, dict[str, str]] = {
     "": {
         "GradientTape": "Use `tf.gradients`.",
         "Module": "Keep the variables in an object of Python's.",
-        "function": "Call the function itself: a session records what it draws.",
+        "function": "Call the function directly: a session records the operations of a graph.",
         "get_static_value": "Keep the value that the constant was created from.",
         "py_function": "Use `tf.numpy_function`.",
         "switch_case": "Use `tf.case`.",

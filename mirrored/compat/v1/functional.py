@@ -241,8 +241,8 @@ def _mapped(
             outputs = [converted(leaf) for leaf in _nest.flatten(structure)]
             if how.states and len(outputs) != len(states):
                 raise ValueError(
-                    f"`fn` must return what it is given first: {len(states)} tensors. Received: "
-                    f"{len(outputs)}."
+                    f"`fn` must return tensors like its first argument: {len(states)} tensors. "
+                    f"Received: {len(outputs)}."
                 )
             step = Branch(start, [*states, *items], outputs)
         count = inputs[0]._shape[:1] if inputs[0]._shape else (None,)

@@ -324,8 +324,8 @@ class Graph:
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
                 raise ValueError(
-                    "A placeholder of a functional model is no tensor of TensorFlow 1's graphs. "
-                    f"Received: {tensor!r}. Use `tf.placeholder`."
+                    "A placeholder of a functional model is not a tensor of a TensorFlow 1 "
+                    f"graph. Received: {tensor!r}. Use `tf.placeholder`."
                 )
             if tensor.graph is not self:
                 other = f"{first}" if first is not None else "what is drawn in this graph"
@@ -397,8 +397,8 @@ _mode = [BOTH]
 # What to do about a tensor that is no part of a graph.
 GRAPH_ADVICE = (
     "The functions of `import mirrored.compat.v1 as tf` add operations to a graph. Those of "
-    "`import mirrored as tf` do so within `graph.as_default()` and after "
-    "`tf.compat.v1.disable_eager_execution()`, and compute at once otherwise."
+    "`import mirrored as tf` add operations only within `graph.as_default()` and after "
+    "`tf.compat.v1.disable_eager_execution()`, and otherwise compute at once."
 )
 
 

@@ -252,8 +252,8 @@ class Tensor(SymbolicTensor):
     def _scalar(self) -> NoReturn:
         self._ask(super()._scalar)
         raise TypeError(
-            f"A symbolic tf.Tensor ({self.name}) is no number. Run it in a session, and use the "
-            "value that it returns."
+            f"A symbolic tf.Tensor ({self.name}) is not a number. Run it in a session, and use "
+            "the value that it returns."
         )
 
     def _without_values(self, action: str) -> str:

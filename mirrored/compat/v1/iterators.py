@@ -99,8 +99,9 @@ class Iterator(Structure):
         for spec in _nest.flatten(specs):
             if not isinstance(spec, LeafSpec) or spec.dtype.kind == "O":
                 raise TypeError(
-                    "Iterators of sessions give tensors of numbers and booleans. Received: "
-                    f"{public_specs(specs)}. Leave texts out, and use `flat_map` for datasets."
+                    "Iterators of sessions return only tensors of numbers and booleans. "
+                    f"Received: {public_specs(specs)}. Leave strings out, and use `flat_map` for "
+                    "datasets."
                 )
         self.specs = specs
         self._graph, self._source = graph, source
@@ -192,7 +193,7 @@ class Iterator(Structure):
             run: Any = current_run()
             if active_recorder() is not None:
                 raise OperatorNotAllowedInGraphError(
-                    "A function that is recorded, as that of `map_fn`, cannot draw elements of a "
+                    "A recorded function, for example of `map_fn`, cannot request elements of a "
                     "dataset. Call `get_next()` outside of it."
                 )
             return [from_host(array) for array in self.take(run.kept)]

@@ -229,8 +229,8 @@ def batch_normalization(
     shape = [inputs._shape[i] if i in axes else 1 for i in range(len(inputs._shape))]
     if None in shape:
         raise ValueError(
-            f"Input has undefined `axis` dimension. Input shape: {inputs.shape}. Give the "
-            "placeholder this size, or call `set_shape`."
+            f"Input has undefined `axis` dimension. Input shape: {inputs.shape}. Set this size "
+            "for the placeholder, or call `set_shape`."
         )
     alone = len(axes) == 1
     reduced = [i for i in range(len(shape)) if i not in axes]
@@ -279,7 +279,9 @@ def batch_normalization(
 def _axes(inputs: Tensor, axis: int | list[int]) -> list[int]:
     """Return the axes of the features, counted from the first one."""
     if not inputs._shape:
-        raise ValueError(f"Input has undefined rank: {inputs.shape}. Give the placeholder a shape.")
+        raise ValueError(
+            f"Input has undefined rank: {inputs.shape}. Set a shape for the placeholder."
+        )
     if not isinstance(axis, int | list):
         raise TypeError(f"axis must be int or list, type given: {type(axis)}")
     rank = len(inputs._shape)

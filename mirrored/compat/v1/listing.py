@@ -22,7 +22,7 @@ def list_names(
         advice: What is said of all other names, after the page that lists what is there.
     """
     instead = {name: text for text, names in (refused or {}).items() for name in names.split()}
-    page = f"docs/howto/from-tensorflow-1.md lists what is there. {advice}".rstrip()
+    page = f"docs/howto/from-tensorflow-1.md lists the supported names. {advice}".rstrip()
 
     def absent(name: str) -> str:
         if name in instead:

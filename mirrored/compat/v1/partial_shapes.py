@@ -104,7 +104,7 @@ class _UnknownDimension:
     value = None
 
     def __index__(self) -> NoReturn:
-        raise TypeError("A Dimension that is not known is no integer: use `tf.shape(x)`.")
+        raise TypeError("An unknown Dimension is not an integer: use `tf.shape(x)`.")
 
     def is_compatible_with(self, other: Any) -> bool:
         """Return True: it may be any size."""

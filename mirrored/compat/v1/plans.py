@@ -286,9 +286,8 @@ class Plan:
         fetched = [value for value, wanted in zip(results, self._wanted, strict=True) if wanted]
         if any(value is None for value in fetched):
             raise InvalidArgumentError(
-                "A gradient that is fetched has no way back: a tensor between what is "
-                "differentiated and what it is differentiated by is fed. Feed what it is computed "
-                "from."
+                "A gradient cannot be fetched, because a tensor between its target and its "
+                "source is fed. Feed the inputs of that tensor instead."
             )
         return fetched
 

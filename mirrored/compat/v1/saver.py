@@ -79,7 +79,7 @@ class Saver:
         filename: str | None = None,
     ) -> None:
         if reshape or sharded:
-            raise ValueError("`reshape` and `sharded` are not provided: a save is one file.")
+            raise ValueError("`reshape` and `sharded` are not provided: a save writes one file.")
         if not (saver_def is builder is filename is None):
             raise ValueError("`saver_def`, `builder` and `filename` are not provided.")
         to_save = global_variables() if var_list is None else var_list

@@ -158,8 +158,8 @@ class Session:
     def partial_run(self, *_: Any, **__: Any) -> NoReturn:
         """Raise NotImplementedError: a run is whole."""
         raise NotImplementedError(
-            "`partial_run` is not provided: a run is recorded as a whole. Fetch what is needed in "
-            "one `run`, or feed what an earlier one returned."
+            "`partial_run` is not provided: a run is recorded as a whole. Fetch what is needed "
+            "in one `run`, or feed the results of an earlier run."
         )
 
     partial_run_setup = partial_run

@@ -108,8 +108,8 @@ def embedding_lookup(
     if isinstance(params, list | tuple) and placeholders(params):
         if len(params) != 1:
             raise ValueError(
-                f"`params` is one tensor here. Received: {len(params)}, which are parts of one. "
-                "Put them together, as by `tf.concat`."
+                f"`params` must be one tensor. Received: {len(params)} parts. Join them, for "
+                "example with `tf.concat`."
             )
         (params,) = params
     arguments = (params, ids, max_norm)

@@ -117,7 +117,7 @@ def text(name: str, tensor: str, collections: Any = None) -> Summary:
         TypeError: It is no text of Python's.
     """
     if not isinstance(tensor, str):
-        raise TypeError(f"A text is one of Python's. Received: {tensor!r}")
+        raise TypeError(f"A text must be a Python string. Received: {tensor!r}")
     return _drawn("text", "TensorSummaryV2", name, 0, collections, None, tensor)
 
 
@@ -299,7 +299,7 @@ class FileWriter:
         session: Any = None,
     ) -> None:
         if graph_def is not None or session is not None:
-            raise ValueError("`graph_def` and `session` are not provided: give `graph`.")
+            raise ValueError("`graph_def` and `session` are not provided: pass `graph`.")
         self._logdir = logdir
         self._tags: set[str] = set()
         self._settings = logdir, max_queue, int(flush_secs * 1000), filename_suffix or ""
@@ -332,7 +332,7 @@ class FileWriter:
             graph_def: Not provided.
         """
         if graph_def is not None:
-            raise ValueError("`graph_def` is not provided: give `graph`.")
+            raise ValueError("`graph_def` is not provided: pass `graph`.")
         from tensorboardX.proto import graph_pb2
 
         message = graph_pb2.GraphDef(node=_nodes(graph), versions={"producer": 22})

@@ -50,7 +50,7 @@ def results_for(function: Callable[..., Any], args: Any, kwargs: dict[str, Any],
     if len({len(_nest.flatten(result)) for result in results}) > 1:
         raise ValueError(
             f"How many tensors {name} returns depends on the number of axes, which is not known. "
-            f"Received: {unknown}. Give the placeholder a shape, or call `set_shape`."
+            f"Received: {unknown}. Set a shape for the placeholder, or call `set_shape`."
         )
     return _nest.map_structure(_common, *results)
 

@@ -16,8 +16,8 @@ def _axis(axis: int, rank: int) -> int:
     """Return an axis counted from 0."""
     if not -rank <= axis < rank:
         raise ValueError(
-            f"axis {axis} is out of bounds for array of dimension {rank}. Give one from {-rank} to "
-            f"{rank - 1}."
+            f"axis {axis} is out of bounds for array of dimension {rank}. Use an axis from "
+            f"{-rank} to {rank - 1}."
         )
     return axis % rank
 

@@ -207,7 +207,7 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
         array([2., 3.], dtype=float32)
     """
     if mode not in _MODES:
-        raise ValueError(f"`mode` is one of {', '.join(_MODES)}. Received: mode={mode!r}")
+        raise ValueError(f"`mode` must be one of {', '.join(_MODES)}. Received: mode={mode!r}")
     first, second = promoted_tensors(x1, x2)
     if first.dtype == ops.int64:
         first, second = (ops.cast(signal, ops.float64) for signal in (first, second))

@@ -45,7 +45,7 @@ class CastMemory:
         """All its elements."""
         storage = None if self._storage is None else self._storage()
         if storage is None:
-            raise RuntimeError("The memory of cast weights was let go of while a program used it.")
+            raise RuntimeError("The memory of cast weights was freed while a program used it.")
         return storage.array
 
 

@@ -113,7 +113,7 @@ class DeviceResults:
     def returned(self, value: Value, place: int) -> tuple[Any, Storage]:
         """Return what the last step put into memory of its own: a result, by its place."""
         if self._kept is None:
-            raise RuntimeError("A step that was given no memory for its results returns none.")
+            raise RuntimeError("A step without memory for its results returns no results.")
         start = place + (self._asked - 1) * self.block.nbytes
         part = self._kept.array[start : start + value.nbytes]
         return part.view(value.spec.dtype).reshape(value.spec.shape), self._kept

@@ -25,7 +25,7 @@ class _Side:
 
     def __init__(self, device: Device, nbytes: int) -> None:
         self.storage: Storage = device.allocate(
-            (nbytes,), np.dtype(np.uint8), "the memory that batches are brought through"
+            (nbytes,), np.dtype(np.uint8), "the memory through which batches are copied"
         )
         self.pinned: NDArray[Any] = np.empty(0, np.uint8)
         # When the pinned memory may change again, and when that of the device may: what had the

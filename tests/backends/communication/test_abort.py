@@ -65,7 +65,7 @@ def test_stops_that_do_not_work(log: Log, workers: Workers) -> None:
     problems = stop_writes(workers, stops, SECONDS)
     assert sorted(log.names) == [*"abcdef"]
     assert log.names[:3] == [*"abc"]
-    hung = "The thread 'mirrored-stop-function' did not come back within 0.3 seconds."
+    hung = "The thread 'mirrored-stop-function' did not return within 0.3 seconds."
     assert problems == [
         hung,
         "The thread 'mirrored-stop-function' failed: e went wrong.",
@@ -90,7 +90,7 @@ def test_aborts(log: Log, workers: Workers) -> None:
     outcomes = {"GPU:0": "hangs", "GPU:1": "ok", "GPU:2": "fails"}
     aborts = [(name, log.call(name, outcome)) for name, outcome in outcomes.items()]
     assert abort_all(workers, aborts, SECONDS) == [
-        "The thread 'mirrored-abort-GPU:0' did not come back within 0.3 seconds.",
+        "The thread 'mirrored-abort-GPU:0' did not return within 0.3 seconds.",
         "The thread 'mirrored-abort-GPU:2' failed: GPU:2 went wrong.",
     ]
     assert sorted(log.calls) == [(name, f"mirrored-abort-{name}") for name in sorted(outcomes)]

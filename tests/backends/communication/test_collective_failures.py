@@ -59,8 +59,8 @@ def test_late() -> None:
     [
         ([], [], True, SAVED),
         (["Stop hangs."], [], True, "The weights on the devices may be wrong"),
-        ([], ["Abort hangs."], False, "may be of no use to this process"),
-        (["Stop hangs."], ["Abort hangs."], False, "may be of no use to this process"),
+        ([], ["Abort hangs."], False, "This process may not be able to use"),
+        (["Stop hangs."], ["Abort hangs."], False, "This process may not be able to use"),
     ],
 )
 def test_what_is_left(

@@ -175,7 +175,7 @@ def test_closed_and_opened_again(bench: Benches) -> None:
 @pytest.mark.parametrize(
     ("sends", "receives", "match"),
     [
-        ([np.ones(2)], [np.ones(2)], "2 ranks has .* Received: 1 and 1"),
+        ([np.ones(2)], [np.ones(2)], "2 ranks needs .* Received: 1 and 1"),
         ([np.ones(2), np.ones(2)], [np.ones(2)], "Received: 2 and 1"),
         ([np.ones(2), np.ones(3)], [np.ones(2), np.ones(3)], "one size and dtype"),
     ],
@@ -270,7 +270,7 @@ def test_asking_does_not_return(bench: Benches, outcome: str) -> None:
     with pytest.raises(CollectiveTimeoutError, match="Not done on GPU:0, GPU:1") as caught:
         b.ask(size=4)
     assert caught.value.aborted is returns
-    assert ("'mirrored-call-GPU:0+GPU:1' did not come back" in str(caught.value)) is not returns
+    assert ("'mirrored-call-GPU:0+GPU:1' did not return" in str(caught.value)) is not returns
     assert threads_of_calls() == ([] if returns else ["mirrored-call-GPU:0+GPU:1"])
     assert b.is_right(b.sum(size=4))
 
@@ -315,7 +315,7 @@ def test_all_connections_end(bench: Benches) -> None:
 
 def test_an_abort_that_never_returns(bench: Benches) -> None:
     b = bench(collectives=["hang"], aborts=["never returns"])
-    match = "'mirrored-abort-GPU:0[+]GPU:1' did not come back within 0.1 seconds. The devices may"
+    match = "'mirrored-abort-GPU:0[+]GPU:1' did not return within 0.1 seconds. This process may not"
     with pytest.raises(CollectiveTimeoutError, match=match) as caught:
         b.sum()
     assert caught.value.aborted is False
@@ -358,7 +358,7 @@ def test_a_thread_that_never_comes_back_keeps_no_other_for_ever(bench: Benches) 
     b = bench(collectives={1: "never returns"})
     b.sum()
     thread = asks_in_thread(b)
-    for match in ("was not done by its deadline", "Another thread does not come back from asking"):
+    for match in ("was not done by its deadline", "Another thread does not return from a call"):
         with pytest.raises(CollectiveTimeoutError, match=match) as caught:
             b.ask()
         assert (caught.value.devices, caught.value.what) == (("GPU:0", "GPU:1"), "a")
@@ -753,10 +753,10 @@ def test_no_thread_can_be_started(bench: Benches, monkeypatch: pytest.MonkeyPatc
     b.sum()
     with monkeypatch.context() as patch:
         no_threads(patch)
-        with pytest.raises(CollectiveError, match="The first sum of a size takes a thread"):
+        with pytest.raises(CollectiveError, match="The first sum of a size needs a thread"):
             b.sum(size=9)
         assert b.is_right(b.sum())
-        with pytest.raises(CollectiveError, match="Closing devices takes a thread") as caught:
+        with pytest.raises(CollectiveError, match="Closing devices needs a thread") as caught:
             b.connection.close()
         assert (caught.value.devices, caught.value.what) == (("GPU:0", "GPU:1"), "closing")
         module.close_all()
@@ -765,7 +765,7 @@ def test_no_thread_can_be_started(bench: Benches, monkeypatch: pytest.MonkeyPatc
     b.connection.close()
     with monkeypatch.context() as patch:
         no_threads(patch)
-        with pytest.raises(CollectiveError, match="Connecting devices takes a thread"):
+        with pytest.raises(CollectiveError, match="Connecting devices needs a thread"):
             b.sum()
     assert b.called == ["connect", *["all_reduce"] * 3, "close"]
 

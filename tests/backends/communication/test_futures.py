@@ -132,7 +132,7 @@ def test_what_is_wrong_with_calls(workers: Workers) -> None:
     calls = [workers.call(f"mirrored-call-{name}", work) for name, work in works]
     assert workers.all_over(calls, workers.clock() + 2.0, 2.0) == [
         "The thread 'mirrored-call-a' failed: 'what went wrong'.",
-        "The thread 'mirrored-call-b' did not come back within 2 seconds.",
+        "The thread 'mirrored-call-b' did not return within 2 seconds.",
     ]
     release.set()
     assert workers.all_over(calls[1:], workers.clock() + 2.0, 2.0) == []

@@ -196,7 +196,7 @@ def test_a_turn_of_a_thread_that_does_not_come_back(watch: Watch) -> None:
     with pytest.raises(CollectiveTimeoutError, match="deadline"):
         watch.finish(asked.connection)
     before = watch.clock()
-    with pytest.raises(CollectiveTimeoutError, match="does not come back from asking") as caught:
+    with pytest.raises(CollectiveTimeoutError, match="does not return from a call") as caught:
         watch.call_lock.acquire(watch, ["GPU:3"])
     assert (caught.value.devices, caught.value.what) == (("GPU:0", "GPU:1"), "a")
     assert 0.1 <= watch.clock() - before < 0.2

@@ -394,9 +394,9 @@ def fails() -> None:
 @pytest.mark.parametrize(
     ("act", "told"),
     [
-        (hangs, "did not come back within 0."),
+        (hangs, "did not return within 0."),
         (fails, "failed: what went wrong"),
-        ("waits", "did not come back within|failed: A device was not done by the deadline"),
+        ("waits", "did not return within|failed: A device was not done by the deadline"),
     ],
 )
 @pytest.mark.usefixtures("released")

@@ -155,7 +155,7 @@ def test_each_pool_tells_of_its_own_card(pools: Pools) -> None:
 def test_only_a_pool_of_a_cards_own_gives_its_memory(pools: Pools) -> None:
     backend = CudaBackend(nvml.cards()[0])
     host = devices.get_device("CPU:0").pool
-    with pytest.raises(TypeError, match="its backend made"):
+    with pytest.raises(TypeError, match="created by its backend"):
         backend.allocate(host, (1,), BYTE)
     pool: Any = CudaPool(None, True, "a card")
     pool.release(10)

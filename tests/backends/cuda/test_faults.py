@@ -106,7 +106,7 @@ def test_a_lost_device(module: str, status: int) -> None:
     assert text.startswith(f"{WHERE} failed, and this process cannot use it any more.")
     assert f"Received: cudaErrorNumber{status}: it went wrong." in text
     assert "End the process" in text
-    assert "what is on the host" in text
+    assert "data on the host" in text
     assert "can still be saved" in text
     assert isinstance(error.value.__cause__, CudaError)
 
@@ -127,7 +127,7 @@ def test_other_errors(status: int, hint: str) -> None:
     with pytest.raises(RuntimeError) as error, translated(WHERE):
         raise raised(RUNTIME, status)
     assert type(error.value) is RuntimeError
-    assert str(error.value).startswith(f"{WHERE} refused what was asked of it. Received: cudaE")
+    assert str(error.value).startswith(f"{WHERE} refused an operation. Received: cudaE")
     assert hint in str(error.value)
     assert hint in current_card.advice(status)
 

@@ -163,14 +163,14 @@ def test_no_elements(shape: tuple[int, ...], connect: Callable[..., Any]) -> Non
 Change = Callable[[Connected, list[Any], list[Any], list[Any]], object]
 
 REFUSED: dict[str, tuple[str, Change]] = {
-    "an array is missing": (r"each of 2 ranks\. Received: \(1, 2, 2\)", lambda c, a, b, s: a.pop()),
+    "an array is missing": (r"for 2 ranks\. Received: \(1, 2, 2\)", lambda c, a, b, s: a.pop()),
     "a stream is missing": (r"Received: \(2, 2, 1\)", lambda c, a, b, s: s.pop()),
     "another size": (
-        "one dtype and size. Received: 1000 of float32, 3 of float32 elements",
+        "the same dtype and size. Received: 1000 of float32, 3 of float32 elements",
         lambda c, a, b, s: a.__setitem__(0, a[0][:3]),
     ),
     "another size of the sum": (
-        "one dtype and size",
+        "the same dtype and size",
         lambda c, a, b, s: b.__setitem__(1, b[1][:3]),
     ),
     "another dtype": (
@@ -184,7 +184,7 @@ REFUSED: dict[str, tuple[str, Change]] = {
         ],
     ),
     "no contiguous array": (
-        r"contiguous. Received: one of shape \(500,\)",
+        r"contiguous. Received: an array of shape \(500,\)",
         lambda c, a, b, s: [
             arrays.__setitem__(i, arrays[i][::2]) for arrays in (a, b) for i in (0, 1)
         ],
@@ -202,7 +202,7 @@ REFUSED: dict[str, tuple[str, Change]] = {
         ],
     ),
     "streams of the wrong cards": (
-        r"0000:01:00\.0. Received: one on Emulated H200 at 0000:02:00\.0",
+        r"0000:01:00\.0. Received: a stream on Emulated H200 at 0000:02:00\.0",
         lambda c, a, b, s: s.reverse(),
     ),
 }
@@ -230,11 +230,10 @@ def test_no_connection(emulated_cuda: Emulate) -> None:
     with pytest.raises(CollectiveError) as error:
         Connected((0, 1))
     assert str(error.value) == (
-        "NCCL failed over Emulated H200 at 0000:01:00.0, Emulated H200 at 0000:02:00.0. Received: "
-        "ncclCommInitAll answered ncclSystemError (2); its last message, perhaps of an earlier "
-        "call, is 'ncclCommInitAll was told to fail'. Set "
-        "NCCL_DEBUG=WARN to see what it says of it; `python -m mirrored devices` shows the "
-        "versions that are used."
+        "NCCL failed over Emulated H200 at 0000:01:00.0, Emulated H200 at 0000:02:00.0. "
+        "Received: ncclCommInitAll answered ncclSystemError (2); its last message, perhaps of an "
+        "earlier call, is 'ncclCommInitAll was told to fail'. Set NCCL_DEBUG=WARN to see NCCL's "
+        "messages; `python -m mirrored devices` shows the versions that are used."
     )
     Connected((0, 1)).communicator.abort()
 
@@ -395,7 +394,7 @@ def test_an_abort_of_a_call_that_never_returns(
     monkeypatch.setattr(nccl, "_LEAVES", 0.01)
     release = threading.Event()
     asking = Asking(connected, emulator, function, release)
-    with pytest.raises(CollectiveError, match=r"did not come back .* not freed\. End the process"):
+    with pytest.raises(CollectiveError, match=r"did not return .* not freed\. End the process"):
         connected.communicator.abort()
     assert emulator.nccl.calls["ncclCommAbort"] == 2
     release.set()
@@ -626,11 +625,11 @@ def test_several_devices_of_a_card(emulated_cuda: Emulate, monkeypatch: pytest.M
     ranks = [Device().backend for _ in range(2)]
     why = ranks[0].why_not_connected(ranks)
     assert why == (
-        "NCCL cannot be used: it takes one device of each card. Received: several of Emulated H200 "
-        "at 0000:01:00.0. Sum what is on one card by itself first; for tests, "
+        "NCCL cannot be used: it takes one device per card. Received: several of Emulated H200 "
+        "at 0000:01:00.0. Sum the devices of one card first; for tests, "
         "MIRRORED_NCCL_MULTI_RANK=1 allows it."
     )
-    with pytest.raises(DeviceUnavailableError, match="one device of each card"):
+    with pytest.raises(DeviceUnavailableError, match="one device per card"):
         ranks[0].connect(ranks)
     monkeypatch.setenv(MULTI_RANK, "1")
     emulator.nccl.version = 22907

@@ -441,7 +441,7 @@ def test_repr() -> None:
             InvalidArgumentError,
             r"shape \(1,\) .*shape \(2,\)",
         ),
-        (lambda: IndexedSlices(1.0, 1), InvalidArgumentError, "one integer index a row"),
+        (lambda: IndexedSlices(1.0, 1), InvalidArgumentError, "one integer index per row"),
         (lambda: IndexedSlices([1.0], [1.0]), InvalidArgumentError, "dtype float32"),
         (lambda: IndexedSlices([1.0], [1], (3, 2)), InvalidArgumentError, r"dense_shape=\(3, 2\)"),
         (lambda: IndexedSlices([1.0], [1], ()), InvalidArgumentError, r"dense_shape=\(\)"),

@@ -189,7 +189,7 @@ def test_memory_goes_with_the_program(cards: Any) -> None:
     assert cast.memory.array.shape == (12,)
     planned = program.planned
     del program
-    with pytest.raises(RuntimeError, match="let go"):
+    with pytest.raises(RuntimeError, match="freed"):
         _ = cast.memory.array
     make_program(graph, 1, planned=planned).run(1, [ONES])
 

@@ -118,7 +118,7 @@ def test_the_current_folder_without_a_name(
 
 @pytest.mark.parametrize("folder", [b"run", 5, None], ids=repr)
 def test_what_is_no_folder(folder: Any, checkpoint: mr.train.Checkpoint) -> None:
-    with pytest.raises(TypeError, match=r"A folder of checkpoints is at a path\. Received: "):
+    with pytest.raises(TypeError, match=r"A folder of checkpoints needs a path\. Received: "):
         mr.train.CheckpointManager(checkpoint, folder, 1)
 
 

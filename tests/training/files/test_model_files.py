@@ -185,8 +185,13 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "a format": ("m", {"save_format": "tf"}, ValueError, "`save_format` argument is deprecated"),
     "a hub": ("hf://me/m", {}, ValueError, "saved only to files"),
     "other arguments": ("m.keras", {"signatures": 1}, ValueError, r"not supported: \['signatures'"),
-    "no path": (3, {}, TypeError, "A model file is at a path"),
-    "no folder": ("no/m.keras", {}, FileNotFoundError, "The folder for the model file is not"),
+    "no path": (3, {}, TypeError, "A model file needs a path"),
+    "no folder": (
+        "no/m.keras",
+        {},
+        FileNotFoundError,
+        "The folder for the model file does not exist",
+    ),
     "an existing file": ("old.keras", {"overwrite": False}, FileExistsError, "overwrite=True"),
 }
 

@@ -237,7 +237,7 @@ def test_names_of_no_other_format(ending: str, tmp_path: Path) -> None:
 @cases("path", [b"w", 3, None], ids=repr)
 @cases("use", ["save_weights", "load_weights"])
 def test_what_is_no_path(use: str, path: Any) -> None:
-    with pytest.raises(TypeError, match=r"A weights file is at a path\. Received: "):
+    with pytest.raises(TypeError, match=r"A weights file needs a path\. Received: "):
         getattr(functional(), use)(path)
 
 
