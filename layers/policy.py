@@ -110,9 +110,8 @@ def _dtypes_of(name: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
         )
     if name == "bfloat16":
         raise ValueError(
-            "Most updates of training are too small to change weights of 8 bits' precision. "
-            f"{_VALID} Received: name={name!r}. Use '{_MIXED}', which computes in bfloat16 and "
-            "keeps float32 weights."
+            f"Updates are too small for weights of 8 bits' precision. {_VALID} Received: "
+            f"name={name!r}. Use '{_MIXED}', which computes in bfloat16 and keeps float32 weights."
         )
     try:
         dtype = ops.as_dtype(name)

@@ -57,9 +57,7 @@ def as_path(path: Any, what: str) -> str:
     """
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
-        raise TypeError(
-            f"A {what} needs a path. Received: {path!r}. Pass a string or a pathlib.Path."
-        )
+        raise TypeError(f"A {what} needs a path. Received: {path!r}. Pass a string or a Path.")
     return name
 
 

@@ -248,7 +248,7 @@ def test_into_a_missing_folder(tmp_path: Path) -> None:
 
 @cases("path", [b"w", 3, None, ["w"]], ids=repr)
 def test_what_is_no_path(path: Any) -> None:
-    with pytest.raises(TypeError, match=r"A file needs a path\. Received: .*a pathlib\.Path\."):
+    with pytest.raises(TypeError, match=r"A file needs a path\. Received: .*a Path\."):
         as_path(path, "file")
 
 

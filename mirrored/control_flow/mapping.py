@@ -248,9 +248,7 @@ def _start(fn: Any, elems: Any, initializer: Any, backwards: bool) -> tuple[Any,
     if initializer is not None:
         return initializer, elements
     if not places:
-        raise OutOfRangeError(
-            "Tried to read from index 0 but array size is: 0. Pass an `initializer`."
-        )
+        raise OutOfRangeError("Tried to read from index 0 but array size is: 0. Set `initializer`.")
     return next(elements), elements
 
 

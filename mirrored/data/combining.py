@@ -38,9 +38,7 @@ from mirrored.ops import TensorSpec, int64
 def transforms_of(args: tuple[Any, ...], datasets: Any) -> Any:
     """Return the transforms of the arguments of `zip`, in their structure."""
     if args and datasets is not None:
-        raise TypeError(
-            "Both `*args` and `datasets` cannot be set. Pass all datasets in one of them."
-        )
+        raise TypeError("Both `*args` and `datasets` cannot be set. Pass all datasets in one.")
     inputs = args if datasets is None else (datasets,)
     structure = inputs[0] if len(inputs) == 1 else inputs
     if isinstance(structure, list):

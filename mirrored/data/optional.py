@@ -107,9 +107,7 @@ class _Empty(Optional):
         return _bool(False)
 
     def get_value(self, name: str | None = None) -> Any:
-        raise InvalidArgumentError(
-            "The given optional does not have a value. Check `has_value()` first."
-        )
+        raise InvalidArgumentError("The given optional does not have a value. Check `has_value()`.")
 
     @property
     def element_spec(self) -> Any:

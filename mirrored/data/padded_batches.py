@@ -160,8 +160,7 @@ def parts_of(specs: Any, value: Any, name: str) -> list[Any]:
 def _misfit(specs: Any, value: Any, name: str) -> str:
     return (
         f"The two structures don't have the same nested structure: elements are {specs}. "
-        f"Received: {name}={value!r:.200}. Use the elements' structure of tuples and dicts for "
-        f"`{name}`."
+        f"Received: {name}={value!r:.200}. Use the elements' structure."
     )
 
 
@@ -207,9 +206,7 @@ def _shape_to_pad(number: int, leaf: LeafSpec, value: Any) -> tuple[int | None, 
 def _value_to_pad(leaf: LeafSpec, value: Any) -> NDArray[Any]:
     if leaf.dtype.kind == "O":
         if value is not None:
-            raise TypeError(
-                f"Strings can be padded only with empty strings. Received: {value!r:.200}."
-            )
+            raise TypeError(f"Strings need empty strings as padding. Received: {value!r:.200}.")
         return as_strings([b""])[0, ...]
     if value is None:
         return np.zeros((), leaf.dtype)

@@ -56,9 +56,7 @@ def _part(w: Writer, call: Call, x: Ref, rank: int) -> Ref:
 def _known(call: Call, number: Any) -> int | Size:
     if isinstance(number, int | Size):
         return number
-    raise call.refuse(
-        "begins or ends at an index that is not a sum of products of the inputs' sizes"
-    )
+    raise call.refuse("begins or ends at an index that is no sum of products of the inputs' sizes")
 
 
 def _ends(call: Call, part: slice) -> tuple[Dim, Dim, int]:

@@ -137,9 +137,7 @@ def Assert(
         1.0, -1.0
     """
     if not isinstance(data, Sequence):
-        raise TypeError(
-            f"`data` must be a list of values for the error text. Received: {data!r:.100}"
-        )
+        raise TypeError(f"`data` must be a list of values for the error. Received: {data!r:.100}")
 
     def text(held: Any, *arrays: Any) -> str:
         values = iter(arrays)

@@ -76,6 +76,6 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
         array = np.from_dlpack(_Capsule(dlcapsule))
     except (RuntimeError, ValueError) as error:
         raise BufferError(
-            f"{error}: a capsule must be of the host, and can be read only once."
+            f"{error}: a capsule must be on the host and is read only once."
         ) from None
     return constant(array)

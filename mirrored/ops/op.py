@@ -159,12 +159,9 @@ def register(op: Op) -> Op:
     """
     if (op.kernel is None) == (op.view is None):
         raise ValueError(
-            "An op needs either a kernel or a view function. Received neither or both for "
-            f"{op.name!r}."
+            f"An op needs a kernel or a view function. Received neither or both for {op.name!r}."
         )
     if OPS.setdefault(op.name, op) is not op:
-        raise ValueError(
-            f"An op can be defined only once. Received a second definition of {op.name!r}."
-        )
+        raise ValueError(f"An op can be defined once. Received a second definition of {op.name!r}.")
     operators[op.name] = op
     return op

@@ -326,9 +326,7 @@ def _drawn(source: DrawSource, state: RngState | None = None) -> dict[str, Any]:
 def _float_dtype(dtype: Any) -> DType:
     wanted = as_dtype(dtype)
     if wanted not in FLOATS:
-        raise TypeError(
-            f"Random numbers of this kind must be floats. Received: dtype={wanted.name}"
-        )
+        raise TypeError(f"Numbers of this kind must be floats. Received: dtype={wanted.name}")
     return wanted
 
 

@@ -75,8 +75,7 @@ def range(
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted in INTEGERS - INDICES:
         raise InvalidArgumentError(
-            f"A range cannot have dtype {wanted.name}. Create a range of int32 or int64, and cast "
-            "it. [Op:Range]"
+            f"A range cannot be {wanted.name}. Use int32 or int64, and cast it. [Op:Range]"
         )
     # Tensors are cast to the dtype; what Python's numbers would lose is an error.
     tensors = [
@@ -141,9 +140,7 @@ def linspace(
     first, last = as_tensors((start, stop))
     count = as_integer(num, "`num`")
     if count < 0:
-        raise InvalidArgumentError(
-            f"The number of values must be 0 or more. Received: num={count!r}"
-        )
+        raise InvalidArgumentError(f"`num` must be 0 or more. Received: num={count!r}")
     shape = broadcast_shapes("LinSpace", first.shape, last.shape)
     place = axis_of(axis, len(shape) + 1)
     wide = (*shape[:place], 1, *shape[place:])

@@ -286,7 +286,7 @@ def _limit(value: Any, dtype: DType) -> int:
 
 def _check_float(dtype: DType) -> None:
     if dtype not in FLOATS:
-        raise TypeError(f"Random numbers of this kind must be floats. Received: dtype={dtype.name}")
+        raise TypeError(f"Numbers of this kind must be floats. Received: dtype={dtype.name}")
 
 
 def _exact(parameters: Tensor) -> Tensor:

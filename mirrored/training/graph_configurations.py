@@ -201,9 +201,7 @@ class _Called:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns, as a part of a graph."""
         if not placeholders((args, kwargs)):
-            raise ValueError(
-                f"The operation {self.name!r} is not applied to the output of a layer."
-            )
+            raise ValueError(f"The operation {self.name!r} is not applied to a layer's output.")
         if self._function is _item:
             result = _item(*args)
         else:
@@ -291,9 +289,7 @@ class _Drawing:
                 )
             name = entry["name"]
             if not isinstance(name, str) or not isinstance(entry["inbound_nodes"], list | tuple):
-                raise TypeError(
-                    f"A layer needs a name and a list of calls. Received: {entry!r:.200}"
-                )
+                raise TypeError(f"A layer needs a name and list of calls. Received: {entry!r:.200}")
             layer = _operation(entry)
             if layer is None:
                 layer = deserialize_keras_object(entry, custom_objects=custom_objects)

@@ -156,9 +156,7 @@ def _loop(going: Branch, step: Branch) -> Callable[..., Any]:
             return step(values, for_step)
         while (most is None or count < int(most)) and bool(going(values, for_going)[0]):
             if count == _MOST_RECORDED and active_recorder() is not None:
-                raise OperatorNotAllowedInGraphError(
-                    "A loop has too many iterations to be recorded."
-                )
+                raise OperatorNotAllowedInGraphError("A loop has too many iterations to record.")
             values = step(values, for_step)
             count += 1
         return [ops.identity(value) for value in values]

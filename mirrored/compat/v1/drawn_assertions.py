@@ -84,9 +84,7 @@ def Assert(
         2.0
     """
     if not isinstance(data, list | tuple):
-        raise TypeError(
-            f"`data` must be a list of values for the error text. Received: {data!r:.100}"
-        )
+        raise TypeError(f"`data` must be a list of values for the error. Received: {data!r:.100}")
     graph = graph_of(condition, data)
     with graph.as_default(), graph.name_scope(name or "Assert") as scope:
         held = converted(condition, "bool", "condition")

@@ -279,9 +279,7 @@ def batch_normalization(
 def _axes(inputs: Tensor, axis: int | list[int]) -> list[int]:
     """Return the axes of the features, counted from the first one."""
     if not inputs._shape:
-        raise ValueError(
-            f"Input has undefined rank: {inputs.shape}. Set a shape for the placeholder."
-        )
+        raise ValueError(f"Input has undefined rank: {inputs.shape}. Set the placeholder's shape.")
     if not isinstance(axis, int | list):
         raise TypeError(f"axis must be int or list, type given: {type(axis)}")
     rank = len(inputs._shape)

@@ -168,9 +168,7 @@ def check_overwrite(path: str, overwrite: bool) -> None:
         overwrite: Whether it is replaced. Keras asks on the terminal where it is not.
     """
     if not overwrite and of_writer(os.path.exists(path), "whether a file is there"):
-        raise FileExistsError(
-            f"A file already exists at {path!r}. Pass overwrite=True to replace it."
-        )
+        raise FileExistsError(f"A file exists at {path!r}. Pass overwrite=True to replace it.")
 
 
 @contextlib.contextmanager
