@@ -160,9 +160,9 @@ def compare_replicas(
         >>> mr.debugging.compare_replicas(model, [[1.0], [2.0], [3.0]], [[0.0], [0.0], [3.0]])
         Traceback (most recent call last):
         ...
-        AssertionError: One device and 2 replicas, with shards of 2 and 1 examples, make different
-        steps. First differs the loss that is differentiated: 1.73205 on one device, 1 on 2
-        replicas. ...
+        AssertionError: One device and 2 replicas, with shards of 2 and 1 examples, take different
+        steps. The first difference is the loss that is differentiated: 1.73205 on one device,
+        1 on 2 replicas. ...
     """
     if not isinstance(model, Model):
         raise TypeError(f"`compare_replicas` takes a model. Received: {model!r:.200}")
