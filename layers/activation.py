@@ -3,7 +3,7 @@
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained, takes_older
+from mirrored._arguments import takes_older
 from mirrored._numbers import as_real
 from mirrored._types import AxisLike, Identifier
 from mirrored.layers import activations, constraints, initializers, regularizers
@@ -15,7 +15,6 @@ from mirrored.ops import Tensor
 from mirrored.variables import Variable
 
 
-@explained
 class Activation(SameShape):
     """Applies an activation function.
 
@@ -44,7 +43,6 @@ class Activation(SameShape):
         return self.activation(inputs)
 
 
-@explained
 class ReLU(SameShape):
     """Computes max(inputs, 0), or what its settings make of that.
 
@@ -86,7 +84,6 @@ class ReLU(SameShape):
         return activations.relu(inputs, self.negative_slope, self.max_value, self.threshold)
 
 
-@explained
 @takes_older({"alpha": "negative_slope"})
 class LeakyReLU(SameShape):
     """Computes inputs where they are positive, and negative_slope * inputs elsewhere.
@@ -114,7 +111,6 @@ class LeakyReLU(SameShape):
         return activations.leaky_relu(inputs, self.negative_slope)
 
 
-@explained
 class ELU(SameShape):
     """Computes inputs where they are positive, and alpha * (exp(inputs) - 1) elsewhere.
 
@@ -141,7 +137,6 @@ class ELU(SameShape):
         return activations.elu(inputs, self.alpha)
 
 
-@explained
 class PReLU(SameShape):
     """Computes inputs where they are positive, and alpha * inputs elsewhere: ``alpha`` is learnt.
 
@@ -197,7 +192,6 @@ class PReLU(SameShape):
         return ops.relu(inputs) - self.alpha * ops.relu(-inputs)
 
 
-@explained
 class Softmax(SameShape):
     """Makes probabilities of inputs: exp(inputs), divided by their sum over axes.
 

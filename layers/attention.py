@@ -6,7 +6,6 @@
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.regularization import from_0_to_1, generator_of
 from mirrored.layers.shapes import Shape, Shapes, is_shape
@@ -17,7 +16,6 @@ from mirrored.variables import Variable
 _FAR = 1e9  # What a score is less where the mask is False.
 
 
-@explained
 class Attention(Layer):
     """Gives for each query a mean of values, weighed by the softmax of its scores with their keys.
 
@@ -177,7 +175,6 @@ class Attention(Layer):
         return (*input_shape[0][:-1], input_shape[1][-1])
 
 
-@explained
 class AdditiveAttention(Attention):
     """Attention whose scores are the sum of tanh of a query and a key, added and weighed.
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._numbers import as_real
 from mirrored._types import Identifier
 from mirrored.distribute import get_replica_context
@@ -23,7 +22,6 @@ from mirrored.variables import Variable, VariableAggregation
 _EPSILON = 1e-7  # Keras', of which a count of nothing becomes no quotient of zeros.
 
 
-@explained
 class BatchNormalization(ScaledAndMoved):
     """Normalizes each feature over the batch in training, and by moving averages otherwise.
 

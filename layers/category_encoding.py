@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_positive
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.errors import InvalidArgumentError
@@ -23,7 +22,6 @@ _MODES = ("count", "one_hot", "multi_hot")
 _OUTPUT_MODES = ("int", "one_hot", "multi_hot", "count")
 
 
-@explained
 class CategoryEncoding(Layer):
     """Encodes integers below ``num_tokens``; larger ones are in no category.
 
@@ -153,7 +151,6 @@ def refuse_sparse(sparse: Any) -> None:
         )
 
 
-@explained
 class Discretization(Layer):
     """Gives the number of the bin that each input falls in.
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._types import TensorLike
 from mirrored.layers.layer import Layer, LayerOptions, PlainOptions, SameShape, shared_config
 from mirrored.layers.masks import carrying
@@ -37,7 +36,6 @@ class Identity(SameShape):
         return inputs
 
 
-@explained
 class Rescaling(SameShape):
     """Computes inputs * scale + offset, as to bring pixels from 0 to 255 between 0 and 1.
 
@@ -72,7 +70,6 @@ class Rescaling(SameShape):
         return outputs
 
 
-@explained
 class Lambda(Layer):
     """Calls a custom function, which has no weights.
 
@@ -186,7 +183,6 @@ class Lambda(Layer):
         return map_shapes(lambda shape: (batch, *shape), self._given_shape)
 
 
-@explained
 class Masking(SameShape):
     """Masks each step whose features are all one value: later layers and the loss leave it out.
 
@@ -235,7 +231,6 @@ class Masking(SameShape):
         return ops.reduce_any(ops.not_equal(inputs, self.mask_value), axis=-1)
 
 
-@explained
 class Pipeline(Layer):
     """Calls layers one after the other.
 
@@ -299,7 +294,6 @@ class Pipeline(Layer):
         return cls(**{**config, "layers": [deserialized(layer, None) for layer in layers]})
 
 
-@explained
 class ActivityRegularization(SameShape):
     """Returns its inputs, and adds a penalty on them to the loss.
 

@@ -7,7 +7,7 @@ import math
 from typing import Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained, only
+from mirrored._arguments import only
 from mirrored._numbers import as_positive
 from mirrored._types import Identifier
 from mirrored.layers import activations, constraints, initializers, regularizers
@@ -19,7 +19,6 @@ from mirrored.ops.spec import FLOATS
 from mirrored.variables import Variable
 
 
-@explained
 class Dense(Layer):
     """Computes activation(inputs @ kernel + bias) over the last axis.
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained, only
+from mirrored._arguments import only
 from mirrored._types import Identifier, PartialShapeLike
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.initializers import Filling, VarianceScaling
@@ -23,7 +23,6 @@ from mirrored.variables import Variable
 _FORMS = re.compile(r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?")
 
 
-@explained
 class EinsumDense(Layer):
     """Computes activation(einsum(equation, inputs, kernel) + bias).
 

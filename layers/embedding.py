@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained, only, takes_older
+from mirrored._arguments import only, takes_older
 from mirrored._numbers import as_integer
 from mirrored._types import DTypeLike, Identifier, TensorLike
 from mirrored.layers import constraints, initializers, regularizers
@@ -21,7 +21,6 @@ from mirrored.serialization.constructor_arguments import arguments_of
 from mirrored.variables import Variable
 
 
-@explained
 @takes_older(ignored={"input_length": "is deprecated. Just remove it."})
 class Embedding(Layer):
     """Looks up a vector for each integer of its inputs.
@@ -129,7 +128,6 @@ def _positive(name: str, value: Any) -> int:
     return number
 
 
-@explained
 class ReversibleEmbedding(Embedding):
     """Looks up vectors for integers and, called with ``reverse=True``, scores integers by vectors.
 

@@ -6,14 +6,12 @@ The steps may be any number; the features stay.
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._types import TensorLike
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, as_data_format, require_rank
 from mirrored.ops import Tensor
 
 
-@explained
 class GlobalPooling1D(Layer):
     """What both have in common: a subclass reduces the steps in `_reduced`."""
 
@@ -53,7 +51,6 @@ class GlobalPooling1D(Layer):
         return tuple(sizes)
 
 
-@explained
 class GlobalAveragePooling1D(GlobalPooling1D):
     """Takes the mean over the steps of each sequence.
 
@@ -101,7 +98,6 @@ class GlobalAveragePooling1D(GlobalPooling1D):
         return ops.reduce_mean(inputs, self._axis, keepdims=self.keepdims)
 
 
-@explained
 class GlobalMaxPooling1D(GlobalPooling1D):
     """Takes the largest value over the steps of each sequence.
 

@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from mirrored._arguments import explained, explained_only, takes_older
+from mirrored._arguments import explained_only, takes_older
 from mirrored._types import DTypeLike
 from mirrored.graph import Node, SymbolicTensor
 from mirrored.layers.layer import Layer
@@ -14,7 +14,6 @@ from mirrored.layers.shapes import Shape, as_shape, check_matches
 from mirrored.ops import Tensor, as_dtype
 
 
-@explained
 @takes_older({"input_shape": "shape", "batch_input_shape": "batch_shape"})
 class InputLayer(Layer):
     """Returns what it is called on; its ``output`` begins a functional model.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained, explained_only
+from mirrored._arguments import explained_only
 from mirrored._types import TensorLike
 from mirrored.layers.layer import LayerOptions
 from mirrored.layers.merging import Merge, check_masks, mask_of_rank
@@ -16,7 +16,6 @@ from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import Tensor
 
 
-@explained
 class Concatenate(Merge):
     """Joins its inputs along an axis.
 
@@ -104,7 +103,6 @@ class Concatenate(Merge):
         return tuple(joined)
 
 
-@explained
 class Dot(Merge):
     """Multiplies two inputs, example by example, and sums along an axis of each.
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mirrored import _nest, _overrides, graph, ops
 from mirrored._absent import absent_members, missing_attribute
-from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._naming import check_name, path_of, snake_case, unique_name, within_path
 from mirrored._symbolic import draw_call
@@ -109,7 +108,6 @@ class _NotInitializedError(RuntimeError, AttributeError):
     """A subclass's `__init__` did not call that of `Layer`: its attributes are missing."""
 
 
-@explained
 @absent_members("tf.keras.layers.Layer")
 class Layer(Part, _overrides.Subclassable):
     """A function of tensors, with the variables that it computes with.

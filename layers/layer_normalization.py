@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained, only
+from mirrored._arguments import only
 from mirrored._numbers import as_integer, as_real
 from mirrored._types import AxisLike, Identifier
 from mirrored.layers.layer import Layer, LayerOptions
@@ -177,7 +177,6 @@ def _as_list(axis: int | list[int]) -> list[int]:
     return axis if isinstance(axis, list) else [axis]
 
 
-@explained
 class LayerNormalization(ScaledAndMoved):
     """Normalizes each example over some of its axes.
 
@@ -242,7 +241,6 @@ class LayerNormalization(ScaledAndMoved):
         return self._normalized(values, mean, variance, _broadcasting(inputs.shape, axes))
 
 
-@explained
 class RMSNormalization(Normalizing):
     """Divides each example by the root of its mean square over some of its axes.
 
@@ -286,7 +284,6 @@ class RMSNormalization(Normalizing):
         return ops.cast(values * ops.rsqrt(square + self.epsilon) * scale, self.compute_dtype)
 
 
-@explained
 class UnitNormalization(Normalizing):
     """Divides each example by its L2 norm over some of its axes.
 
@@ -324,7 +321,6 @@ def _broadcasting(shape: Shape, axes: list[int]) -> list[Any]:
     return [size if i in axes else 1 for i, size in enumerate(shape)]
 
 
-@explained
 class GroupNormalization(ScaledAndMoved):
     """Normalizes each example's features in groups, over all other axes too.
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained, explained_only
+from mirrored._arguments import explained_only
 from mirrored._types import TensorLike
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, Shapes, is_shape
@@ -140,7 +140,6 @@ def _broadcast(left: Shape, other: Shape) -> Shape:
     return tuple(sizes)
 
 
-@explained
 class Add(Merge):
     """Returns the sum of its inputs.
 
@@ -160,7 +159,6 @@ class Add(Merge):
     _pair = staticmethod(ops.add)
 
 
-@explained
 class Subtract(Merge):
     """Returns the first of two inputs less the second.
 
@@ -178,7 +176,6 @@ class Subtract(Merge):
     _exactly = 2
 
 
-@explained
 class Multiply(Merge):
     """Returns the product of its inputs.
 
@@ -212,7 +209,6 @@ class Multiply(Merge):
         return masked(ops.where(counts, product, zero), ops.reduce_any(counts, -1))
 
 
-@explained
 class Average(Merge):
     """Returns the mean of its inputs.
 
@@ -249,7 +245,6 @@ class Extreme(Merge):
         return output if counts is None else masked(output, ops.reduce_any(counts, -1))
 
 
-@explained
 class Maximum(Extreme):
     """Returns the largest of its inputs, element by element.
 
@@ -266,7 +261,6 @@ class Maximum(Extreme):
     _pair = staticmethod(ops.maximum)
 
 
-@explained
 class Minimum(Extreme):
     """Returns the smallest of its inputs, element by element.
 

@@ -7,7 +7,6 @@ import string
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._numbers import as_positive
 from mirrored._types import AxisLike, Identifier, ShapeLike
 from mirrored.layers.attention_heads import AttentionHeads, checked_key_shape
@@ -19,7 +18,6 @@ from mirrored.ops import SeedGenerator, Tensor
 from mirrored.serialization.constructor_arguments import serialized
 
 
-@explained
 class MultiHeadAttention(AttentionHeads):
     """Gives for each query a mean of values, weighed by how well their keys match it, head by head.
 
@@ -262,7 +260,6 @@ def _attention_equations(rank: int, axes: tuple[int, ...]) -> tuple[str, str]:
     return f"{query},{key}->{scores}", f"{scores},{key}->{query}"
 
 
-@explained
 class GroupedQueryAttention(AttentionHeads):
     """Gives for each query a mean of values, in heads of which groups share keys and values.
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._types import AxisLike, TensorLike
 from mirrored.distribute import get_strategy, in_cross_replica_context
 from mirrored.errors import InvalidArgumentError
@@ -26,7 +25,6 @@ _PART = 2**18  # Elements, of 2 MB in double precision: they stay in a cache.
 _EPSILON = 1e-7  # The least deviation, Keras' for all that is divided by.
 
 
-@explained
 class Normalization(SameShape):
     """Computes (inputs - mean) / sqrt(variance), by a mean and a variance of the data.
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_real
 from mirrored._types import PartialShapeLike
 from mirrored.layers.layer import LayerOptions, SameShape
@@ -121,7 +120,6 @@ def from_0_to_1(name: str, value: Any) -> float:
     return number
 
 
-@explained
 class Dropout(Drawing):
     """Drops each input with probability ``rate``, and divides the others by 1 - ``rate``.
 
@@ -183,7 +181,6 @@ def _normal(layer: Drawing, inputs: Tensor, stddev: float) -> Tensor:
     return ops.cast(drawn * stddev, inputs.dtype)
 
 
-@explained
 class GaussianNoise(Drawing):
     """Adds normal noise of mean 0 while training.
 
@@ -220,7 +217,6 @@ class GaussianNoise(Drawing):
         return inputs + _normal(self, inputs, self.stddev)
 
 
-@explained
 class GaussianDropout(Drawing):
     """Multiplies by normal noise of mean 1 while training.
 
@@ -255,7 +251,6 @@ class GaussianDropout(Drawing):
         return inputs * (1.0 + _normal(self, inputs, math.sqrt(self.rate / (1.0 - self.rate))))
 
 
-@explained
 class AlphaDropout(Drawing):
     """Sets inputs to a negative value at random while training, keeping their mean and variance.
 
@@ -303,7 +298,6 @@ class AlphaDropout(Drawing):
         return outputs
 
 
-@explained
 class SpatialDropout1D(Drawing):
     """Sets whole features of sequences to zero at random while training.
 

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, as_data_format, require_rank
 from mirrored.ops import Tensor
 
 
-@explained
 class Reshape(Layer):
     """Gives each example another shape of as many elements.
 
@@ -71,7 +69,6 @@ class Reshape(Layer):
         return (input_shape[0], *(rest if size == -1 else size for size in self.target_shape))
 
 
-@explained
 class Permute(Layer):
     """Puts each example's axes into another order.
 
@@ -112,7 +109,6 @@ class Permute(Layer):
         return (input_shape[0], *(input_shape[axis] for axis in self.dims))
 
 
-@explained
 class RepeatVector(Layer):
     """Repeats each example, which is a vector, along a new axis.
 
@@ -155,7 +151,6 @@ class RepeatVector(Layer):
         return (input_shape[0], self.n, input_shape[1])
 
 
-@explained
 class Flatten(Layer):
     """Joins all axes but the first into one.
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Self, Unpack
 
 from mirrored import _nest, ops
-from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.autodiff.custom_gradients import custom_gradient
 from mirrored.graph import SymbolicTensor, placeholders
@@ -16,7 +15,6 @@ from mirrored.serialization.constructor_arguments import deserialized, serialize
 from mirrored.variables import Variable, VariableAggregation, variable_creator_scope
 
 
-@explained
 class Wrapper(Layer):
     """Base of layers that are around another one; a subclass defines ``call``.
 
@@ -69,7 +67,6 @@ class Wrapper(Layer):
         return cls(deserialized(taken.pop("layer"), None), **taken)
 
 
-@explained
 class SpectralNormalization(Wrapper):
     """Divides a layer's kernel in training by its largest singular value, or what is known of that.
 
@@ -180,7 +177,6 @@ def _written_by_replicas(next_creator: Any, **kwargs: Any) -> Any:
     return next_creator(**{**kwargs, "aggregation": VariableAggregation.ONLY_FIRST_REPLICA})
 
 
-@explained
 class TimeDistributed(Wrapper):
     """Calls a layer on each step of its inputs, the slices along the axis behind the batch's.
 

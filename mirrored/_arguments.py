@@ -139,7 +139,7 @@ def takes_older(
                     kwargs[later] = kwargs.pop(name)
             construct(self, *args, **kwargs)
 
-        target.__init__ = init
+        target.__init__ = explained_only(init)
         return cls
 
     return decorate

@@ -8,6 +8,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from mirrored._arguments import explained
+
 _STEPS = "Override `train_step`, `test_step` or `predict_step`."
 _EVALUATE = "`fit` validates without it. Use `on_test_begin` and `on_test_end` of a Callback."
 _SPEC = "Define `compute_output_spec`, or `compute_output_shape(self, input_shape)`."
@@ -146,10 +148,12 @@ class Subclassable:
     __assign_attribute__: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Raise TypeError where the class overrides what nothing calls."""
+        """Raise TypeError where the class overrides what nothing calls; let ours be `explained`."""
         super().__init_subclass__(**kwargs)
         if "__overrides__" in vars(cls):
             cls.__declaring__ = cls
+        if _is_ours(cls):
+            explained(cls)
         check_overrides(cls)
 
     if not TYPE_CHECKING:  # It would tell type checkers that every attribute can be set.

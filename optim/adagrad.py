@@ -7,14 +7,12 @@ import math
 from typing import ClassVar, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
 from mirrored.optim.hyperparameters import LearningRate, Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
-@explained
 class Adagrad(Optimizer):
     """Adagrad (Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011).
 
@@ -65,7 +63,6 @@ class Adagrad(Optimizer):
         return value - gradient * learning_rate / ops.sqrt(total + self.epsilon), (total,)
 
 
-@explained
 class Adadelta(Optimizer):
     """Adadelta (Zeiler, "ADADELTA: an adaptive learning rate method", 2012).
 
@@ -115,7 +112,6 @@ class Adadelta(Optimizer):
         return value - change * learning_rate, (square, steps)
 
 
-@explained
 class RMSprop(Optimizer):
     """RMSprop (Hinton, "Neural networks for machine learning", lecture 6e, 2012).
 
@@ -186,7 +182,6 @@ class RMSprop(Optimizer):
         return value - change, tuple(kept.values())
 
 
-@explained
 class Adafactor(Optimizer):
     """Adafactor (Shazeer and Stern, "Adafactor: adaptive learning rates ...", ICML 2018).
 
@@ -271,7 +266,6 @@ def _rms(x: Tensor) -> Tensor:
     return ops.sqrt(ops.reduce_mean(x * x))
 
 
-@explained
 class Ftrl(Optimizer):
     """Ftrl (McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013).
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import ClassVar, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
 from mirrored.optim.hyperparameters import (
@@ -20,7 +19,6 @@ from mirrored.optim.hyperparameters import (
 from mirrored.optim.optimizer import Optimizer
 
 
-@explained
 class _ByMeans(Optimizer):
     """The constructor arguments and the running means that these optimizers have in common."""
 
@@ -50,7 +48,6 @@ def _moving_means(
     return mean, square + (gradient * gradient - square) * (1.0 - rule.beta_2)
 
 
-@explained
 class Adam(_ByMeans):
     """Adam (Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015).
 
@@ -114,7 +111,6 @@ class Adam(_ByMeans):
         return value - change, kept
 
 
-@explained
 class AdamW(Adam):
     """AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
 
@@ -292,7 +288,6 @@ class Lamb(_ByMeans):
         return value - change * (ratio * learning_rate), (mean, square)
 
 
-@explained
 class ScheduleFreeAdamW(_ByMeans):
     """Schedule-free AdamW (Defazio et al., "The road less scheduled", 2024), as Keras has it.
 
@@ -359,7 +354,6 @@ class ScheduleFreeAdamW(_ByMeans):
         return moved * (1.0 - self.beta_1) + mean * self.beta_1, (moved, square)
 
 
-@explained
 class Lion(Optimizer):
     """Lion (Chen et al., "Symbolic discovery of optimization algorithms", NeurIPS 2023).
 

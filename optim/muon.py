@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import (
@@ -23,7 +22,6 @@ from mirrored.optim.optimizer import Optimizer
 from mirrored.variables import Variable
 
 
-@explained
 class Muon(Optimizer):
     """Muon (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024).
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored import _overrides, devices, ops
 from mirrored._absent import absent_members
-from mirrored._arguments import explained, takes_older
+from mirrored._arguments import takes_older
 from mirrored._logging import logger, warn_caller
 from mirrored._naming import name_scope, snake_case, unique_name
 from mirrored._numbers import check_count
@@ -50,7 +50,6 @@ SETTINGS = (
 )
 
 
-@explained
 @takes_older(ignored={"decay": "is no longer supported and will be ignored."})
 @absent_members("tf.keras.optimizers.Optimizer")
 class Optimizer(_overrides.Subclassable):

@@ -5,13 +5,11 @@ The plainest rule there is: a step against the gradient.
 
 from typing import ClassVar, Unpack
 
-from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import LearningRate, Settings, Tensors, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
-@explained
 class SGD(Optimizer):
     """Gradient descent, with momentum (Polyak 1964) or Nesterov's (1983) if asked for.
 

@@ -205,7 +205,6 @@ class InnerRules(Rule):
         return values
 
 
-@explained
 class LossScaleOptimizer(Wrapping):
     """Scales losses for another optimizer, by a factor that it adapts while it trains.
 
@@ -466,7 +465,6 @@ class OptimizerMap(MutableMapping[str, Optimizer]):
         return self[variable.name.removesuffix(":0")]
 
 
-@explained
 class MultiOptimizer(Wrapping):
     """Has each variable updated by one of several optimizers, all of them in one step.
 

@@ -190,7 +190,6 @@ class CsvRows(Transform):
         return tuple(LeafSpec((), column.dtype) for column in self._columns)
 
 
-@explained
 class CsvDataset(Dataset[Any]):
     r"""The rows of CSV files, each a tuple of scalars.
 

@@ -21,7 +21,6 @@ import mirrored.data.row_transforms as row_transforms
 import mirrored.data.source_transforms as source_transforms
 from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
-from mirrored._arguments import explained
 from mirrored._tracebacks import shortened_methods
 from mirrored._types import DTypeLike, PathLike, TensorLike
 from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator, elements_of
@@ -62,7 +61,6 @@ AppliedT = TypeVar("AppliedT")
 
 
 @shortened_methods
-@explained
 @absent_members("tf.data.Dataset")
 class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
     """Elements, each a tensor or a tuple or dict of such, made while they are iterated over.

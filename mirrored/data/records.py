@@ -306,7 +306,6 @@ class Records(Transform):
         return LeafSpec((), np.dtype(object))
 
 
-@explained
 class TFRecordDataset(Dataset[StringTensor]):
     """The records of TFRecord files, as strings that `io.parse_single_example` takes.
 

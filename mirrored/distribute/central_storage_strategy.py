@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import devices
-from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.distributed_variables import CentralVariable
@@ -17,7 +16,6 @@ from mirrored.ops.hooks import only
 from mirrored.variables import Variable, VariableSynchronization
 
 
-@explained
 class CentralStorageStrategy(MirroredStrategy):
     """Trains one model on several devices, with its variables and the optimizer's on one of them.
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import devices, ops
-from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.context import get_replica_context
@@ -33,7 +32,6 @@ from mirrored.variables import Variable, VariableAggregation, VariableSynchroniz
 _LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 
 
-@explained
 class MirroredStrategy(Strategy):
     """Trains one model on several devices: each has a copy of every variable.
 

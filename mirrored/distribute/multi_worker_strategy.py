@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest, devices, ops
-from mirrored._arguments import explained
 from mirrored._files import keep_company
 from mirrored._logging import logger
 from mirrored.distribute.context import get_replica_context
@@ -51,7 +50,6 @@ from mirrored.variables.flat import packing_order
 from mirrored.workers import Workers, connect
 
 
-@explained
 class MultiWorkerMirroredStrategy(MirroredStrategy):
     """Trains one model on the devices of several processes, on one host or on several.
 

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from mirrored._arguments import explained
 from mirrored.distribute.cross_device_ops import CommunicationImplementation, CommunicationOptions
 from mirrored.distribute.multi_worker_strategy import (
     MultiWorkerMirroredStrategy as _MultiWorkerMirroredStrategy,
 )
 
 
-@explained
 class MultiWorkerMirroredStrategy(_MultiWorkerMirroredStrategy):
     """`mr.distribute.MultiWorkerMirroredStrategy`, with the arguments that it had before.
 

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from mirrored import devices, ops
-from mirrored._arguments import explained
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.context import ReplicaContext, set_default_replica
 from mirrored.distribute.cross_device_ops import ReductionToOneDevice
@@ -23,7 +22,6 @@ from mirrored.ops.tensor import Tensor
 from mirrored.variables import Variable
 
 
-@explained
 class _SingleStrategy(Strategy):
     """What strategies of one replica have in common."""
 
@@ -76,7 +74,6 @@ class DefaultStrategy(_SingleStrategy):
         return contextlib.nullcontext()
 
 
-@explained
 class OneDeviceStrategy(_SingleStrategy):
     """Runs on one device: variables made in its scope are there, and `run` computes there.
 

@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 from mirrored import _nest, _overrides
 from mirrored._absent import absent_members
-from mirrored._arguments import explained
 from mirrored._reprs import made_with
 from mirrored.devices import hold_devices
 from mirrored.distribute.context import check_cross_replica, enter, has_strategy, strategy_in_force
@@ -73,7 +72,6 @@ _Kwargs = dict[str, Any] | None
 _tokens: "WeakKeyDictionary[Strategy, str]" = WeakKeyDictionary()
 
 
-@explained
 @absent_members("tf.distribute.Strategy")
 class Strategy(StrategyBase, _overrides.Subclassable):
     """What all strategies have in common. Use `MirroredStrategy`.

@@ -16,7 +16,6 @@ import numpy as np
 
 from mirrored import _nest, _overrides, graph, ops
 from mirrored._absent import absent_members
-from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._naming import unique_name
 from mirrored._overrides import any_parameters
@@ -78,7 +77,6 @@ from mirrored.variables.device_variable import Undone
 _GRAPH_KEYS = ("name", "layers", "input_layers", "output_layers")
 
 
-@explained
 @absent_members("tf.keras.Model")
 class Model(Layer):
     """Layers that are trained together.

@@ -6,7 +6,6 @@ Weights are made when the shape of the input is known: from an `Input`, or from 
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from mirrored._arguments import explained
 from mirrored._overrides import any_parameters
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer, Layer
@@ -18,7 +17,6 @@ from mirrored.training.functional_graph import refuse_more, reshaped
 from mirrored.training.model import Model, finish_at, run_on_zeros
 
 
-@explained
 class Sequential(Model):
     """A model that is a list of layers.
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mirrored import _overrides
-from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops import buckets
@@ -17,7 +16,6 @@ from mirrored.distribute.cross_device_ops.reduction_to_one_device import Reducti
 from mirrored.ops.tensor import Tensor
 
 
-@explained
 class AllReduceCrossDeviceOps(CrossDeviceOps):
     """Has the tensors of a batch reduced in buckets; a lone `reduce` is the reference's.
 

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from mirrored import _overrides, devices, ops
-from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._reprs import made_with
@@ -28,7 +27,6 @@ Value = TypeVar("Value", bound=Tensor | IndexedSlices)
 _LINES = 10  # As many as TensorFlow logs.
 
 
-@explained
 class CrossDeviceOps(_overrides.Subclassable):
     """The interface of the collectives: subclasses say how tensors are reduced and broadcast.
 

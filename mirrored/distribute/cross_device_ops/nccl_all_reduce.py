@@ -9,7 +9,6 @@ from typing import Any
 from weakref import WeakSet
 
 from mirrored import _overrides, devices, ops
-from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.backends import set_deterministic
 from mirrored.backends.communication.connection import Connection
@@ -27,7 +26,6 @@ from mirrored.ops.tensor import Tensor
 _NAME = "NcclAllReduce"
 
 
-@explained
 class NcclAllReduce(AllReduceCrossDeviceOps):
     """Sums between GPUs by NCCL, which has one rank on each card.
 

@@ -6,7 +6,6 @@ A recorded step has the same sums in fewer calls, and so the same bits.
 from collections.abc import Callable, Sequence
 
 from mirrored import _overrides, devices, ops
-from mirrored._arguments import explained
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.buckets import alike, reduced_as_vectors
 from mirrored.distribute.cross_device_ops.collectives import (
@@ -20,7 +19,6 @@ from mirrored.ops.hooks import Recorder, active_recorder
 from mirrored.ops.tensor import Tensor
 
 
-@explained
 class ReductionToOneDevice(CrossDeviceOps):
     """Copies all values to one device, reduces them there in replica order, and copies back.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_integer
 from mirrored._types import AxisLike, DTypeLike, TensorLike
 from mirrored.distribute import get_replica_context
@@ -213,7 +213,6 @@ class _Overlap(Loss):
         return targets.match_output(self.name, y, output_shape)
 
 
-@explained
 class Dice(_Overlap):
     """1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred)), of the whole batch or by axes.
 
@@ -246,7 +245,6 @@ class Dice(_Overlap):
         return dice(y_true, y_pred, self.axis)
 
 
-@explained
 class Tversky(_Overlap):
     """1 - both / (both + alpha missed + beta wrong), of sums (Salehi et al. 2017).
 
@@ -361,7 +359,6 @@ def _circle(d: Tensor, positive: Tensor, negative: Tensor, gamma: float, margin:
     return ops.softplus(ops.reduce_logsumexp(p, axis=1) + ops.reduce_logsumexp(n, axis=1))
 
 
-@explained
 class Circle(Loss):
     """The circle loss of embeddings of length 1, by the cosines of all pairs (Sun et al. 2020).
 

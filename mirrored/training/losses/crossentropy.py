@@ -34,7 +34,6 @@ from mirrored.training.losses.values import (
 )
 
 
-@explained
 class _Crossentropy(LossByLastAxis):
     """What the cross-entropies share: predictions are probabilities, or logits."""
 
@@ -321,7 +320,6 @@ def sparse_categorical_crossentropy(
     return sparse_entropies(ops.convert_to_tensor(y_true), y_pred, from_logits, ignore_class)
 
 
-@explained
 class SparseCategoricalCrossentropy(LossByLastAxis):
     """Minus log p of each example's class, given by its index; the classes are the last axis.
 

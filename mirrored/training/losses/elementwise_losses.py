@@ -49,7 +49,6 @@ class LossFunction(Protocol):
         """Return the losses, without the last axis."""
 
 
-@explained
 class Elementwise(LossByLastAxis):
     """The mean over an example's elements of what a subclass computes for each.
 

@@ -5,7 +5,7 @@ label.
 """
 
 from mirrored import ops
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_real
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
@@ -87,7 +87,6 @@ def binary_focal_crossentropy(
     return ops.reduce_mean(values, axis=axis)
 
 
-@explained
 class BinaryFocalCrossentropy(BinaryCrossentropy):
     """The mean of (1 - p_t)^gamma times the binary cross-entropy (Lin et al. 2017).
 
@@ -180,7 +179,6 @@ def categorical_focal_crossentropy(
     return ops.reduce_sum(factor * (-true * ops.log(p)), axis=axis)
 
 
-@explained
 class CategoricalFocalCrossentropy(CategoricalCrossentropy):
     """The sum over the classes of -alpha (1 - p)^gamma y log p (Lin et al. 2017).
 
@@ -255,7 +253,6 @@ def categorical_generalized_cross_entropy(
     return (1.0 - ops.pow(p, q)) / q
 
 
-@explained
 class CategoricalGeneralizedCrossEntropy(LossByLastAxis):
     """(1 - p^q) / q of the classes that labels name (Zhang and Sabuncu 2018).
 

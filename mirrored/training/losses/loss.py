@@ -11,7 +11,6 @@ import numpy as np
 
 from mirrored import _overrides, ops
 from mirrored._absent import absent_members
-from mirrored._arguments import explained
 from mirrored._naming import snake_case
 from mirrored._reprs import made_with
 from mirrored._symbolic import Symbolic, symbolic_in
@@ -71,7 +70,6 @@ _REDUCTIONS = (
 )
 
 
-@explained
 @absent_members("tf.keras.losses.Loss")
 class Loss(_overrides.Subclassable, Configured):
     """Base of the losses; a subclass gives the loss of each example in `call`.

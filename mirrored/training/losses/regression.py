@@ -93,7 +93,6 @@ def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
     return ops.reduce_mean(huber_errors(true, pred, delta), axis=-1)
 
 
-@explained
 class Huber(Elementwise):
     """Squares of small errors, and large ones as such (Huber 1964), over an example's elements.
 
@@ -179,7 +178,6 @@ def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) ->
     return -ops.reduce_sum(cosines(true, pred, axis), axis=axis)
 
 
-@explained
 class CosineSimilarity(LossByLastAxis):
     """The cosine of the angle between targets and predictions, with its sign turned.
 
@@ -320,7 +318,6 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     return ops.maximum(wrong - right + 1.0, 0.0)
 
 
-@explained
 class CategoricalHinge(LossByLastAxis):
     """The best of the wrong classes, less the right one, plus 1; 0 where that is negative.
 

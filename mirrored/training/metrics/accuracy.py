@@ -23,7 +23,6 @@ from mirrored.training.metrics.metric import Metric
 from mirrored.training.metrics.quotient import Comparison, integers_or_predictions
 
 
-@explained
 class Accuracy(Comparison):
     """The part of predictions that equal their targets.
 
@@ -53,7 +52,6 @@ class Accuracy(Comparison):
         return ops.equal(y_true, y_pred)
 
 
-@explained
 class BinaryAccuracy(Comparison):
     """The part of predictions that are on the same side of the threshold as their targets, 0 or 1.
 
@@ -90,7 +88,6 @@ class BinaryAccuracy(Comparison):
         return _same_side(y_true, y_pred, self.threshold)
 
 
-@explained
 class CategoricalAccuracy(Comparison):
     """The part of predictions whose largest class is that of their one-hot target.
 
@@ -115,7 +112,6 @@ class CategoricalAccuracy(Comparison):
         return _same_class(y_true, y_pred)
 
 
-@explained
 class SparseCategoricalAccuracy(Comparison):
     """The part of predictions whose largest class is that of their integer label.
 
@@ -362,7 +358,6 @@ def among(labels: Tensor, predicted: Tensor, k: int) -> Tensor:
     return ops.cast(ops.reshape(hits, labels.shape), ops.floatx())
 
 
-@explained
 class _TopK(Comparison):
     """The part of examples whose class is among the k best: a subclass says what targets are."""
 

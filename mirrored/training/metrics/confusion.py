@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import serialized
@@ -72,7 +71,6 @@ class _AtChosen(_AtThresholds):
         raise NotImplementedError
 
 
-@explained
 class _Condition(_AtChosen):
     """The weights of predictions of one condition: a subclass says which."""
 
@@ -183,7 +181,6 @@ class FalseNegatives(_Condition):
     _conditions = ("false_negatives",)
 
 
-@explained
 class _Share(_AtChosen):
     """The true positives by themselves and another count: a subclass says which."""
 
@@ -319,7 +316,6 @@ def specificities(right: Tensor, wrong: Tensor, left: Tensor, missed: Tensor) ->
     return ops.divide_no_nan(left, left + wrong)
 
 
-@explained
 class SensitivityAtSpecificity(OperatingPoint):
     """The best part of true targets that is found where enough of the others are left alone.
 
@@ -354,7 +350,6 @@ class SensitivityAtSpecificity(OperatingPoint):
         super().__init__(specificity, num_thresholds, class_id, name, dtype)
 
 
-@explained
 class SpecificityAtSensitivity(OperatingPoint):
     """The best part of false targets that is left alone where enough of the others are found.
 
@@ -389,7 +384,6 @@ class SpecificityAtSensitivity(OperatingPoint):
         super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
 
 
-@explained
 class PrecisionAtRecall(OperatingPoint):
     """The best precision where the recall is high enough.
 
@@ -424,7 +418,6 @@ class PrecisionAtRecall(OperatingPoint):
         super().__init__(recall, num_thresholds, class_id, name, dtype)
 
 
-@explained
 class RecallAtPrecision(OperatingPoint):
     """The best recall where the precision is high enough.
 
@@ -459,7 +452,6 @@ class RecallAtPrecision(OperatingPoint):
         super().__init__(precision, num_thresholds, class_id, name, dtype)
 
 
-@explained
 class FBetaScore(Counting):
     """The weighted harmonic mean of precision and recall, of each class or of all.
 
@@ -555,7 +547,6 @@ class FBetaScore(Counting):
         return scores if self.average is None else ops.reduce_mean(scores)
 
 
-@explained
 class F1Score(FBetaScore):
     """The harmonic mean of precision and recall, of each class or of all.
 

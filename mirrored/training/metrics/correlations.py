@@ -75,7 +75,6 @@ def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = 
     return ops.reduce_mean(2.0 * both / (norm + EPSILON), axis=axis)
 
 
-@explained
 class _Correlation(Comparison):
     """The mean of the examples' correlations: a subclass says which."""
 
@@ -137,7 +136,6 @@ class ConcordanceCorrelation(_Correlation):
     _correlation = staticmethod(concordance_correlation)
 
 
-@explained
 class R2Score(Counting):
     """The part of the targets' variance that predictions explain.
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import deserialized
@@ -22,7 +21,6 @@ _CURVES = ("PR", "ROC", "PRGAIN")
 _SUMS = ("interpolation", "majoring", "minoring")
 
 
-@explained
 class AUC(Counting):
     """The area under a curve of rates, as closely as thresholds can tell.
 

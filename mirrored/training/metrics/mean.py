@@ -6,7 +6,6 @@ They are weighted where sample weights are given.
 from typing import Any, ClassVar
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._types import DTypeLike
 from mirrored.ops import Tensor
 from mirrored.training.losses import MeanSquaredError as _SquaredError
@@ -23,7 +22,6 @@ from mirrored.training.metrics.quotient import (
 )
 
 
-@explained
 class Mean(Quotient):
     """The mean of values, weighted if weights are given.
 
@@ -88,7 +86,6 @@ _ERRORS = """{sentence}.
     """
 
 
-@explained
 class Errors(Comparison):
     """The mean over elements of the formula of a loss: a subclass says which."""
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._naming import snake_case
 from mirrored._types import DTypeLike
 from mirrored.ops import Tensor
@@ -27,7 +26,6 @@ from mirrored.training.metrics.quotient import (
 )
 
 
-@explained
 class MeanMetricWrapper(FunctionMetric):
     """The mean of what a function of targets and predictions returns.
 
@@ -75,7 +73,6 @@ class MeanMetricWrapper(FunctionMetric):
         return self._function(y_true, y_pred, **self._options)
 
 
-@explained
 class Sum(Quotient):
     """The sum of values, weighted if weights are given.
 
@@ -206,7 +203,6 @@ class RootMeanSquaredError(MeanSquaredError):
         return quotient**0.5
 
 
-@explained
 class CosineSimilarity(Comparison):
     """The mean cosine of the angle between targets and predictions.
 
@@ -240,7 +236,6 @@ class CosineSimilarity(Comparison):
         return is_first_axis(self.axis, y_pred)
 
 
-@explained
 class _Entropy(Comparison):
     """The mean of a cross-entropy: a subclass says which."""
 
@@ -284,7 +279,6 @@ class BinaryCrossentropy(_Entropy):
         )
 
 
-@explained
 class CategoricalCrossentropy(_Entropy):
     """The mean of -sum(y log p), of one-hot rows.
 
@@ -325,7 +319,6 @@ class CategoricalCrossentropy(_Entropy):
         return is_first_axis(self.axis, y_pred)
 
 
-@explained
 class SparseCategoricalCrossentropy(Comparison):
     """The mean of -log p of the class that a label says.
 

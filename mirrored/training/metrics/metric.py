@@ -10,7 +10,6 @@ import numpy as np
 
 from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members
-from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._naming import name_scope, snake_case
 from mirrored._tracebacks import shorten
@@ -32,7 +31,6 @@ from mirrored.variables.tracking import Part
 from mirrored.variables.variable import mode_of
 
 
-@explained
 @absent_members("tf.keras.metrics.Metric")
 class Metric(Part, _overrides.Subclassable, Configured):
     """Base of the metrics: a subclass makes variables, adds to them, and says what they result in.

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS
@@ -14,7 +13,6 @@ from mirrored.training.metrics.counting import Counting
 from mirrored.training.metrics.quotient import is_first_axis
 
 
-@explained
 class IoU(Counting):
     """The mean of some classes' intersections over unions: those of targets and predictions.
 
@@ -145,7 +143,6 @@ class IoU(Counting):
         return ops.reduce_sum(shares) / (ops.reduce_sum(ops.cast(there, ops.float64)) + EPSILON)
 
 
-@explained
 class BinaryIoU(IoU):
     """The mean of the intersections over unions of what is above a threshold, and of the rest.
 
@@ -194,7 +191,6 @@ class BinaryIoU(IoU):
         super().update_state(y_true, predictions, sample_weight)
 
 
-@explained
 class MeanIoU(IoU):
     """The mean of all classes' intersections over unions.
 
@@ -230,7 +226,6 @@ class MeanIoU(IoU):
         super().__init__(num_classes, ids, name, dtype, *options)
 
 
-@explained
 class OneHotIoU(IoU):
     """The mean of some classes' intersections over unions, of one-hot targets.
 
@@ -268,7 +263,6 @@ class OneHotIoU(IoU):
         super().__init__(num_classes, target_class_ids, name, dtype, *options)
 
 
-@explained
 class OneHotMeanIoU(MeanIoU):
     """The mean of all classes' intersections over unions, of one-hot targets.
 
