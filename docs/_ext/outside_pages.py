@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-LINK = re.compile(r"(?<=\]\()([^)#\s]+\.md)(?=[)#])")
+LINK = re.compile(r"(?<=\]\()([^)#\s]+\.(?:md|ipynb))(?=[)#])")
 
 
 def read(app: Sphinx, document: str, source: list[str]) -> None:
