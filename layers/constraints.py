@@ -8,7 +8,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored._types import AxisLike, TensorLike
 from mirrored.ops import Tensor
 from mirrored.serialization.constructor_arguments import Configured, serialized
@@ -42,7 +42,6 @@ class Constraint(Configured):
         return w
 
 
-@explained
 class MaxNorm(Constraint):
     """Shortens what is longer than ``max_value``: by default, the weights of a unit.
 
@@ -87,7 +86,6 @@ class NonNeg(Constraint):
         return ops.maximum(ops.convert_to_tensor(w), 0)
 
 
-@explained
 class UnitNorm(Constraint):
     """Gives norm 1: by default, to the weights of a unit.
 
@@ -112,7 +110,6 @@ class UnitNorm(Constraint):
         return value / (_norm(value, self.axis) + _EPSILON)
 
 
-@explained
 class MinMaxNorm(Constraint):
     """Brings norms between two bounds, or a part of the way there: by default, those of units.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explain_functions, explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import as_real
 from mirrored._reprs import made_with
 from mirrored.ops import Tensor
@@ -62,7 +62,6 @@ class Regularizer(Configured):
         return super().get_config()
 
 
-@explained
 class L1L2(Regularizer):
     """Penalises a weight by l1 * sum(abs(weight)) + l2 * sum(square(weight)).
 
@@ -102,7 +101,6 @@ class L1L2(Regularizer):
         return terms[0] if len(terms) == 1 else ops.add(terms[0], terms[1])
 
 
-@explained
 class L1(L1L2):
     """Penalises a weight by l1 * sum(abs(weight)), which drives small weights to zero.
 
@@ -126,7 +124,6 @@ class L1(L1L2):
         return {"l1": _rounded(self.l1)}
 
 
-@explained
 class L2(L1L2):
     """Penalises a weight by l2 * sum(square(weight)), which keeps weights small.
 
@@ -146,7 +143,6 @@ class L2(L1L2):
         super().__init__(l2=_check_factor("l2", l2))
 
 
-@explained
 class OrthogonalRegularizer(Regularizer):
     """Penalises the rows of a matrix, or its columns, for being alike in direction.
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
 from mirrored._numbers import as_real
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.layers.shapes import as_known_shape
@@ -95,7 +94,6 @@ class Ones(Initializer):
         return ops.ones(shape, dtype=as_dtype(dtype))
 
 
-@explained
 class Constant(Initializer):
     """Fills a weight with one number, or with an array that broadcasts to its shape.
 
@@ -122,7 +120,6 @@ class Constant(Initializer):
         return ops.constant(np.broadcast_to(array, shape))
 
 
-@explained
 class Identity(Initializer):
     """Fills a matrix with ones on its diagonal, times ``gain``, and with zeros elsewhere.
 
@@ -155,7 +152,6 @@ class Identity(Initializer):
         return matrix
 
 
-@explained
 class Drawn(Initializer):
     """Draws a weight's values; the shape and dtype are checked here, once for all kinds."""
 
@@ -196,7 +192,6 @@ class Drawn(Initializer):
         raise NotImplementedError
 
 
-@explained
 class RandomUniform(Drawn):
     """Draws from the uniform distribution over [minval, maxval).
 
@@ -219,7 +214,6 @@ class RandomUniform(Drawn):
         return generator.uniform(shape, self.minval, self.maxval, dtype=dtype)
 
 
-@explained
 class RandomNormal(Drawn):
     """Draws from the normal distribution.
 
@@ -242,7 +236,6 @@ class RandomNormal(Drawn):
         return generator.normal(shape, self.mean, self.stddev, dtype=dtype)
 
 
-@explained
 class TruncatedNormal(Drawn):
     """Draws from the normal distribution, cut off at two standard deviations from the mean.
 
@@ -302,7 +295,6 @@ def another(initializer: Any) -> Any:
     return initializer.clone() if hasattr(initializer, "clone") else initializer
 
 
-@explained
 class Orthogonal(Drawn):
     """Draws a matrix whose columns, or rows where these are fewer, are orthogonal unit vectors.
 
@@ -349,7 +341,6 @@ class Orthogonal(Drawn):
 _CUT_DEVIATION = 0.87962566103423978  # A standard normal's deviation, cut at two of them.
 
 
-@explained
 class VarianceScaling(Drawn):
     """Draws so that a layer's outputs vary about as much as its inputs: variance scale / fan.
 
@@ -405,7 +396,6 @@ class VarianceScaling(Drawn):
         return TruncatedNormal(0.0, deviation / _CUT_DEVIATION, generator)(shape, dtype)
 
 
-@explained
 class _OfLayer(VarianceScaling):
     """A `VarianceScaling` that has a name of its own, and takes no other scale."""
 

@@ -70,6 +70,21 @@ def explained(target: _Target) -> _Target:
     return target
 
 
+class Explained:
+    """Base of classes whose subclasses in this library are `explained`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let a subclass of this library's own be `explained`."""
+        super().__init_subclass__(**kwargs)
+        if is_ours(cls):
+            explained(cls)
+
+
+def is_ours(cls: type) -> bool:
+    """Return whether a class is defined in this library."""
+    return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def explained_only(target: _Target) -> _Target:
     """Return a function as `explained` does, which runs with symbolic tensors too.
 

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from mirrored._arguments import explained
+from mirrored._arguments import Explained, is_ours
 
 _STEPS = "Override `train_step`, `test_step` or `predict_step`."
 _EVALUATE = "`fit` validates without it. Use `on_test_begin` and `on_test_end` of a Callback."
@@ -131,7 +131,7 @@ def any_parameters(method: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-class Subclassable:
+class Subclassable(Explained):
     """Base of the classes that users subclass: refuses overrides by the rules in `__overrides__`.
 
     It also refuses names of its private methods and of the public ones in `ours`, which are none
@@ -148,12 +148,10 @@ class Subclassable:
     __assign_attribute__: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Raise TypeError where the class overrides what nothing calls; let ours be `explained`."""
+        """Raise TypeError where the class overrides what nothing calls."""
         super().__init_subclass__(**kwargs)
         if "__overrides__" in vars(cls):
             cls.__declaring__ = cls
-        if _is_ours(cls):
-            explained(cls)
         check_overrides(cls)
 
     if not TYPE_CHECKING:  # It would tell type checkers that every attribute can be set.
@@ -208,7 +206,7 @@ def check_overrides(cls: type[Subclassable]) -> None:
     owners = cls.__mro__[: cls.__mro__.index(base)]
     for owner in owners:
         for name, value in vars(owner).items():
-            if _is_taken(name, base) and not _is_ours(owner):
+            if _is_taken(name, base) and not is_ours(owner):
                 raise _taken(cls, name, f"its definition in class {owner.__qualname__}")
             if name not in rules.never_called or value is None:
                 continue
@@ -227,10 +225,6 @@ def _is_taken(name: str, base: type[Subclassable]) -> bool:
         return False
     own = getattr(base, name, None)
     return callable(own) or isinstance(own, property)
-
-
-def _is_ours(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _check_assignment(cls: type[Subclassable], name: str) -> None:

@@ -7,12 +7,13 @@ import inspect
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
+from mirrored._arguments import Explained
 from mirrored._reprs import made_with
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class Configured:
+class Configured(Explained):
     """What keeps its arguments in attributes of the same names, and can be made of these again."""
 
     # Arguments that Keras' configurations leave out, and these where they are not the defaults.

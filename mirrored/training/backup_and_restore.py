@@ -7,7 +7,6 @@ import contextlib
 import os
 
 from mirrored import devices
-from mirrored._arguments import explained
 from mirrored._files import agree, as_path, of_writer, writes_to
 from mirrored._numbers import as_integer
 from mirrored._types import PathLike
@@ -18,7 +17,6 @@ from mirrored.training.files.checkpoint import Checkpoint
 from mirrored.variables import DeviceVariable
 
 
-@explained
 class BackupAndRestore(Callback):
     """Saves a checkpoint while a model is trained, and goes on from it where `fit` was ended.
 

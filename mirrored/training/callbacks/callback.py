@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from mirrored._arguments import Explained
 from mirrored._reprs import made_with
 
 Logs = dict[str, Any]
@@ -34,7 +35,7 @@ def check_verbose(verbose: int | str) -> int:
     return 1 if verbose == "auto" else int(verbose)
 
 
-class Callback:
+class Callback(Explained):
     """What happens at points of `fit`, `evaluate` and `predict`; override the methods you need.
 
     `logs` holds the means of the loss and the metrics over the epoch so far, and at its end those

@@ -7,12 +7,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from mirrored._arguments import explained
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.callbacks.history import History
 
 
-@explained
 class CallbackList(Callback):
     """Several callbacks as one, called in the order given.
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
 from mirrored._files import as_path, writes_to
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Callback, Logs
 
 
-@explained
 class CSVLogger(Callback):
     """Writes a row an epoch to a CSV file: the epoch, counted from 0, and its logs by their names.
 

@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from mirrored._arguments import explained
 from mirrored.training.callbacks.callback import Callback
 
 _HOOKS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
-@explained
 class LambdaCallback(Callback):
     """Calls functions in the place of a callback's hooks, with the hooks' arguments.
 

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.progress import write_line
 
 
-@explained
 class LearningRateScheduler(Callback):
     """Sets the learning rate at the start of each epoch; its logs get the rate that it had.
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from mirrored import _extras
-from mirrored._arguments import explained
 from mirrored._files import as_path
 from mirrored._types import PathLike
 from mirrored.training.callbacks.callback import Logs
@@ -20,7 +19,6 @@ _ENDINGS = (".safetensors", ".weights.h5")
 _NAMES = " or ".join(f"`{ending}`" for ending in _ENDINGS)
 
 
-@explained
 class ModelCheckpoint(MonitorCallback):
     """Saves the model after each epoch, or after so many batches, or the best one alone.
 

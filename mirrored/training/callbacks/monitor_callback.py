@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.progress import write_line
 
@@ -118,7 +117,6 @@ class MonitorCallback(Callback):
         return value
 
 
-@explained
 class EarlyStopping(MonitorCallback):
     """Ends training when a value has not become better for some epochs.
 
@@ -225,7 +223,6 @@ class EarlyStopping(MonitorCallback):
             self.best_weights = self.model.get_weights()
 
 
-@explained
 class ReduceLROnPlateau(MonitorCallback):
     """Reduces the learning rate when a value has not become better for some epochs.
 

@@ -1,11 +1,9 @@
 """Evaluates with the moving averages of the weights."""
 
-from mirrored._arguments import explained
 from mirrored._interrupt import InterruptGuard
 from mirrored.training.callbacks.callback import Callback, Logs
 
 
-@explained
 class SwapEMAWeights(Callback):
     """Gives the model the averages of its weights during evaluation and prediction.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
 from mirrored._files import writes_to
 from mirrored._numbers import check_count
 from mirrored._types import PathLike
@@ -20,7 +19,6 @@ from mirrored.training.event_summaries import (
 )
 
 
-@explained
 class TensorBoard(Callback):
     """Writes losses, metrics, the learning rate and the weights to files of events.
 

@@ -3,12 +3,10 @@
 import math
 from typing import ClassVar
 
-from mirrored._arguments import explained
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.progress import write_line
 
 
-@explained
 class TerminateOnNaN(Callback):
     """Ends `fit` without an error where a loss is NaN or infinite, as after `stop_training`.
 
