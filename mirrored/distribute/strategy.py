@@ -105,7 +105,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         return made_with(self, arguments).replace(_HERE, "")
 
     def _repr_html_(self) -> str | None:
-        from mirrored.distribute.strategy_html import html_of
+        from mirrored.distribute.variable_memory import html_of
 
         with contextlib.suppress(DevicesResetError):
             return html_of(self)

@@ -1,13 +1,19 @@
-"""The memory of variables, by device."""
+"""The memory of variables, by device, and the table of it that a notebook shows."""
 
+import gc
+import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from mirrored._html import titled
 from mirrored.backends import MEGABYTE
 from mirrored.devices import Device
+from mirrored.devices.device_html import memory_table
 from mirrored.distribute.distributed_variables import copies_of
+from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.variables import DeviceVariable
 
 
@@ -38,3 +44,48 @@ def bytes_by_device(variables: Iterable[Any]) -> Counter[Device]:
 def short_name(device: Device) -> str:
     """Return a name as in GPU:0."""
     return f"{device.type}:{device.index}"
+
+
+_COPY = re.compile(r"(/replica_\d+)?:0$")
+_MOST = 3  # Variables of a device that are named.
+
+
+def html_of(strategy: StrategyBase) -> str:
+    """Return a table of a strategy's devices.
+
+    Args:
+        strategy: The strategy.
+    """
+    devices = list(dict.fromkeys((*strategy.devices, *strategy.variable_devices)))
+    contents = [_contents(device) for device in devices]
+    alike = [content == before for before, content in itertools.pairwise(["", *contents])]
+    shown = [
+        "as above" if same and content else content
+        for same, content in zip(alike, contents, strict=True)
+    ]
+    table = memory_table(devices, shown)
+    return titled(type(strategy).__name__, f"{strategy.num_replicas_in_sync} replicas", table)
+
+
+def _contents(device: Device) -> str:
+    """Return the largest variables of a device, and the bytes of all else.
+
+    They are looked for among all objects: to note each when it is made would cost every program.
+    """
+    sizes = [
+        (
+            variable.size * variable.dtype.itemsize,
+            variable.name.removesuffix(":0").partition("/replica_")[0],
+        )
+        for variable in gc.get_objects()
+        if type(variable) is DeviceVariable and variable._device is device
+    ]
+    sizes.sort(key=lambda item: (-item[0], item[1]))
+    lines = [f"{name} {megabytes(nbytes)}" for nbytes, name in sizes[:_MOST]]
+    rest, more = sizes[_MOST:], sum(nbytes for nbytes, _ in sizes[_MOST:])
+    others = device.pool.current - sum(nbytes for nbytes, _ in sizes)
+    if rest:
+        lines.append(f"{len(rest)} other variables {megabytes(more)}")
+    if others >= 1024:
+        lines.append(f"tensors and other arrays {megabytes(others)}")
+    return "\n".join(lines)

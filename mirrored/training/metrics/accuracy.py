@@ -6,7 +6,7 @@
 from typing import Any, ClassVar
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explain_functions
 from mirrored._numbers import check_count
 from mirrored._types import DTypeLike, TensorLike
 from mirrored.ops import Tensor
@@ -179,7 +179,6 @@ def accuracy_for(loss: Loss | None, output_shape: tuple[int | None, ...]) -> Met
     return AccuracyByShape()
 
 
-@explained
 def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Tensor:
     """Return for each prediction whether it is on the side of the threshold that its target says.
 
@@ -202,7 +201,6 @@ def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0
     return _right(true, ops.cast(ops.greater(predicted, threshold), true.dtype))
 
 
-@explained
 def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """Return for each row of predictions whether its largest is that of its one-hot target.
 
@@ -222,7 +220,6 @@ def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     return _right(classes(y_true, predicted), ops.argmax(predicted, axis=-1))
 
 
-@explained
 def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """Return for each row of predictions whether its largest is that of its label.
 
@@ -245,7 +242,6 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tenso
     return ops.squeeze(matches, -1) if matches.ndim > 1 and matches.shape[-1] == 1 else matches
 
 
-@explained
 def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Tensor:
     """Return for each row of predictions whether its one-hot target's is among the k best.
 
@@ -267,7 +263,6 @@ def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 
     return among(classes(y_true, predicted), predicted, k)
 
 
-@explained
 def sparse_top_k_categorical_accuracy(
     y_true: TensorLike, y_pred: TensorLike, k: int = 5, from_sorted_ids: bool = False
 ) -> Tensor:
@@ -423,3 +418,6 @@ class SparseTopKCategoricalAccuracy(_TopK):
 
     def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return class_indices(y_true, y_pred)
+
+
+explain_functions(__name__, all_but="accuracy_for among classes labels_beside")
