@@ -42,7 +42,6 @@ TESTED_IN = {
     "serialization/constructor_arguments",
     "serialization/test_own_classes.py": "serialization/class_names",
     "test_argument_names.py": "_arguments",
-    "test_html.py": "devices/device_html",
     "test_interrupt_guard.py": "_interrupt",
     "test_late_names.py": "_late",
     "test_main.py": "__main__ version _commands/*",

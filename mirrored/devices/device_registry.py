@@ -6,7 +6,7 @@ Everything may be changed until then; afterwards every tensor depends on it, so 
 import functools
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from typing import NamedTuple
@@ -358,10 +358,28 @@ def _growth_from_environment() -> bool | None:
 registry = Registry()
 
 
+def memory_table(devices: Sequence[Device], contents: Sequence[str] | None = None) -> str:
+    """Return a table of devices with their memory.
+
+    Args:
+        devices: The devices.
+        contents: What is on each of them.
+    """
+    from mirrored import _html  # For notebooks.
+
+    head = ("device", "memory", "in use", "limit", "what is there")[: 4 + (contents is not None)]
+    rows = []
+    for device, content in zip(devices, contents or [""] * len(devices), strict=True):
+        pool, limit, bar = device.pool, "none", _html.Markup("")
+        if pool.limit is not None:
+            limit, bar = f"{pool.limit / MEGABYTE:.1f} MB", _html.bar(pool.current, pool.limit)
+        used = f"{pool.current / MEGABYTE:.1f} MB"
+        rows.append((f"{device.type}:{device.index}", bar, used, limit, content)[: len(head)])
+    return _html.table(rows, head, right=(2, 3))
+
+
 def _html_of(device: LogicalDevice) -> str | None:
     """Return a table of a device's memory, which this does not initialise."""
-    from mirrored.devices.device_html import memory_table  # For notebooks.
-
     there = registry.devices() if registry.initialised else ()
     known = [candidate for candidate in there if candidate.name == device.name]
     return memory_table(known) if known else None

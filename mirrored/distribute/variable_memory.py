@@ -11,7 +11,7 @@ from typing import Any
 from mirrored._html import titled
 from mirrored.backends import MEGABYTE
 from mirrored.devices import Device
-from mirrored.devices.device_html import memory_table
+from mirrored.devices.device_registry import memory_table
 from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.variables import DeviceVariable
