@@ -1,8 +1,10 @@
 """The build of the documentation site: `make docs` writes it to docs/_build/html."""
 
+import gc
 import sys
 from pathlib import Path
 
+gc.set_threshold(100_000, 20, 50)  # Pages are large trees that live until they are written.
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 
