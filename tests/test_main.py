@@ -20,7 +20,7 @@ import mirrored as mr
 from mirrored import devices
 from mirrored._commands import command_line as command
 from mirrored._commands.check_sums import size_in_bytes
-from mirrored._commands.results import EXIT_STATUSES
+from mirrored._commands.command_line import EXIT_STATUSES
 from mirrored.backends import selftest
 from mirrored.backends.cuda import blas, nccl, nvml, solver, toolkit
 from mirrored.devices import LogicalDeviceConfiguration

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mirrored import devices
-from mirrored._commands.results import FAILED, SUCCESS, Result, Say, say_nothing
+from mirrored._commands.command_line import FAILED, SUCCESS, Result, Say, say_nothing
 from mirrored._commands.show_devices import description, launched_workers, quiet_log, short_name
 from mirrored._logging import room_for_a_line
 from mirrored.backends import MEGABYTE, selftest

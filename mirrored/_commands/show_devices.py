@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import devices
-from mirrored._commands.results import Result, Say
+from mirrored._commands.command_line import Result, Say
 from mirrored._logging import logger
 from mirrored.backends import MEGABYTE, platforms
 from mirrored.devices import PhysicalDevice

@@ -12,7 +12,7 @@ import os
 import runpy
 import sys
 
-from mirrored._commands.results import WRONG_USE, CommandError, Result, Say
+from mirrored._commands.command_line import WRONG_USE, CommandError, Result, Say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -77,11 +77,6 @@ class CompiledOutputs:
         # The means of the outputs' losses, where several outputs have one.
         self.trackers = [output.tracker for output in self.outputs if output.tracker is not None]
 
-    @property
-    def with_losses(self) -> list[CompiledOutput]:
-        """The outputs that have a loss."""
-        return [output for output in self.outputs if output.loss is not None]
-
     def flat(self, argument: str, value: Any) -> list[Any]:
         """Return what was given for each output, such as its target; None for what has none.
 
