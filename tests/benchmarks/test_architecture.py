@@ -19,7 +19,7 @@ from mirrored.data.passes import Passes
 from mirrored.ops.op import OPS
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("mirrored", "layers", "optim", "tests", "examples", "benchmarks")
+FOLDERS = ("mirrored", "layers", "optim", "tests", "examples", "benchmarks", "docs")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 FILE = re.compile(r"`([\w./]+\.py)`")
