@@ -4,6 +4,7 @@ Most are one ufunc with an output buffer, in one table of names, ufuncs and grad
 are 0 where one operand is 0, whatever the other one is.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -554,3 +555,55 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         array([0., 0.], dtype=float32)
     """
     return XLOG1PY(x, y)
+
+
+_PIECE = 1 << 14  # Elements.
+
+# function(xp, out, x, scratch)
+Function = Callable[[Any, Any, Any, tuple[Any, ...]], None]
+
+
+def piecewise(
+    name: str,
+    function: Function,
+    gradient: Callable[[OpCall, Tensor], Tensor],
+    scratch: int,
+    devices: tuple[str, ...] = ("GPU", "CPU"),
+    dtypes: frozenset[DType] = FLOATS,
+) -> Op:
+    """Define the op of one input, of floats, that a function of vectors computes.
+
+    It takes many calls of the array module, a piece of the array at a time, whose scratch stays in
+    a core's own cache.
+
+    Args:
+        name: The op's name.
+        function: Writes the result of a vector, of which it may read the input until its end.
+        gradient: From the call and the upstream gradient to that of the input.
+        scratch: How many vectors the function needs beside.
+        devices: As of an `Op`.
+        dtypes: The same.
+    """
+
+    def workspace(x: TensorSpec) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((min(math.prod(x.shape), _PIECE),), x.dtype),) * scratch
+
+    def kernel(xp: Any, out: Any, x: Any, *, workspace: tuple[Any, ...]) -> None:
+        values, result = x.reshape(-1), out.reshape(-1)
+        for begin in range(0, values.size, _PIECE):
+            part = values[begin : begin + _PIECE]
+            vectors = tuple(vector[: part.size] for vector in workspace)
+            function(xp, result[begin : begin + _PIECE], part, vectors)
+
+    return register(
+        Op(
+            name=name,
+            infer=same_spec,
+            kernel=kernel,
+            gradient=lambda call, g: [gradient(call, g)],
+            devices=devices,
+            dtypes=dtypes,
+            workspace=workspace,
+            whole=True,
+        )
+    )

@@ -12,9 +12,8 @@ from mirrored._types import TensorLike
 from mirrored.ops.activations import RELU, SIGMOID, SOFTPLUS, TANH
 from mirrored.ops.comparison import GREATER, LESS
 from mirrored.ops.conversion import adopt
-from mirrored.ops.elementwise import ABS, MINIMUM, MUL_NO_NAN, unary
+from mirrored.ops.elementwise import ABS, MINIMUM, MUL_NO_NAN, piecewise, unary
 from mirrored.ops.op import OpCall
-from mirrored.ops.piecewise import piecewise
 from mirrored.ops.powers import RECIPROCAL, SQUARE
 from mirrored.ops.shaping import CAST, concat
 from mirrored.ops.spec import FLOATS, INTEGERS, float32

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mirrored._types import TensorLike
 from mirrored.ops.conversion import adopt
+from mirrored.ops.elementwise import Function, piecewise
 from mirrored.ops.op import Op, OpCall, register
-from mirrored.ops.piecewise import Function, piecewise
 from mirrored.ops.powers import EXP, SQUARE
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.spec import FLOATS, WIDE_FLOATS, float32

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from case_table import cases
 
+import mirrored as mr
 from mirrored import ops
 from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError
@@ -149,3 +150,12 @@ def test_the_others_take_floats() -> None:
             function(1, 2)
     with pytest.raises(InvalidArgumentError, match="attr 'T' of int32"):
         ops.reciprocal_no_nan([1, 2])
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_pieces_are_what_the_whole_is(recorded: bool, bits: Any) -> None:
+    """Of more elements than a piece has, and no multiple of them."""
+    x = np.random.default_rng(7).normal(size=(3, 11_003)).astype(np.float32)
+    erf = mr.function(ops.erf) if recorded else ops.erf
+    rows = [ops.erf(row).numpy() for row in x]
+    assert bits([erf(ops.constant(x)).numpy()]) == bits([np.stack(rows)])
