@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import _nest, ops
-from mirrored.compat.v1.graph import graph_of
+from mirrored.compat.v1.graph import graph_of, results_for
 from mirrored.compat.v1.graph_elements import Operation, Tensor
 from mirrored.compat.v1.plans import operation_of as _operation
 from mirrored.compat.v1.plans import part_between
 from mirrored.compat.v1.running import OpStream, Run, current_run, running
 from mirrored.compat.v1.sources import converted
-from mirrored.compat.v1.unknown_ranks import results_for
 from mirrored.devices import device
 from mirrored.graph import placeholders
 from mirrored.graph.part import nodes_between
