@@ -66,9 +66,10 @@ class CommunicationOptions:
     Args:
         bytes_per_pack: How many bytes close a bucket of tensors that are reduced together; 0
             leaves it to the collectives. `ReductionToOneDevice` does not use it.
-        timeout_seconds: How long a collective between GPUs may take, in seconds, before it is
-            ended with a CollectiveTimeoutError. None: 10 minutes; 0 or infinity: as long as it
-            takes. On host memory nothing waits for another device, and it is not used.
+        timeout_seconds: How long a collective between GPUs may take, in seconds, before it raises
+            CollectiveTimeoutError, and how long workers wait for another one before they raise
+            WorkerTimeoutError. None: 10 minutes; 0 or infinity: no limit. Devices of one process
+            in host memory do not wait for each other.
         implementation: Who carries the values, as an enum or its name in any case. For several
             workers RING lets them sum on the host, and not by NCCL, which they otherwise do where
             all replicas are on cards. In one process the strategy's `cross_device_ops` decide
