@@ -76,7 +76,7 @@ def test_of_several_rows_for_one_index_the_last_one_stays() -> None:
         (lambda: mr.dynamic_partition([1], [0, 1], 2), InvalidArgumentError, "must start with"),
         (lambda: mr.dynamic_partition([1], [0.0], 2), TypeError, "dtype int32"),
         (lambda: mr.dynamic_stitch([[0]], []), ValueError, "length 0 must match length 1"),
-        (lambda: mr.dynamic_stitch([], []), InvalidArgumentError, "at least one tensor"),
+        (lambda: mr.dynamic_stitch([], []), InvalidArgumentError, "At least one tensor"),
         (lambda: mr.dynamic_stitch([[0, -1]], [[1, 2]]), InvalidArgumentError, "indices[1]"),
         (lambda: mr.dynamic_stitch([[0, 1]], [[1]]), InvalidArgumentError, "does not start with"),
         (lambda: mr.dynamic_stitch([0, 1], [[1, 2], [3]]), InvalidArgumentError, "Need data[0]"),

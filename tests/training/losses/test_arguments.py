@@ -210,7 +210,9 @@ def test_get_has_functions_by_their_names() -> None:
 
 @cases("identifier", ["foo", 3, None, dict, ["mse"]])
 def test_unknown(identifier: Any) -> None:
-    with pytest.raises(ValueError, match=r"Could not interpret loss identifier: .*The losses") as e:
+    with pytest.raises(
+        ValueError, match=r"Could not interpret loss identifier: .*Known losses"
+    ) as e:
         losses.as_loss(identifier)
     assert str(identifier) in str(e.value)
     assert all(name in str(e.value) for name in NAMES)
