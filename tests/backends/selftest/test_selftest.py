@@ -293,7 +293,7 @@ def test_cards_that_a_new_process_does_not_see() -> None:
     with pytest.raises(CollectiveError) as caught:
         selftest.require(missing, ["/device:GPU:0"], LONG)
     (line,) = received(str(caught.value))
-    assert line.startswith("DeviceUnavailableError: A new process finds no card at 0000:fe:1f.0 ")
+    assert line.startswith("DeviceUnavailableError: A new process finds no card at 0000:fe:1f.0. ")
 
 
 @pytest.mark.parametrize(
