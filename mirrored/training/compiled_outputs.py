@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from mirrored import _nest
@@ -74,8 +75,11 @@ class CompiledOutputs:
         self._structure = structure
         self._names = list(names)
         self.named_metrics = dict(_by_log_name(self.outputs))
-        # The means of the outputs' losses, where several outputs have one.
-        self.trackers = [output.tracker for output in self.outputs if output.tracker is not None]
+
+    @cached_property  # Is not in pickles of earlier versions.
+    def trackers(self) -> list[Mean]:
+        """The means of the outputs' losses, if several outputs have one."""
+        return [output.tracker for output in self.outputs if output.tracker is not None]
 
     def flat(self, argument: str, value: Any) -> list[Any]:
         """Return what was given for each output, such as its target; None for what has none.

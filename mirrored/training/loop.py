@@ -69,7 +69,7 @@ def fit(
                 _introduce(hooks, model, verbose, epochs, trained.steps)
                 # From the start, so that an interrupt leaves the epochs of this call there.
                 model.history = history
-                if model.stop_training:
+                if getattr(model, "stop_training", None) is not False:
                     model.stop_training = False
                 logs: dict[str, float] = {}
                 hooks.on_train_begin()

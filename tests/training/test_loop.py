@@ -299,3 +299,14 @@ def test_silence(verbose: Any, make_line: MakeLine, capsys: pytest.CaptureFixtur
     model.evaluate(X, Y, verbose=verbose)
     model.predict(X, verbose=verbose)
     assert capsys.readouterr().out == ""
+
+
+def test_whatever_the_flag_was_training_begins_with_false(make_line: MakeLine) -> None:
+    model = make_line()
+    for flag in (True, None, np.array([True, False])):
+        model.stop_training = flag
+        assert len(model.fit(X, Y, epochs=2, verbose=0).epoch) == 2
+        assert model.stop_training is False
+    del model.stop_training
+    model.fit(X, Y, verbose=0)
+    assert model.stop_training is False

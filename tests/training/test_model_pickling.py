@@ -319,3 +319,17 @@ def test_a_model_that_runs(method: str) -> None:
     getattr(model, method)(*data, verbose=0, callbacks=[Try()])
     assert "get_weights()" in texts[1]
     copy.deepcopy(model)
+
+
+def test_outputs_of_a_pickle_without_their_means_have_them() -> None:
+    """An earlier version computed them each time, so its pickles have none."""
+    x = mr.layers.Input((4,))
+    model = mr.Model(x, [mr.layers.Dense(1)(x), mr.layers.Dense(1)(x)])
+    model.compile("sgd", "mse")
+    expected = model.evaluate(X, [Y, Y], verbose=0)
+    outputs = model.__state__.compilation.outputs
+    means = outputs.trackers
+    del vars(outputs)["trackers"]
+    assert len(means) == 2
+    assert outputs.trackers == means
+    assert pickle.loads(pickle.dumps(model)).evaluate(X, [Y, Y], verbose=0) == expected
