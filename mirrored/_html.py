@@ -76,8 +76,10 @@ def values(array: Any, to_host: Callable[[Any], Any]) -> str:
     """
     rank = len(array.shape)
     index = (0,) * (rank - 2) + (slice(_ROWS), slice(_COLUMNS))[2 - min(rank, 2) :]
+    if 0 in array.shape:
+        return ""
     corner = to_host(array[index] if index else array)
-    lines = corner.reshape(-1, corner.shape[-1] if rank else 1) if corner.size else corner[:0]
+    lines = corner.reshape(-1, corner.shape[-1] if rank else 1)
     rows = [[_text(value) for value in line] for line in lines]
     if rank and array.shape[-1] > _COLUMNS:
         rows = [[*row, "…"] for row in rows]

@@ -1,5 +1,6 @@
 """What notebooks show of objects: escaped, small, without effects on devices."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,35 @@ def test_a_dataset_runs_no_function() -> None:
     assert cells(shown)[1::2][:3] == ["6 elements", "6 elements", "2 elements"]
     zipped = mr.data.Dataset.zip((mr.data.Dataset.range(2), mr.data.Dataset.range(3).repeat()))
     assert "without end" in cells(zipped._repr_html_())
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 2, 3), (1, 0, 2, 3), (0, 0, 0)])
+def test_no_values_are_shown_of_an_empty_tensor(shape: tuple[int, ...]) -> None:
+    html = mr.zeros(shape)._repr_html_()
+    assert html is not None
+    assert str(shape) in html
+
+
+def test_values_of_replicas_that_have_no_table_are_shown_as_text(strategy: Any) -> None:
+    seen: list[Any] = []
+
+    @mr.function
+    def step() -> None:
+        seen.append(strategy.run(lambda: mr.constant(1.0) * 2)._repr_html_())
+
+    step()
+    assert seen == [None]
+
+
+def test_variables_that_are_loaded_are_on_their_device(simulated_gpus: Any) -> None:
+    simulated_gpus(1)
+    variable = mr.Variable([1.0], name="first")
+    loaded = pickle.loads(pickle.dumps(variable))
+    html = mr.MirroredStrategy()._repr_html_()
+    assert html is not None
+    assert html.count("first") == 2
+    del variable, loaded
+    assert "first" not in (mr.MirroredStrategy()._repr_html_() or "first")
 
 
 def test_a_tensor_without_a_value() -> None:

@@ -199,6 +199,8 @@ def _parse(words: list[str]) -> argparse.Namespace:
         raise CommandError(WRONG_USE, "a command is missing", parser.format_help() + "\n")
     if hasattr(options, "arguments"):
         options.arguments = ["--" if word == _DASHES else word for word in options.arguments]
+        if options.program == _DASHES and options.arguments:
+            options.program, *options.arguments = options.arguments
     return options
 
 

@@ -37,7 +37,7 @@ class DistributedValues:
     def __repr__(self) -> str:
         return listed(type(self).__name__, [repr(value) for value in self._values])
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         from mirrored import _html
 
         shown = [
@@ -46,7 +46,7 @@ class DistributedValues:
             else _html.titled(f"Replica {replica}", repr(value))
             for replica, value in enumerate(self._values)
         ]
-        return "".join(part or "" for part in shown)
+        return "".join(part or "" for part in shown) or None
 
 
 class PerReplica(DistributedValues):

@@ -1,6 +1,5 @@
 """The memory of variables, by device, and the table of it that a notebook shows."""
 
-import gc
 import itertools
 import math
 import re
@@ -15,6 +14,7 @@ from mirrored.devices.device_registry import memory_table
 from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.variables import DeviceVariable
+from mirrored.variables.device_variable import variables_on
 
 
 def megabytes(nbytes: float) -> str:
@@ -68,17 +68,13 @@ def html_of(strategy: StrategyBase) -> str:
 
 
 def _contents(device: Device) -> str:
-    """Return the largest variables of a device, and the bytes of all else.
-
-    They are looked for among all objects: to note each when it is made would cost every program.
-    """
+    """Return the largest variables of a device, and the bytes of all else."""
     sizes = [
         (
             variable.size * variable.dtype.itemsize,
             variable.name.removesuffix(":0").partition("/replica_")[0],
         )
-        for variable in gc.get_objects()
-        if type(variable) is DeviceVariable and variable._device is device
+        for variable in variables_on(device)
     ]
     sizes.sort(key=lambda item: (-item[0], item[1]))
     lines = [f"{name} {megabytes(nbytes)}" for nbytes, name in sizes[:_MOST]]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +169,15 @@ undone: Callable[[], Undone | None] = _undone.get
 stand_ins: Callable[[], StandIns | None] = _stand_ins.get
 
 
+_alive: "WeakValueDictionary[int, DeviceVariable]" = WeakValueDictionary()
+
+
+def variables_on(device: Device) -> "list[DeviceVariable]":
+    """Return the variables of a device, while other threads may create some."""
+    alive = (reference() for reference in _alive.valuerefs())
+    return [variable for variable in alive if variable is not None and variable._device is device]
+
+
 class DeviceVariable(Variable, plain=True):
     """A variable with one value on one device. Arguments as for `Variable`."""
 
@@ -196,6 +206,7 @@ class DeviceVariable(Variable, plain=True):
         self._traits = Traits(constraint)
         self._id = new_id()
         devices.log_placement("VarHandleOp", self._device)
+        _alive[self._id] = self
         devices.log_placement("AssignVariableOp", self._device)
 
     @property
