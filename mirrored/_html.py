@@ -74,19 +74,19 @@ def values(array: Any, to_host: Callable[[Any], Any]) -> str:
         array: The array, of any rank.
         to_host: Copies an array to the host.
     """
-    rank = len(array.shape)
-    index = (0,) * (rank - 2) + (slice(_ROWS), slice(_COLUMNS))[2 - min(rank, 2) :]
     if 0 in array.shape:
         return ""
+    rank = len(array.shape)
+    index = (0,) * (rank - 2) + (slice(_ROWS), slice(_COLUMNS))[2 - min(rank, 2) :]
     corner = to_host(array[index] if index else array)
     lines = corner.reshape(-1, corner.shape[-1] if rank else 1)
     rows = [[_text(value) for value in line] for line in lines]
     if rank and array.shape[-1] > _COLUMNS:
         rows = [[*row, "…"] for row in rows]
-    if rows and rank > 1 and array.shape[-2] > _ROWS:
+    if rank > 1 and array.shape[-2] > _ROWS:
         rows.append(["…"] * len(rows[0]))
     where = f"<div>[{', '.join(['0'] * (rank - 2))}]</div>" if rank > 2 else ""
-    return where + table(rows, right=range(_COLUMNS)) if rows else ""
+    return where + table(rows, right=range(_COLUMNS))
 
 
 def _text(value: Any) -> str:

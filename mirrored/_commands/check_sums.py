@@ -10,7 +10,7 @@ from typing import Any
 
 from mirrored import devices
 from mirrored._commands.command_line import FAILED, SUCCESS, Result, Say, say_nothing
-from mirrored._commands.show_devices import description, launched_workers, quiet_log, short_name
+from mirrored._commands.show_devices import description, launched_workers, quiet_log
 from mirrored._logging import room_for_a_line
 from mirrored.backends import MEGABYTE, selftest
 from mirrored.devices import Device, LogicalDeviceConfiguration
@@ -106,7 +106,7 @@ class _SelfTest:
         self._report["devices"] = [device.full_name for device in summing]
         self._say("Devices")
         for device in summing:
-            self._say(f"  {short_name(device.full_name)}  {description(device.physical)}")
+            self._say(f"  {device.short_name}  {description(device.physical)}")
         has_nccl = self._test_nccl(summing)
         largest = bandwidth.largest_size(summing)
         fitting = [size for size in sizes if largest is None or size <= largest]

@@ -374,7 +374,7 @@ def memory_table(devices: Sequence[Device], contents: Sequence[str] | None = Non
         if pool.limit is not None:
             limit, bar = f"{pool.limit / MEGABYTE:.1f} MB", _html.bar(pool.current, pool.limit)
         used = f"{pool.current / MEGABYTE:.1f} MB"
-        rows.append((f"{device.type}:{device.index}", bar, used, limit, content)[: len(head)])
+        rows.append((device.short_name, bar, used, limit, content)[: len(head)])
     return _html.table(rows, head, right=(2, 3))
 
 

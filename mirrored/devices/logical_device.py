@@ -71,6 +71,11 @@ class Device:
         self.simulated = simulated
 
     @property
+    def short_name(self) -> str:
+        """The name as tables and pictures show it, as in GPU:0."""
+        return f"{self.type}:{self.index}"
+
+    @property
     def why_no_card(self) -> str | None:
         """What it is where nothing can connect it with others, for messages; None: a card."""
         if self.type != "GPU":

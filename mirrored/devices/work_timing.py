@@ -63,18 +63,13 @@ def tell(work: Work, start: int) -> None:
         observer.add(work, None, start, end)
 
 
-def short_name(device: Device) -> str:
-    """Return a device's name as slices show it."""
-    return f"{device.type}:{device.index}"
-
-
 def kernel_work(
     op: str, sources: Iterable[Device], device: Device, bytes_in: int, bytes_out: int
 ) -> Work:
     """Return what a kernel does; a sum of what several devices hold is an all-reduce."""
     if op == "AddN" and len(set(sources)) > 1:
-        return Work("AllReduce", "collective", op, short_name(device), bytes_in, bytes_out)
-    return Work(op, "compute", op, short_name(device), bytes_in, bytes_out)
+        return Work("AllReduce", "collective", op, device.short_name, bytes_in, bytes_out)
+    return Work(op, "compute", op, device.short_name, bytes_in, bytes_out)
 
 
 def copy_work(source: Device | None, target: Device | None, nbytes: int) -> Work:
@@ -84,10 +79,10 @@ def copy_work(source: Device | None, target: Device | None, nbytes: int) -> Work
         f"Memcpy {ends[0]}to{ends[1]}",
         "transfer",
         "_Send",
-        "host" if target is None else short_name(target),
+        "host" if target is None else target.short_name,
         nbytes,
         nbytes,
-        "host" if source is None else short_name(source),
+        "host" if source is None else source.short_name,
     )
 
 
@@ -97,7 +92,7 @@ def copy_within(device: Device, source: Any, target: Any, op: str) -> None:
     device.backend.copy_between(source, target)
     if start:
         device.backend.synchronize()
-        tell(Work(op, "compute", op, short_name(device), source.nbytes, source.nbytes), start)
+        tell(Work(op, "compute", op, device.short_name, source.nbytes, source.nbytes), start)
 
 
 def copy_from_host(device: Device, source: NDArray[Any], target: Any) -> None:

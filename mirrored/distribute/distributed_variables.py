@@ -199,7 +199,7 @@ class MirroredVariable(DistributedVariable):
     __slots__ = ()
 
     def _repr_html_(self) -> str | None:
-        names = [f"{copy._device.type}:{copy._device.index}" for copy in self._copies]
+        names = [copy._device.short_name for copy in self._copies]
         return self._copies[0]._repr_html_(f"the same on {', '.join(names)}")
 
     def _write(self, method: str, value: Any) -> Any:

@@ -1,8 +1,6 @@
 """The memory of variables, by device, and the table of it that a notebook shows."""
 
 import itertools
-import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -37,16 +35,10 @@ def bytes_by_device(variables: Iterable[Any]) -> Counter[Device]:
     for variable in variables:
         for copy in copies_of(variable):
             if isinstance(copy, DeviceVariable):
-                total[copy._device] += math.prod(copy.shape) * copy.dtype.itemsize
+                total[copy._device] += copy.size * copy.dtype.itemsize
     return total
 
 
-def short_name(device: Device) -> str:
-    """Return a name as in GPU:0."""
-    return f"{device.type}:{device.index}"
-
-
-_COPY = re.compile(r"(/replica_\d+)?:0$")
 _MOST = 3  # Variables of a device that are named.
 
 

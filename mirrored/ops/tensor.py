@@ -420,7 +420,7 @@ class Tensor(Operators):
         from mirrored import _html
 
         shown = _html.values(array, self._device.backend.to_host)
-        place = where or f"on {self._device.type}:{self._device.index}"
+        place = where or f"on {self._device.short_name}"
         return _html.titled(title, f"{self._described()}, {place}", shown)
 
     def _described(self) -> str:

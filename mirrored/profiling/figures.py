@@ -22,7 +22,7 @@ from mirrored._drawing import (
 )
 from mirrored.backends import MEGABYTE
 from mirrored.devices import Device
-from mirrored.distribute.variable_memory import megabytes, short_name
+from mirrored.distribute.variable_memory import megabytes
 
 if TYPE_CHECKING:
     from mirrored.profiling.memory import DeviceMemory
@@ -112,7 +112,7 @@ def draw_placement(devices: Mapping[Device, Mapping[str, int]]) -> Figure:
             axes.plot([ends[-1]] * 2, [row - 0.4, row + 0.4], color=LIMIT)
             text += f" of {megabytes(limit)}"
         axes.text(ends[-1], row, f"  {text}", va="center")
-    axes.set_yticks(range(len(devices)), [short_name(device) for device in devices])
+    axes.set_yticks(range(len(devices)), [device.short_name for device in devices])
     axes.invert_yaxis()
     axes.set(xlabel="MB; the red lines are limits", xlim=(0, max(ends) * 1.02))
     _label_colors(axes, names, columns=4)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mirrored._arguments import explained
 from mirrored.devices import Device
-from mirrored.distribute.variable_memory import bytes_by_device, short_name
+from mirrored.distribute.variable_memory import bytes_by_device
 from mirrored.program import Trace
 from mirrored.program.dataflow import SHARED, Graph, Node, Value
 from mirrored.program.memory_planner import Block, MemoryPlan
@@ -79,7 +79,7 @@ def plot_memory(model: Model) -> "Figure":
             "show. Call `fit` first, without `run_eagerly`."
         )
     memory = max(steps, key=lambda step: sum(content.reserved for content in step.values()))
-    return draw_memory({short_name(device): content for device, content in memory.items()})
+    return draw_memory({device.short_name: content for device, content in memory.items()})
 
 
 def memory_by_device(model: Model, trace: Trace) -> dict[Device, DeviceMemory]:

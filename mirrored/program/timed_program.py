@@ -18,7 +18,6 @@ from mirrored.devices.work_timing import (
     Work,
     copy_work,
     kernel_work,
-    short_name,
 )
 from mirrored.program.dataflow import COPY, SHARED, Graph, Node, Value, joins_rows
 from mirrored.program.kernel_calls import Call
@@ -66,7 +65,7 @@ class TimedStages:
         waits = []
         for replica in range(size):
             device = self._device_of(replica)
-            waits.append(Work("wait", "wait", "wait", short_name(device)))
+            waits.append(Work("wait", "wait", "wait", device.short_name))
         return _TimedBarrier(waits, self.observer)
 
     def _stage(self, stage: LoweredStage) -> LoweredStage:
@@ -117,7 +116,7 @@ class TimedStages:
             item for item in self._graph.inputs if not self._replicas or item.replica == replica
         ]
         nbytes = sum(input_.nbytes for input_ in inputs)
-        device = short_name(self._device_of(replica))
+        device = self._device_of(replica).short_name
         work = Work("Infeed", "transfer", "Infeed", device, nbytes, nbytes, "host")
         return work, replica if replica in self._replicas else self._shared
 
@@ -244,7 +243,7 @@ def _time_sum(all_reduce: Any, backends: Iterable[Backend], observer: Observer) 
         stream.wait_on_host(event)
     end = perf_counter_ns()
     for node in all_reduce.collective.nodes:
-        nbytes, device = node.output.nbytes, short_name(node.device)
+        nbytes, device = node.output.nbytes, node.device.short_name
         work = Work("AllReduce", "collective", node.op.name, device, nbytes, nbytes)
         observer.add(work, ALL_REPLICAS, start, end)
 
@@ -268,4 +267,4 @@ def _kernel_work(node: Node, bytes_in: int, bytes_out: int) -> Work:
 
 
 def _check_of(device: Device) -> Work:
-    return Work("CheckNumerics", "compute", "CheckNumerics", short_name(device))
+    return Work("CheckNumerics", "compute", "CheckNumerics", device.short_name)

@@ -13,7 +13,7 @@ from mirrored._logging import logger
 from mirrored.backends import set_deterministic
 from mirrored.backends.communication.connection import Connection
 from mirrored.devices import Device
-from mirrored.devices.work_timing import Work, observers, short_name, tell
+from mirrored.devices.work_timing import Work, observers, tell
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
 from mirrored.distribute.cross_device_ops.collectives import CrossDeviceOps, of_sum
 from mirrored.distribute.cross_device_ops.connections import Rank, TestedPeers, connection, ranks
@@ -229,6 +229,6 @@ def _all_reduce(
         device, size = tensor._device, storage.nbytes
         devices.log_placement(_NAME, device)
         if begun:
-            tell(Work("AllReduce", "collective", _NAME, short_name(device), size, size), begun)
+            tell(Work("AllReduce", "collective", _NAME, device.short_name, size, size), begun)
         results.append(Tensor(storage.array, storage, device, tensor.spec))
     return results
