@@ -53,6 +53,14 @@ def test_all_words_after_the_file_are_arguments(
     assert capsys.readouterr().out == f"{words}\n"
 
 
+def test_dashes_may_come_before_the_file(
+    tmp_path: Path, told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--", *program(tmp_path, "print(sys.argv[1:])"), "-x", "--"]
+    assert command_line.main(["run", *words]) == 0
+    assert capsys.readouterr().out == "['-x', '--']\n"
+
+
 def test_a_module_is_run_by_its_name(
     tmp_path: Path,
     told: Told,
@@ -102,7 +110,9 @@ def test_the_others_hear_of_what_is_no_good_end(
 def test_a_wrong_command_line_is_one_line_and_a_status(
     told: Told, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
+    before = sys.argv[:], sys.path[:]
     assert command_line.main(["run", *arguments]) == 2
+    assert (sys.argv, sys.path) == before
     out, err = capsys.readouterr()
     assert out == ""
     *usage, line = err.splitlines()

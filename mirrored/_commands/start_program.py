@@ -51,17 +51,24 @@ def execute(options: argparse.Namespace, say: Say) -> Result:
 
 
 def _run(program: str, is_module: bool, arguments: list[str]) -> None:
+    before = sys.path[0]
+    sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(program))
+    if problem := _problem(program, is_module):
+        sys.path[0] = before
+        raise CommandError(WRONG_USE, problem)
     sys.argv[:] = [program, *arguments]
     if is_module:
-        sys.path[0] = os.getcwd()
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(program, run_name="__main__")
+
+
+def _problem(program: str, is_module: bool) -> str:
+    """Return why there is no such program, or an empty text."""
+    if is_module:
         package = program.partition(".")[0]
         if not package or importlib.util.find_spec(package) is None:
-            raise CommandError(WRONG_USE, f"There is no module {program!r}.")
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
-        return
-    sys.path[0] = os.path.dirname(os.path.realpath(program))
-    if not any(map(os.path.isfile, (program, os.path.join(program, "__main__.py")))):
-        raise CommandError(
-            WRONG_USE, f"There is no file {program!r}. The current folder is {os.getcwd()!r}."
-        )
-    runpy.run_path(program, run_name="__main__")
+            return f"There is no module {program!r}."
+    elif not any(map(os.path.isfile, (program, os.path.join(program, "__main__.py")))):
+        return f"There is no file {program!r}. The current folder is {os.getcwd()!r}."
+    return ""
