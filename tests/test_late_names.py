@@ -119,21 +119,26 @@ def test_who_goes_over_the_ops_meets_them_all(report: dict[str, Any]) -> None:
     assert report["ops"] == sorted(OPS)
 
 
-def test_a_module_has_late_names_from_the_first_time_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return a module of the name "example", which is gone with its list after the test."""
     module = ModuleType("example")
     monkeypatch.setitem(sys.modules, "example", module)
+    monkeypatch.setitem(LISTS, "example", LISTS["mirrored"])
+    return module
+
+
+def test_a_module_has_late_names_from_the_first_time_on(example: ModuleType) -> None:
     late_module("example", {"mirrored.ops": "sort stack"})
-    assert {"sort", "stack"} <= {*dir(module)} - vars(module).keys()
-    assert getattr(module, "sort") is ops.sort is vars(module)["sort"]  # noqa: B009
+    assert {"sort", "stack"} <= {*dir(example)} - vars(example).keys()
+    assert getattr(example, "sort") is ops.sort is vars(example)["sort"]  # noqa: B009
     with pytest.raises(AttributeError, match="'example' has no attribute 'search'"):
-        getattr(module, "search")  # noqa: B009
+        getattr(example, "search")  # noqa: B009
 
 
-def test_what_somebody_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("example")
-    monkeypatch.setitem(sys.modules, "example", module)
+def test_what_somebody_sets_meanwhile_stays(example: ModuleType) -> None:
     names = LateNames("example", {"mirrored.ops": "sort"})
-    setattr(module, "sort", sorted)  # noqa: B010
+    setattr(example, "sort", sorted)  # noqa: B010
     assert names.load("sort") is sorted
 
 
