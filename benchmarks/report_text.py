@@ -190,7 +190,7 @@ def outcomes(report: Report) -> str:
     for each in report.outcomes:
         by_name.setdefault(each.contender, []).append(each)
     loss = block(
-        "loss on so many replicas",
+        "loss by number of replicas",
         lambda e: shortened(e.problem) if e.problem else figure(e.loss, 5),
     )
     weights = block(

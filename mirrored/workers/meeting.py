@@ -252,7 +252,7 @@ class BetweenHosts:
             self._moving.send(values[begin:end], other, _GIVEN)
 
     def finish_sum(self, values: NDArray[Any], wait: Wait) -> None:
-        """Write the sum over the hosts in the place of the vector."""
+        """Write the sum over the hosts into the vector."""
         wait(self._moving.over, self._moving.ranks)
         parts = bounds(values.size, self.count)
         begin, end = parts[self.host]

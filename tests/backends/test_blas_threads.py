@@ -16,7 +16,7 @@ from mirrored.backends.product_settings import available_threads, limit, product
 
 @pytest.fixture(autouse=True)
 def all_libraries() -> None:
-    """Look for them anew: tests of other files may have loaded SciPy's."""
+    """Look for them again: tests of other files may have loaded SciPy's."""
     product_settings._libraries.cache_clear()
 
 

@@ -287,8 +287,8 @@ def test_after_a_fork() -> None:
         try:
             next(iterator)
         except RuntimeError as error:
-            told = "created before the fork" in str(error)
-            status = 0 if told and [int(each) for each in dataset] == list(range(20)) else 2
+            is_known = "created before the fork" in str(error)
+            status = 0 if is_known and [int(each) for each in dataset] == list(range(20)) else 2
         finally:
             del iterator
             os._exit(status)

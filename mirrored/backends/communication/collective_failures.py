@@ -191,7 +191,7 @@ def without_frames(error: BaseException) -> BaseException:
 
 def _state(not_stopped: Sequence[str], not_aborted: Sequence[str], alone: bool) -> str:
     """Return in sentences what has become of the devices."""
-    anew = "The next use connects the devices anew." if alone else "Start all processes again."
+    advice = "The next use connects the devices again." if alone else "Start all processes again."
     if not_aborted:
         after = (
             "This process may not be able to use the devices any more: end it, and continue from "
@@ -199,11 +199,12 @@ def _state(not_stopped: Sequence[str], not_aborted: Sequence[str], alone: bool) 
         )
     elif not_stopped:
         after = (
-            "The weights on the devices may be wrong: continue from the last checkpoint. " + anew
+            "The weights on the devices may be wrong: continue from the last checkpoint. " + advice
         )
     else:
         after = (
-            "The weights on the devices are those of the last whole step, and can be saved. " + anew
+            "The weights on the devices are those of the last whole step, and can be saved. "
+            + advice
         )
     return " ".join((_DISCONNECTED, *not_stopped, *not_aborted, after))
 
