@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, TextIO
 
 _VARIABLE = "MIRRORED_LOG_LEVEL"
@@ -101,22 +101,23 @@ def _is_terminal(stream: Any) -> bool:
         return False
 
 
-def _level_asked_for() -> int:
+def check_level() -> int:
     """Return the level that the environment asks for; NOTSET if it asks for none.
 
     Raises:
         ValueError: It is no level.
     """
-    level_name = os.environ.get(_VARIABLE, "").strip()
-    if level_name.isdecimal():
-        return int(level_name)
-    levels = logging.getLevelNamesMapping()
-    if level_name and level_name.upper() not in levels:
+    text = os.environ.get(_VARIABLE, "").strip()
+    if text.isdecimal():
+        return int(text)
+    levels = {"": logging.NOTSET, **logging.getLevelNamesMapping()}
+    if text.upper() not in levels:
         raise ValueError(
-            f"{_VARIABLE} must be a level of Python's logging: a number, or one of "
-            f"{', '.join(levels)}. Received: {_VARIABLE}={level_name!r}."
+            f"The environment variable {_VARIABLE} must be a level of Python's logging: a number, "
+            f"or one of {', '.join(filter(None, levels))}. Received: {text!r:.80}. Set it as in "
+            f"{_VARIABLE}=INFO, or unset it."
         )
-    return levels[level_name.upper()] if level_name else logging.NOTSET
+    return levels[text.upper()]
 
 
 def _make_logger(name: str) -> logging.Logger:
@@ -125,9 +126,9 @@ def _make_logger(name: str) -> logging.Logger:
         new.__class__ = _Logger
     if not new.handlers:
         new.addHandler(_StandardErrorHandler())
-    level = _level_asked_for()
-    if level:
-        new.setLevel(level)
+    with suppress(ValueError):  # The first look at the devices raises it, where it can be caught.
+        if level := check_level():
+            new.setLevel(level)
     return new
 
 

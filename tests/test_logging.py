@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mirrored import config
 from mirrored._logging import _make_logger, logger, warn_caller
 from mirrored._nest import map_structure
 
@@ -103,10 +104,11 @@ def test_the_environments_level(asked: str | None, level: int, made: Any) -> Non
 
 @pytest.mark.parametrize("asked", ["loud", "-1", "1.5", "3 INFO"])
 def test_no_level_at_all(asked: str, made: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"MIRRORED_LOG_LEVEL must be a level of .* INFO, .*Received: "
-    ):
-        made(asked)
+    """The import goes on, and the first look at the devices raises the error."""
+    assert made(asked).level == logging.NOTSET
+    message = r"MIRRORED_LOG_LEVEL must be a level of .* INFO, .*Received: .*, or unset it\."
+    with pytest.raises(ValueError, match=message):
+        config.list_physical_devices()
 
 
 def test_what_switches_logging_off(monkeypatch: pytest.MonkeyPatch, made: Any) -> None:

@@ -18,6 +18,7 @@ from case_table import cases
 
 import mirrored as mr
 from mirrored import devices
+from mirrored._commands import check_sums
 from mirrored._commands import command_line as command
 from mirrored._commands.check_sums import size_in_bytes
 from mirrored._commands.command_line import EXIT_STATUSES
@@ -27,6 +28,7 @@ from mirrored.devices import LogicalDeviceConfiguration
 from mirrored.distribute import CrossDeviceOps, ReductionToOneDevice, bandwidth
 from mirrored.distribute.cross_device_ops.connections import connection
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
+from mirrored.workers.worker import OneWorker
 
 FULL = "/job:localhost/replica:0/task:0/device:"
 CARDS = (
@@ -257,6 +259,71 @@ def test_a_malformed_environment_is_one_sentence(
 
 
 @pytest.mark.parametrize(
+    "arguments", [["devices"], ["selftest", "--sizes", "1K"], ["run", "-m", "this"]]
+)
+def test_a_malformed_level_of_the_log_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.setenv("MIRRORED_LOG_LEVEL", "xx")
+    assert command.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("mirrored: The environment variable MIRRORED_LOG_LEVEL must be a level")
+    assert err.endswith(" Received: 'xx'. Set it as in MIRRORED_LOG_LEVEL=INFO, or unset it.\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Only Linux has this file.")
+@pytest.mark.parametrize("arguments", [["devices"], ["devices", "--json"], ["--version"]])
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ("closed", "mirrored: Standard output is closed.\n"),
+        ("full", "mirrored: Standard output cannot be written: No space left on device.\n"),
+        ("unread", ""),  # As after `mirrored devices | head`.
+    ],
+)
+def test_an_output_that_cannot_be_written_is_a_status(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    output: str,
+    error: str,
+    arguments: list[str],
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "w") as full, open(writer, "w") as unread:
+        streams = {"closed": None, "full": full, "unread": unread}
+        monkeypatch.setattr(sys, "stdout", streams[output])
+        try:
+            status: Any = command.main(arguments)
+        except SystemExit as end:
+            status = end.code
+    assert status == 1
+    assert capsys.readouterr().err == error
+
+
+def test_errors_are_text_where_no_json_can_be_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert command.main(["devices", "--all", "--json"]) == 2
+    assert "mirrored: unrecognized arguments: --all\n" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stderr", None)
+    assert command.main(["devices", "--all"]) == 2
+
+
+def test_no_progress_is_shown_without_a_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices.set_simulated_gpus(2)
+    monkeypatch.setattr(sys, "stderr", None)
+    status, lines = measured(capsys, "--sizes", "1K")
+    assert status == 0
+    assert len(rows(lines)) == 2
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["device"], "invalid choice: 'device'"),
@@ -387,6 +454,18 @@ def test_what_does_not_fit_is_left_out(
     assert [nbytes for _, nbytes, _ in rows(lines)] == ["1024"] * 2
     said = "Sizes above 174762 bytes were left out" if limit else "ended before 1048576 bytes"
     assert said in "\n".join(lines)
+
+
+@pytest.mark.parametrize("workers", [None, OneWorker()])
+def test_no_sum_that_fits_is_a_failure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, workers: Any
+) -> None:
+    devices.set_simulated_gpus(2, memory_limit=1)
+    monkeypatch.setattr(check_sums, "launched_workers", lambda: workers)
+    status, lines = measured(capsys, "--sizes", "9999G")
+    assert status == 1
+    assert "  No sum was tested. Choose smaller sizes with --sizes." in lines
+    assert "were left out: there is too little memory." in "\n".join(lines)
 
 
 @pytest.fixture

@@ -1,7 +1,12 @@
 """``mirrored run``: what it runs, and whom it tells how that ended."""
 
+import os
+import py_compile
+import shutil
 import sys
+import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +32,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     monkeypatch.setattr(workers, "connect", lambda: made)
     monkeypatch.setattr(sys, "argv", ["run.py", "kept"])
     monkeypatch.setattr(sys, "path", ["run's own", *sys.path[1:]])
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     return made
 
 
@@ -73,6 +79,70 @@ def test_a_module_is_run_by_its_name(
     assert capsys.readouterr().out == "__main__ ['more']\n"
 
 
+# How `python` runs the same programs: sys.argv[0], __file__, __package__, and sys.path[0].
+AS_PYTHON = """
+import __main__
+print([sys.argv[0], __file__, __package__, sys.path[0]], __main__.__dict__ is globals())
+kept: int = 0
+print(__annotations__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "package", "first"),
+    [
+        (["./program.py"], "./program.py", None, ""),
+        (["folder/../program.py"], "folder/../program.py", None, ""),
+        (["link.py"], "link.py", None, "folder"),
+        (["compiled.pyc"], "compiled.pyc", None, ""),
+        (["folder"], "folder/__main__.py", "", "folder"),
+        (["archive.zip"], "archive.zip/__main__.py", "", "archive.zip"),
+        (["-m", "program"], "program.py", "", ""),
+        (["-m", "folder"], "folder/__main__.py", "folder", ""),
+        (["-m", "folder.inner"], "folder/inner.py", "folder", ""),
+    ],
+)
+@pytest.mark.parametrize("is_safe", [False, True])
+def test_the_main_module_is_that_of_python(
+    tmp_path: Path,
+    told: Told,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    file: str,
+    package: str | None,
+    first: str,
+    is_safe: bool,
+) -> None:
+    program(tmp_path, AS_PYTHON)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("__main__", "inner", "linked"):
+        shutil.copy(tmp_path / "program.py", folder / f"{name}.py")
+    (folder / "__init__.py").write_text("")
+    (tmp_path / "link.py").symlink_to(folder / "linked.py")
+    py_compile.compile(str(tmp_path / "program.py"), cfile=str(tmp_path / "compiled.pyc"))
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.write(folder / "__main__.py", "__main__.py")
+    monkeypatch.chdir(tmp_path)
+    for name in ("program", "folder", "folder.inner", "folder.__main__"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    if is_safe:
+        names = {name for name in dir(sys.flags) if name[0] != "_"} - {"safe_path"}
+        flags = {name: getattr(sys.flags, name) for name in names}
+        monkeypatch.setattr(sys, "flags", SimpleNamespace(**flags, safe_path=True))
+        monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path[1:]])
+    assert command_line.main(["run", *words]) == 0
+    path = os.path.join(tmp_path, file)
+    named = words[0] if words[0] != "-m" else path
+    # With -P only a folder or an archive that is run is added to the path.
+    folders = "" if is_safe and words[0] not in ("folder", "archive.zip") else first
+    top = str(tmp_path / folders) if folders else str(tmp_path)
+    assert capsys.readouterr().out == f"{[named, path, package, top]} True\n{{'kept': {int}}}\n"
+    assert sys.modules["__main__"].kept == 0  # As for the functions of `atexit`.
+    assert "run's own" not in sys.path
+
+
 @pytest.mark.parametrize(
     ("text", "ends", "fails"),
     [
@@ -104,6 +174,14 @@ def test_the_others_hear_of_what_is_no_good_end(
         ),
         (["-m", "no_such_module", "-x"], "There is no module 'no_such_module'."),
         (["-m", ".relative"], "There is no module '.relative'."),
+        (["-m", "json.none"], "There is no module 'json.none'."),
+        (["-m", "json.none.module"], "There is no module 'json.none.module'."),
+        (["-m", "none.module"], "There is no module 'none.module'."),
+        (["-m", "token.none"], "There is no module 'token.none'."),
+        (["-m", "json"], "There is no module 'json.__main__'."),
+        (["-m", "sys"], "The module 'sys' has no Python code."),
+        (["-m", "__main__"], "There is no module '__main__'."),
+        (["-m", ""], "There is no module ''."),
         (["."], "There is no file '.'. The current folder is"),
     ],
 )
@@ -121,3 +199,14 @@ def test_a_wrong_command_line_is_one_line_and_a_status(
     assert all(text.startswith(("usage: ", " ")) for text in usage)
     # The other workers wait for this one if the command line was parsed.
     assert [str(error) for error in told.failures] == ([line[10:]] if not usage else [])
+
+
+def test_the_missing_module_that_a_package_imports_is_the_programs_error(
+    tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "package_of_a_test").mkdir()
+    (tmp_path / "package_of_a_test" / "__init__.py").write_text("import no_such_module")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        command_line.main(["run", "-m", "package_of_a_test.inner"])
+    assert len(told.failures) == 1

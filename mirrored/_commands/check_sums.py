@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -19,7 +20,7 @@ from mirrored.distribute import CrossDeviceOps, NcclAllReduce, bandwidth
 from mirrored.distribute.cross_device_ops.connections import streamed
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
 from mirrored.workers import Workers
-from mirrored.workers.measuring import measure
+from mirrored.workers.measuring import largest_size, measure
 
 # The default sizes. Each is timed in 3 turns; the sizes of --full and of --sizes in 7.
 _QUICK_SIZES = (1 << 10, 1 << 16, 1 << 22)
@@ -109,14 +110,12 @@ class _SelfTest:
             self._say(f"  {device.short_name}  {description(device.physical)}")
         has_nccl = self._test_nccl(summing)
         largest = bandwidth.largest_size(summing)
-        fitting = [size for size in sizes if largest is None or size <= largest]
+        fitting = _fitting(sizes, largest)
         self._say_heading(f"{len(summing)} devices")
         for collective in bandwidth.collectives(summing):
             if has_nccl or not isinstance(collective, NcclAllReduce):
                 self._measure(summing, collective, fitting)
-        if len(fitting) < len(sizes):
-            self._note(f"Sizes above {largest} bytes were left out: there is too little memory.")
-        self._note_wrong_sums("devices")
+        self._note_problems("devices", sizes, largest)
 
     def sum_between_workers(self, workers: Workers, sizes: Sequence[int]) -> None:
         """Time the sums between workers; all of them call it."""
@@ -125,7 +124,8 @@ class _SelfTest:
         for rank, host in enumerate(workers.hosts):
             self._say(f"  worker {rank} on host {host}")
         self._say_heading(f"{workers.count} workers")
-        for row in measure(workers, sizes, turns=self._turns):
+        largest = largest_size(workers)
+        for row in measure(workers, _fitting(sizes, largest), turns=self._turns):
             self._add(
                 bandwidth.Measurement(
                     collective="Workers",
@@ -137,7 +137,7 @@ class _SelfTest:
                     wrong=row.wrong,
                 )
             )
-        self._note_wrong_sums("workers")
+        self._note_problems("workers", sizes, largest)
         self._say("The devices of one worker are tested without mpiexec.")
 
     def _say_heading(self, summing: str) -> None:
@@ -157,7 +157,12 @@ class _SelfTest:
         self._notes.append(text)
         self._say(f"  {text}")
 
-    def _note_wrong_sums(self, summing: str) -> None:
+    def _note_problems(self, summing: str, sizes: Sequence[int], largest: int | None) -> None:
+        if len(_fitting(sizes, largest)) < len(sizes):
+            self._note(f"Sizes above {largest} bytes were left out: there is too little memory.")
+        if self._passed and not self._sums:
+            self._passed = False
+            self._note("No sum was tested. Choose smaller sizes with --sizes.")
         if any(row["wrong"] for row in self._sums):
             self._note(f"Some sums are wrong: see #wrong. Do not train on these {summing}.")
 
@@ -191,10 +196,11 @@ class _SelfTest:
         name, rows = type(collective).__name__, 0
         # Large sizes take long: the bar counts what was timed.
         total = len(sizes) * bandwidth.timings(self._turns)
+        hidden = True if sys.stderr is None else None  # None: where there is no terminal.
         shown = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"
         with (
             quiet_log(),
-            Bar(total=total, desc=name, bar_format=shown, leave=False, disable=None) as bar,
+            Bar(total=total, desc=name, bar_format=shown, leave=False, disable=hidden) as bar,
         ):
             measured = bandwidth.measure(
                 summing, collective, sizes, turns=self._turns, after_timing=bar.update
@@ -213,6 +219,10 @@ class _SelfTest:
                 return
         if rows < len(sizes):
             self._note(f"{name} ended before {sizes[rows]} bytes: a device has too little memory.")
+
+
+def _fitting(sizes: Sequence[int], largest: int | None) -> list[int]:
+    return [size for size in sizes if largest is None or size <= largest]
 
 
 def _summing_devices() -> Sequence[Device]:

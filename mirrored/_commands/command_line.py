@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from mirrored._logging import check_level
 from mirrored.errors import (
     CollectiveError,
     DeviceLostError,
@@ -98,10 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if result.program is not None:
             result.program()
     except CommandError as error:
-        if options.json:
-            _print_json(options.command, error.status, {"error": str(error)})
-        else:
-            sys.stderr.write(f"{error.usage}mirrored: {error}\n")
+        _print_error(options, error)
         return error.status
     return result.status
 
@@ -111,6 +109,7 @@ def _execute(options: argparse.Namespace) -> Result:
         if not options.json:
             _say(f"mirrored {VERSION}")
         return Result(report={})
+    check_level()
     say = say_nothing if options.json else _say
     result: Result = _module(options.command).execute(options, say)
     return result
@@ -122,10 +121,35 @@ def _module(command: str) -> Any:
 
 def _print_json(command: str | None, status: int, report: dict[str, Any]) -> None:
     head = {"command": command, "version": VERSION, "status": status}
-    sys.stdout.write(json.dumps(head | report, indent=2) + "\n")
+    _write(json.dumps(head | report, indent=2) + "\n")
+
+
+def _print_error(options: argparse.Namespace, error: CommandError) -> None:
+    """Print an error as JSON, or as text where that is not asked for or cannot be written."""
+    if options.json and not isinstance(error, _OutputError):
+        with contextlib.suppress(_OutputError):
+            return _print_json(options.command, error.status, {"error": str(error)})
+    with contextlib.suppress(AttributeError, OSError):  # Standard error may be closed too.
+        sys.stderr.write(f"{error.usage}mirrored: {error}\n")
 
 
 # ---------------------------------------------------------------------- text
+
+
+def _write(text: str) -> None:
+    """Write to standard output at once: the work that follows may take long, or crash."""
+    if sys.stdout is None:
+        raise _OutputError(FAILED, "Standard output is closed.")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # Python flushes standard output at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # As after ``mirrored devices | head``.
+            raise SystemExit(FAILED) from error
+        text = f"Standard output cannot be written: {error.strerror}."
+        raise _OutputError(FAILED, text) from error
 
 
 def _say(text: str) -> None:
@@ -143,8 +167,7 @@ def _say(text: str) -> None:
                 break_on_hyphens=False,
             )
         )
-        sys.stdout.write("\n".join(parts) + "\n")
-    sys.stdout.flush()  # The work that follows may take long, or crash.
+        _write("\n".join(parts) + "\n")
 
 
 # ---------------------------------------------------------------------- arguments
@@ -214,7 +237,7 @@ SUCCESS, FAILED, WRONG_USE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 # docs/reference/command-line.md has the same table.
 EXIT_STATUSES = {
     SUCCESS: "The command succeeded.",
-    FAILED: "`selftest` failed, or the program of `run` raised an exception.",
+    FAILED: "`selftest`, the program of `run`, or writing the output failed.",
     WRONG_USE: "A wrong command line or environment variable, or a missing file.",
     UNAVAILABLE: "A device, a package or another worker is not available.",
     INTERRUPTED: "Ctrl-C interrupted the command.",
@@ -256,13 +279,16 @@ class CommandError(Exception):
         self.usage = usage
 
 
+class _OutputError(CommandError):
+    """Standard output cannot be written."""
+
+
 @contextlib.contextmanager
 def command_errors() -> Iterator[None]:
     """Raise the errors that a command expects as `CommandError`.
 
     Raises:
         CommandError: One of these errors was raised.
-        SystemExit: Nothing reads standard output any more, as after ``mirrored devices | head``.
 
     Example:
         >>> with command_errors():
@@ -274,9 +300,6 @@ def command_errors() -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         raise CommandError(INTERRUPTED, "Interrupted.") from error
-    except BrokenPipeError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes standard output at its end.
-        raise SystemExit(FAILED) from error
     except ValueError as error:  # The environment asks for something impossible.
         raise CommandError(WRONG_USE, str(error)) from error
     except (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from mirrored import backends
 from mirrored._arguments import explained
-from mirrored._logging import logger
+from mirrored._logging import check_level, logger
 from mirrored.backends import MEGABYTE, Hardware, HostBackend
 from mirrored.devices.logical_device import Device
 from mirrored.devices.names import LogicalDevice, PhysicalDevice, shown_by
@@ -86,6 +86,7 @@ class Registry:
         """Return the physical devices, CPU first, looking for them the first time."""
         with self.lock:
             if self._hardware is None:
+                check_level()
                 wanted = self._simulation or _simulation_from_environment()
                 self._hardware = _named(backends.probe(wanted.gpus, wanted.memory_limit))
                 self._simulation = wanted

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mirrored.backends.host import available_host_memory
 from mirrored.backends.selftest.sums import known_sum, known_values
 from mirrored.workers.worker import Workers
 
@@ -18,6 +19,7 @@ _FLOAT32 = np.dtype(np.float32)
 # Seconds that a turn takes at least, so that the clock's steps do not show; but not more calls.
 _TURN, _MOST_CALLS = 2e-2, 1000
 _WARM_UP = 3
+_ARRAYS = 6  # As large as the sum that a worker takes part in, at a time.
 
 
 class Measured(NamedTuple):
@@ -32,6 +34,27 @@ class Measured(NamedTuple):
     elements: int
     seconds: float
     wrong: int
+
+
+def largest_size(workers: Workers) -> int | None:
+    """Return the most bytes that each worker has the memory to add; None: any number.
+
+    Args:
+        workers: The workers, which all call it.
+
+    Raises:
+        WorkerError: Another worker failed, ended, or made another call.
+
+    Example:
+        >>> from mirrored.workers.worker import OneWorker
+        >>> largest_size(OneWorker()) > 1 << 10
+        True
+    """
+    free = available_host_memory()
+    on_host = workers.hosts.count(workers.hosts[workers.rank])
+    mine = None if free is None else free // (on_host * _ARRAYS)
+    known = [size for size in workers.gather(mine, "memory") if size is not None]
+    return min(known, default=None)
 
 
 def measure(workers: Workers, nbytes: Sequence[int], *, turns: int = 7) -> Iterator[Measured]:
