@@ -5,7 +5,7 @@ on a light page and on a dark page. Colour-blind readers can tell the colors apa
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from mirrored._extras import package
@@ -22,7 +22,16 @@ from matplotlib.figure import Figure as Figure
 
 INK = "#757b83"
 LIMIT = "#d1403a"  # A limit, and nothing else.
-BLUE, ORANGE, GREEN, PINK = COLORS = ("#2a7fc1", "#d46a00", "#159a80", "#b0579d")
+BLUE, ORANGE, GREEN, PINK, VIOLET, BROWN, _, _ = COLORS = (
+    "#2a7fc1",
+    "#d46a00",
+    "#159a80",
+    "#b0579d",
+    "#7f58f0",
+    "#8a5a44",
+    "#2f7a2f",
+    "#6b7280",
+)
 GREY = "#9aa0a6"
 
 _STYLE: dict[str, Any] = {
@@ -45,6 +54,7 @@ _STYLE: dict[str, Any] = {
     "legend.labelcolor": INK,
     "lines.linewidth": 2.0,
     "text.color": INK,
+    "text.parse_math": False,  # Names may have dollar signs.
     "xtick.color": INK,
     "ytick.color": INK,
 }
@@ -96,6 +106,54 @@ def picture(count: int, width: float, height: float, columns: int = 4) -> tuple[
     for unused in plots[count:]:
         unused.remove()
     return figure, plots[:count]
+
+
+def shortened(names: Iterable[str], most: int = 28) -> list[str]:
+    """Return names with an ellipsis instead of the middle of long ones.
+
+    Args:
+        names: The names.
+        most: The largest number of characters, unless more are needed to tell the names apart.
+
+    Example:
+        >>> shortened(["encoder_block_12_query", "bias"], 13)
+        ['encode…_query', 'bias']
+    """
+    names = list(names)
+    texts = names
+    for size in range(most, 2 * most + 5):
+        half = (size - 1) // 2
+        texts = [
+            name if len(name) <= size else f"{name[: size - 1 - half]}…{name[-half:]}"
+            for name in names
+        ]
+        if len(set(texts)) == len(set(names)):
+            break
+    return texts
+
+
+def legend(axes: Axes, handles: Mapping[str, Any], columns: int) -> None:
+    """Write above a plot which color has which name.
+
+    Args:
+        axes: The plot, with all that it shows.
+        handles: An artist for each name.
+        columns: The largest number of columns; there are fewer if names are long.
+    """
+    figure: Any = axes.figure
+    names = shortened(handles)
+    labels = [tick.get_window_extent().width for tick in axes.get_yticklabels()]
+    room = figure.bbox.width - max(labels, default=0) - figure.dpi / 4
+    place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1)}
+    for count in range(min(columns, len(handles)), 0, -1):
+        shown = axes.legend(handles.values(), map(str, range(len(handles))), ncols=count, **place)
+        # As labels, matplotlib would leave out names that begin with an underscore.
+        for text, name in zip(shown.get_texts(), names, strict=True):
+            text.set_text(name)
+        if shown.get_window_extent().width <= room:
+            break
+    lines = -(-len(handles) // count)
+    figure.set_figheight(figure.get_figheight() + 0.22 * (lines - 1))
 
 
 def label_ends(axes: Axes, labels: Sequence[tuple[float, str, Any]]) -> None:

@@ -28,6 +28,16 @@ def as_integer(value: Any) -> int | None:
         return None
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural except after 1.
+
+    Example:
+        >>> counted(1, "epoch"), counted(2, "other variable")
+        ('1 epoch', '2 other variables')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def check_count(name: str, value: Any, *, least: int) -> int:
     """Return an argument that is a number of things.
 

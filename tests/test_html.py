@@ -189,3 +189,14 @@ def test_text_is_as_ever(strategy: Any) -> None:
 
 def test_markup_is_not_escaped_again() -> None:
     assert cells(_html.table([["<", _html.bar(1, 2)]], ["&"])) == ["&amp;", "&lt;", ""]
+
+
+def test_counts_of_one_are_singular() -> None:
+    history = mr.callbacks.History()
+    history.on_epoch_end(0, {"loss": 1.0})
+    assert "1 epoch;" in history._repr_html_()
+    dataset = mr.data.Dataset.range(1)
+    assert "</b> 1 element<" in dataset._repr_html_()
+    assert repr(dataset) == "<mr.data.Dataset: Counted, 1 element>"
+    one = mr.distribute.OneDeviceStrategy("CPU")
+    assert "</b> 1 replica<" in (one._repr_html_() or "")

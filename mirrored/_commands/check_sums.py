@@ -13,6 +13,7 @@ from mirrored import devices
 from mirrored._commands.command_line import FAILED, SUCCESS, Result, Say, say_nothing
 from mirrored._commands.show_devices import description, launched_workers, quiet_log
 from mirrored._logging import room_for_a_line
+from mirrored._numbers import counted
 from mirrored.backends import MEGABYTE, selftest
 from mirrored.devices import Device, LogicalDeviceConfiguration
 from mirrored.devices.device_registry import registry
@@ -111,7 +112,7 @@ class _SelfTest:
         has_nccl = self._test_nccl(summing)
         largest = bandwidth.largest_size(summing)
         fitting = _fitting(sizes, largest)
-        self._say_heading(f"{len(summing)} devices")
+        self._say_heading(counted(len(summing), "device"))
         for collective in bandwidth.collectives(summing):
             if has_nccl or not isinstance(collective, NcclAllReduce):
                 self._measure(summing, collective, fitting)
@@ -123,7 +124,7 @@ class _SelfTest:
         self._say("Workers")
         for rank, host in enumerate(workers.hosts):
             self._say(f"  worker {rank} on host {host}")
-        self._say_heading(f"{workers.count} workers")
+        self._say_heading(counted(workers.count, "worker"))
         largest = largest_size(workers)
         for row in measure(workers, _fitting(sizes, largest), turns=self._turns):
             self._add(

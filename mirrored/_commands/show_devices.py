@@ -18,6 +18,7 @@ import numpy as np
 from mirrored import devices
 from mirrored._commands.command_line import Result, Say
 from mirrored._logging import logger
+from mirrored._numbers import counted
 from mirrored.backends import MEGABYTE, platforms
 from mirrored.devices import PhysicalDevice
 from mirrored.devices.device_registry import registry
@@ -148,7 +149,8 @@ def _blas() -> list[str]:
 
     names = [
         f"{library['internal_api']} {library['version']}, "
-        f"kernel {library.get('architecture', 'unknown')}, {library['num_threads']} threads"
+        f"kernel {library.get('architecture', 'unknown')}, "
+        f"{counted(library['num_threads'], 'thread')}"
         for library in threadpool_info()
         if library["user_api"] == "blas"
     ]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._files import as_path, check_replaceable, replacing
+from mirrored._numbers import counted
 from mirrored._types import PathLike
 from mirrored.data.elements import Element, Elements, Failure, Form, check_arrays, specs_of
 from mirrored.data.rng import Iteration
@@ -124,15 +125,15 @@ class CachedInFile(Derived):
         """Return the next part of the file; nothing at its end."""
         frame = file.read(_FRAME.size)
         if len(frame) < _FRAME.size:
-            raise self._unsound(f"it ends after {count} elements")
+            raise self._unsound(f"it ends after {counted(count, 'element')}")
         length, checksum = _FRAME.unpack(frame)
         if length == 0:
             if checksum != count:
-                raise self._unsound(f"it has {count} elements of {checksum}")
+                raise self._unsound(f"it has {counted(count, 'element')} of {checksum}")
             return b""
         payload = file.read(length) if length <= os.path.getsize(self._path) else b""
         if len(payload) != length or zlib.crc32(payload) != checksum:
-            raise self._unsound(f"it is damaged after {count} elements")
+            raise self._unsound(f"it is damaged after {counted(count, 'element')}")
         return payload
 
     def _unsound(self, why: str) -> ValueError:

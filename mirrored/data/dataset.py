@@ -21,6 +21,7 @@ import mirrored.data.row_transforms as row_transforms
 import mirrored.data.source_transforms as source_transforms
 from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
+from mirrored._numbers import counted
 from mirrored._tracebacks import shortened_methods
 from mirrored._types import DTypeLike, PathLike, TensorLike
 from mirrored.data.dataset_iterators import DatasetIterator, NumpyIterator, elements_of
@@ -1316,4 +1317,4 @@ class Dataset(DatasetBase[ElementT], _overrides.Subclassable, metaclass=MembersO
 def _length_of(transform: Transform) -> str:
     size = transform.cardinality
     words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
-    return words.get(size, f"{size} elements")
+    return words.get(size, counted(size, "element"))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mirrored import _nest
+from mirrored._numbers import counted
 from mirrored.distribute.context import get_replica_context
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
@@ -79,8 +80,8 @@ class PerReplica(DistributedValues):
 
     def _as_tensor(self) -> Tensor:
         raise InvalidArgumentError(
-            f"A value with {len(self._values)} parts, one per replica, cannot be used as one "
-            f"tensor. Received: {self!r:.200}. Use strategy.reduce, or "
+            f"A value with {counted(len(self._values), 'part')}, one per replica, cannot be used "
+            f"as one tensor. Received: {self!r:.200}. Use strategy.reduce, or "
             "strategy.experimental_local_results to take it apart."
         )
 
@@ -130,7 +131,7 @@ def check_part_count(value: Any, replicas: int, what: str = "") -> None:
     if isinstance(value, DistributedValues) and len(value.values) != replicas:
         raise ValueError(
             f"A per-replica value must have one part per replica, here {replicas}. Received: "
-            f"{len(value.values)} parts{what}."
+            f"{counted(len(value.values), 'part')}{what}."
         )
 
 

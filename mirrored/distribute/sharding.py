@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._arguments import explained
+from mirrored._numbers import counted
 from mirrored.data.arrays import Rows, count_of, rows_from
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostRows
@@ -44,7 +45,7 @@ def split_sizes(examples: int, replicas: int) -> list[int]:
     if replicas < 1 or examples < 0:
         raise InvalidArgumentError(
             "A batch of 0 or more examples can be split over 1 or more replicas. Received: "
-            f"{examples} examples, {replicas} replicas."
+            f"{counted(examples, 'example')}, {counted(replicas, 'replica')}."
         )
     share, rest = divmod(examples, replicas)
     return [share + (replica < rest) for replica in range(replicas)]

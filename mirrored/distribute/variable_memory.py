@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mirrored._html import titled
+from mirrored._numbers import counted
 from mirrored.backends import MEGABYTE
 from mirrored.devices import Device
 from mirrored.devices.device_registry import memory_table
@@ -56,7 +57,7 @@ def html_of(strategy: StrategyBase) -> str:
         for same, content in zip(alike, contents, strict=True)
     ]
     table = memory_table(devices, shown)
-    return titled(type(strategy).__name__, f"{strategy.num_replicas_in_sync} replicas", table)
+    return titled(type(strategy).__name__, counted(strategy.num_replicas_in_sync, "replica"), table)
 
 
 def _contents(device: Device) -> str:
@@ -73,7 +74,7 @@ def _contents(device: Device) -> str:
     rest, more = sizes[_MOST:], sum(nbytes for nbytes, _ in sizes[_MOST:])
     others = device.pool.current - sum(nbytes for nbytes, _ in sizes)
     if rest:
-        lines.append(f"{len(rest)} other variables {megabytes(more)}")
+        lines.append(f"{counted(len(rest), 'other variable')} {megabytes(more)}")
     if others >= 1024:
         lines.append(f"tensors and other arrays {megabytes(others)}")
     return "\n".join(lines)

@@ -1,12 +1,13 @@
 """Draws the memory of devices, where variables are, the cost of replicas, and steps of traces."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirrored._drawing import (
     BLUE,
+    BROWN,
     COLORS,
     GREEN,
     GREY,
@@ -17,7 +18,9 @@ from mirrored._drawing import (
     Axes,
     Figure,
     label_ends,
+    legend,
     picture,
+    shortened,
     styled,
 )
 from mirrored.backends import MEGABYTE
@@ -34,7 +37,7 @@ _MEMORY_COLORS = {
     "other arrays": GREY,
     "gradients": ORANGE,
     "intermediate values": GREEN,
-    "batch": "#8a7a00",
+    "batch": BROWN,
 }
 
 
@@ -80,7 +83,9 @@ def _draw_device_memory(axes: Axes, title: str, memory: "DeviceMemory") -> None:
     axes.set_ylim(0, max(memory.reserved, memory.limit or 0) / MEGABYTE * 1.05)
     axes.set_xlim(0, len(memory.ops))
     axes.set(title=f"{title}: {memory.reserved / MEGABYTE:.1f}{room} MB", ylabel="MB")
-    largest = ", ".join(f"{name} {megabytes(nbytes)}" for name, nbytes in memory.largest[:2])
+    names = shortened((name for name, _ in memory.largest[:2]), 20)
+    sizes = [megabytes(nbytes) for _, nbytes in memory.largest[:2]]
+    largest = ", ".join(map(" ".join, zip(names, sizes, strict=True)))
     where = f"kernels of a step, peak at {memory.ops[memory.at_peak]}"
     axes.set_xlabel(f"{where}\nlargest: {largest}", loc="left")
     label_ends(axes, labels)
@@ -94,16 +99,14 @@ def draw_placement(devices: Mapping[Device, Mapping[str, int]]) -> Figure:
         devices: For each device the bytes by part of the model.
     """
     names = list(dict.fromkeys(name for parts in devices.values() for name in parts))
-    colors = dict(zip(names, [*COLORS, "#8a7a00", "#5f6fb5", INK], strict=False)) | {
-        "optimizer": GREY
-    }
+    colors = dict(zip(names, COLORS, strict=False)) | {"other layers": INK, "optimizer": GREY}
     figure, (axes,) = picture(1, 8.0, 0.9 + 0.42 * len(devices))
-    ends = []
+    ends, bars = [], {}
     for row, (device, parts) in enumerate(devices.items()):
         begin = 0.0
         for name, nbytes in parts.items():
             width = nbytes / MEGABYTE
-            axes.barh(row, width, 0.6, begin, color=colors[name], label=name, alpha=0.8)
+            bars[name] = axes.barh(row, width, 0.6, begin, color=colors[name], alpha=0.8)
             begin += width
         limit = device.pool.limit
         ends.append(begin if limit is None else limit / MEGABYTE)
@@ -115,7 +118,7 @@ def draw_placement(devices: Mapping[Device, Mapping[str, int]]) -> Figure:
     axes.set_yticks(range(len(devices)), [device.short_name for device in devices])
     axes.invert_yaxis()
     axes.set(xlabel="MB; the red lines are limits", xlim=(0, max(ends) * 1.02))
-    _label_colors(axes, names, columns=4)
+    legend(axes, {name: bars[name] for name in names}, columns=4)
     return figure
 
 
@@ -126,13 +129,15 @@ def draw_replica_cost(times: Mapping[str, Mapping[int, float]]) -> Figure:
     Args:
         times: The time of a step by number of replicas, for each model.
     """
-    figure, (axes,) = picture(1, 6.0, 3.6)
+    names = shortened(times)
+    longest = max(map(len, names))
+    figure, (axes,) = picture(1, 6.0 + 0.08 * max(0, longest - 14), 3.6)
     labels = []
-    for i, (name, own) in enumerate(times.items()):
+    for i, (name, own) in enumerate(zip(names, times.values(), strict=True)):
         counts = sorted(own)
         ratios = np.array([own[count] / own[1] for count in counts])
-        color = COLORS[i % len(COLORS)]
-        axes.plot(counts, ratios, marker="os^D"[i % 4], markersize=5, color=color)
+        color, line = COLORS[i % 8], ("-", "--", "-.", ":")[i // 8 % 4]
+        axes.plot(counts, ratios, line, marker="os^DvP*X"[i % 8], markersize=5, color=color)
         labels.append((float(ratios[-1]), f"{name}: {ratios[-1]:.2f} times", color))
     counts = sorted({count for own in times.values() for count in own})
     axes.set_xscale("log", base=2)
@@ -166,9 +171,10 @@ def draw_timeline(rows: Mapping[str, Sequence["Slice"]], begin: float) -> Figure
         begin: When the step begins, in microseconds.
     """
     figure, (axes,) = picture(1, 9.0, 1.1 + 0.5 * len(rows))
+    bars: dict[str, Any] = {}
     end = max(piece.start + piece.duration for pieces in rows.values() for piece in pieces)
     scale, unit = (1000, "ms") if end - begin >= 1000 else (1, "µs")
-    whole = (end - begin) / scale
+    whole = max(end - begin, 0.001) / scale
     thin = _THIN * whole
     for y, pieces in enumerate(rows.values()):
         by_kind: dict[str, list[Any]] = {}
@@ -183,25 +189,18 @@ def draw_timeline(rows: Mapping[str, Sequence["Slice"]], begin: float) -> Figure
                 middle = start + width / 2
                 axes.text(middle, y, piece.name, ha="center", va="center", color="white", size=8)
         for kind, spans in by_kind.items():
-            look: Any = {"facecolor": _KIND_COLORS[kind], "linewidth": 0, "label": kind}
+            look: Any = {"facecolor": _KIND_COLORS[kind], "linewidth": 0}
             if kind == "waiting":
                 look["hatch"] = "////"
-            axes.broken_barh(spans, (y - 0.35, 0.7), **look)
+            bars[kind] = axes.broken_barh(spans, (y - 0.35, 0.7), **look)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.invert_yaxis()
     axes.set(xlabel=f"{unit} from the beginning of the step", xlim=(0, whole))
-    _label_colors(axes, _KIND_COLORS, columns=len(_KIND_COLORS))
+    kinds = [kind for kind in _KIND_COLORS if kind in bars]
+    legend(axes, {kind: bars[kind] for kind in kinds}, columns=len(kinds))
     return figure
 
 
 def _kind_of(piece: "Slice") -> str:
     kernel = "matrix products" if "MatMul" in piece.name else "other kernels"
     return _KINDS.get(piece.kind, kernel)
-
-
-def _label_colors(axes: Axes, names: Iterable[str], columns: int) -> None:
-    """Write above a plot which color is which of the names that it shows."""
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    shown = [name for name in names if name in handles]
-    place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
-    axes.legend([handles[name] for name in shown], shown, **place)

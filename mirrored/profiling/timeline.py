@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirrored._arguments import explained
 from mirrored._files import as_path
-from mirrored._numbers import as_integer
+from mirrored._numbers import as_integer, counted
 from mirrored._types import PathLike
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def plot_timeline(filepath: PathLike, step: int = -1) -> "Figure":
     number = as_integer(step)
     if number is None or not -len(starts) <= number < len(starts):
         raise ValueError(
-            f"The trace {path!r} has {len(starts)} steps. Received: step={step!r}. Pass a number "
-            f"from {-len(starts)} to {len(starts) - 1}."
+            f"The trace {path!r} has {counted(len(starts), 'step')}. Received: step={step!r}. Pass "
+            f"a number from {-len(starts)} to {len(starts) - 1}."
         )
     begin = starts[number]
     end = next((start for start in starts if start > begin), float("inf"))
@@ -76,11 +76,14 @@ def _rows(path: str) -> dict[str, list[Slice]]:
         rows: dict[str, list[Slice]] = {name: [] for name in names.values()}
         for e in events:
             if e["ph"] == "X":
-                rows[names[e["tid"]]].append(Slice(e["name"], e["cat"], e["ts"], e["dur"]))
+                rows[names[e["tid"]]].append(
+                    Slice(e["name"], e["cat"], float(e["ts"]), float(e["dur"]))
+                )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path!r} is not a trace. Pass a file that `mr.profiler.trace` wrote."
         ) from error
+    rows = {row: pieces for row, pieces in rows.items() if pieces}
     if not rows:
         raise ValueError(f"The trace {path!r} is empty. Run some work within `mr.profiler.trace`.")
     return rows

@@ -1,6 +1,7 @@
 """The picture of where a model's variables are."""
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
 
 from mirrored._arguments import explained
 from mirrored.devices import Device
@@ -56,9 +57,11 @@ def bytes_by_part(model: Model) -> dict[Device, dict[str, int]]:
     parts = [(layer.name, bytes_by_device(layer.variables)) for layer in model.layers]
     parts.sort(key=lambda part: -part[1].total())
     largest, others = parts[:_MOST], parts[_MOST:]
-    named: dict[str, Any] = dict(largest)
-    named["other layers"] = sum((total for _, total in others), start=bytes_by_device(()))
-    named["optimizer"] = bytes_by_device(getattr(model.optimizer, "variables", ()))
+    named: defaultdict[str, Counter[Device]] = defaultdict(Counter)
+    for name, total in largest:  # Layers of a subclass may share a name.
+        named[name] += total
+    named["other layers"] += sum((total for _, total in others), start=Counter())
+    named["optimizer"] += bytes_by_device(getattr(model.optimizer, "variables", ()))
     devices = {device for total in named.values() for device in total}
     return {
         device: {name: total[device] for name, total in named.items() if total[device]}

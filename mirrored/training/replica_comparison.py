@@ -16,7 +16,7 @@ import numpy as np
 
 from mirrored import devices
 from mirrored._arguments import explained
-from mirrored._numbers import check_count
+from mirrored._numbers import check_count, counted
 from mirrored.data.arguments import DataArguments
 from mirrored.data.arrays import is_stream
 from mirrored.data.columns import described
@@ -180,7 +180,7 @@ def compare_replicas(
     if arrays.size < 2:
         raise ValueError(
             "`compare_replicas` needs two examples or more, because one example runs on one "
-            f"replica. Received: {arrays.size} examples."
+            f"replica. Received: {counted(arrays.size, 'example')}."
         )
     uneven = arrays.size > 2 and arrays.size % replicas == 0
     examples = arrays.size - 1 if uneven else arrays.size

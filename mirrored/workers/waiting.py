@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from mirrored import _interrupt
+from mirrored._numbers import counted
 from mirrored.errors import WorkerError, WorkerTimeoutError
 from mirrored.workers.notices import Notice, Notices
 from mirrored.workers.worker import Workers
@@ -163,9 +164,9 @@ def _failed(notice: Notice, workers: Workers, call: Call | None) -> WorkerError:
     first = notice.worker if notice.about in (None, workers.rank) else int(notice.about)
     step = f" in {notice.step}" if notice.step else ""
     return WorkerError(
-        f"Worker {notice.worker} on host {notice.host} failed{step}, after {notice.calls} calls: "
-        f"{notice.reason}\n{where.strip()} The workers are no longer connected; the output of "
-        "that worker has the error.",
+        f"Worker {notice.worker} on host {notice.host} failed{step}, after "
+        f"{counted(notice.calls, 'call')}: {notice.reason}\n{where.strip()} The workers are no "
+        "longer connected; the output of that worker has the error.",
         worker=first,
         host=notice.host if first == notice.worker else workers.hosts[first],
         step=notice.step,

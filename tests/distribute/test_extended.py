@@ -139,7 +139,7 @@ REFUSED: list[tuple[Callable[[Any, Any], Any], type[Exception], str]] = [
     (
         lambda s, v: s.extended.update(v, print, args=(PerReplica([1.0]),)),
         ValueError,
-        "one part per replica, here 2. Received: 1 parts",
+        "one part per replica, here 2. Received: 1 part",
     ),
     (
         lambda s, v: s.extended.update(v, print, kwargs={"x": PerReplica([1.0] * 3)}),

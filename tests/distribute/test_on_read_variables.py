@@ -288,7 +288,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (
         PerReplica([[1.0, 2.0]]),
         ValueError,
-        "one part per replica, here 2. Received: 1 parts for the",
+        "one part per replica, here 2. Received: 1 part for the",
     ),
 ]
 

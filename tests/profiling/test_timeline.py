@@ -1,6 +1,8 @@
 """The picture of one step of a trace."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,3 +49,33 @@ def test_an_empty_trace(tmp_path: Path) -> None:
         pass
     with pytest.raises(ValueError, match="is empty"):
         mr.profiler.plot_timeline(tmp_path / "trace.json")
+
+
+def trace(*slices: tuple[Any, Any], tid: int = 0) -> str:
+    """Return a trace of two rows, of which one has slices with these starts and durations."""
+    rows = [
+        {"ph": "M", "name": "thread_name", "tid": i, "args": {"name": f"replica {i}"}}
+        for i in range(2)
+    ]
+    pieces = [
+        {"ph": "X", "name": "Relu", "cat": "kernel", "tid": tid, "ts": ts, "dur": dur}
+        for ts, dur in slices
+    ]
+    return json.dumps({"traceEvents": rows + pieces})
+
+
+def test_rows_without_slices(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(trace())
+    with pytest.raises(ValueError, match="is empty"):
+        mr.profiler.plot_timeline(path)
+    path.write_text(trace((0, 0), tid=1))
+    (axes,) = mr.profiler.plot_timeline(path).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["replica 1"]
+    assert axes.get_xlim()[0] == 0
+    with pytest.raises(ValueError, match=r"has 1 step\. Received: step=1"):
+        mr.profiler.plot_timeline(path, 1)
+    path.write_text(trace(("soon", 1)))
+    with pytest.raises(ValueError, match="is not a trace"):
+        mr.profiler.plot_timeline(path)
+    plt.close("all")

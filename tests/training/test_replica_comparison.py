@@ -348,7 +348,7 @@ def test_the_page_for_tests_shows_it(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_few_examples() -> None:
     assert compare(made(), X[:2], Y[:2], replicas=4).shards == (1, 1, 0, 0)
-    with pytest.raises(ValueError, match=r"needs two examples or more.* Received: 1 examples\."):
+    with pytest.raises(ValueError, match=r"needs two examples or more.* Received: 1 example\."):
         compare(made(), X[:1], Y[:1])
 
 

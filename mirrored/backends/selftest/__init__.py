@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from mirrored._logging import logger
+from mirrored._numbers import counted
 from mirrored.backends import probe
 from mirrored.backends.selftest.sums import (
     Finding,
@@ -319,7 +320,8 @@ def _failure(names: Sequence[str], findings: list[Finding], outcome: Outcome) ->
     symptom = Symptom.TIMEOUT if late else findings[-1].symptom
     sentences = [finding.sentence for finding in findings[:_MOST_FINDINGS]]
     if len(findings) > _MOST_FINDINGS:
-        sentences.append(f"There are {len(findings) - _MOST_FINDINGS} more findings like these.")
+        more = counted(len(findings) - _MOST_FINDINGS, "more finding")
+        sentences.append(f"And {more} like these.")
     causes = likely_causes(symptom, " ".join([*sentences, outcome.errors]))
     parts = [
         f"The self-test of NCCL between {', '.join(names)} found {symptom.value}.",

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from mirrored._numbers import counted
 from mirrored.training.callbacks.callback import Callback, Logs
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class History(Callback):
             for epoch in epochs[-_SHOWN:]
         ]
         shown = _html.table(rows, ("epoch", *values), right=range(len(values) + 1))
-        return _html.titled("History", f"{len(epochs)} epochs; plot() draws them", shown)
+        return _html.titled("History", f"{counted(len(epochs), 'epoch')}; plot() draws them", shown)
 
     def _curves(self) -> dict[str, tuple[list[int], list[float]]]:
         """Return the values that are numbers, with their epochs, by name."""

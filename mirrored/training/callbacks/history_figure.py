@@ -1,6 +1,6 @@
 """The figure that `History.plot` draws."""
 
-from mirrored._drawing import Figure, label_ends, picture, styled
+from mirrored._drawing import Figure, label_ends, picture, shortened, styled
 
 Curves = dict[str, tuple[list[int], list[float]]]
 
@@ -22,7 +22,7 @@ def draw(curves: Curves) -> Figure:
                 marker = "." if len(values) == 1 else ""
                 (line,) = axes.plot(epochs, values, marker=marker, label=label)
                 ends.append((values[-1], label, line.get_color()))
-        axes.set(xlabel="epoch", ylabel=name)
+        axes.set(xlabel="epoch", ylabel=shortened([name])[0])
         axes.locator_params(axis="x", integer=True)
         axes.grid(axis="y")
         if f"val_{name}" in curves:

@@ -194,7 +194,7 @@ def test_many_findings_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "run_child", lambda *_: Outcome(0, found, "", 0.1))
     lines = received(str(error()))
     assert len(lines) == selftest._MOST_FINDINGS + 1
-    assert lines[-1] == "There are 6 more findings like these."
+    assert lines[-1] == "And 6 more findings like these."
 
 
 @pytest.mark.slow
