@@ -61,14 +61,14 @@ def test_a_notebook_runs_and_shows_what_is_stored(name: str) -> None:
 
 def test_training_is_that_of_tensorflow_on_any_number_of_replicas() -> None:
     """The figures of TensorFlow that the notebook shows are for the training that it does."""
-    mr.config.experimental.set_simulated_gpus(4)
+    mr.config.experimental.set_simulated_gpus(8)
     theirs = json.loads(tensorflow_replicas.FILE.read_text())
     code = (notebooks.FOLDER / "n-equals-one.ipynb").read_text()
     assert "size=(503, 16)" in code
     assert "batch_size=96, epochs=10, shuffle=False" in code
     one, weights = tensorflow_replicas.train(mr, ["GPU:0"])
     np.testing.assert_allclose(one, theirs["loss"]["1"], rtol=1e-6)
-    for count in (2, 4):
+    for count in (2, 4, 8):
         loss, others = tensorflow_replicas.train(mr, [f"GPU:{i}" for i in range(count)])
         np.testing.assert_allclose(loss, one, rtol=1e-6)
         assert tensorflow_replicas.largest_difference(others, weights) < 1e-6

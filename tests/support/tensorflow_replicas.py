@@ -1,4 +1,4 @@
-"""Trains a model on one to four replicas in TensorFlow, for a notebook that draws the figures.
+"""Trains a model on one to eight replicas in TensorFlow, for a notebook that draws the figures.
 
 `python tests/support/tensorflow_replicas.py`, where TensorFlow is installed, writes them to
 docs/notebooks/tensorflow-replicas.json. The replicas run on logical CPUs.
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 FILE = Path(__file__).resolve().parents[2] / "docs/notebooks/tensorflow-replicas.json"
-COUNTS = (1, 2, 4)
+COUNTS = (1, 2, 4, 8)
 
 
 def train(tf: Any, devices: list[str]) -> tuple[list[float], list[Any]]:
