@@ -1,8 +1,8 @@
 """How fast `fit` reads each kind of data, and the memory that it takes.
 
-`python -m benchmarks.feeding` prints the figures of docs/howto/feed-data.md. Each kind of data has a
-process of its own. Memory is the largest resident memory during `fit` less that before it, as Linux
-counts it: pages of files that are mapped are included.
+`python -m benchmarks.feeding` prints the figures of docs/howto/feed-data.md. It runs each kind of
+data in a separate process. The memory is the peak of the resident memory during `fit`, minus the
+resident memory before. Linux includes the pages of mapped files.
 """
 
 import argparse
