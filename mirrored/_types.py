@@ -4,7 +4,7 @@ Type checkers read the unions. At run time each name stands for itself, so that 
 `TensorLike` and not a union of a dozen types.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ForwardRef
 
 if TYPE_CHECKING:
     import os
@@ -72,3 +72,13 @@ else:
         """Nested lists, tuples and dicts."""
 
         __module__ = "mirrored.types"
+
+
+def late_type(module: str, name: str) -> ForwardRef:
+    """Return a type for annotations whose module `typing.get_type_hints` imports.
+
+    Args:
+        module: The module, which is not imported before: it imports the caller, or takes long.
+        name: The name of the type in it.
+    """
+    return ForwardRef(f"__import__({module!r}, fromlist=[{name!r}]).{name}")

@@ -5,12 +5,9 @@ Each is also a builtin's subclass: code that catches ``ValueError`` or ``MemoryE
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence as _Sequence
 
 from mirrored._absent import public_module as _public_module
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class _WithMessage:
@@ -74,12 +71,12 @@ class CollectiveError(RuntimeError):
     def __init__(
         self,
         *args: object,
-        devices: Sequence[str] = (),
+        devices: _Sequence[str] = (),
         what: str = "",
         step: int | None = None,
         elapsed: float | None = None,
         timeout: float | None = None,
-        completed: Sequence[str] = (),
+        completed: _Sequence[str] = (),
         aborted: bool | None = None,
     ) -> None:
         super().__init__(*args)
@@ -120,7 +117,7 @@ class WorkerError(RuntimeError):
         step: str | None = None,
         what: str = "",
         reason: str = "",
-        missing: Sequence[int] = (),
+        missing: _Sequence[int] = (),
     ) -> None:
         super().__init__(*args)
         self.worker = worker

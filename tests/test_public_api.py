@@ -10,7 +10,9 @@ import importlib
 import inspect
 import pydoc
 import sys
+import typing
 from types import ModuleType
+from typing import Any
 
 import pytest
 from case_table import cases
@@ -135,6 +137,40 @@ def test_public_functions_have_an_example(module: ModuleType) -> None:
         and ">>>" not in (value.__doc__ or "")
     ]
     assert missing == []
+
+
+# Optional packages of which annotations name a type.
+OF_EXTRAS = ("matplotlib", "tensorboardX")
+
+
+def test_the_type_hints_of_public_functions_and_methods_are_types() -> None:
+    """As for programs that check arguments by them, whatever is imported late."""
+    checked: set[int] = set()
+    failed: dict[str, str] = {}
+
+    def check(name: str, value: Any) -> None:
+        value = getattr(value, "__func__", getattr(value, "fget", getattr(value, "func", value)))
+        if not (inspect.isfunction(value) or inspect.isclass(value)) or id(value) in checked:
+            return
+        checked.add(id(value))
+        try:
+            typing.get_type_hints(value)
+        except ModuleNotFoundError as error:
+            if error.name not in OF_EXTRAS:
+                failed[name] = str(error)
+        except Exception as error:
+            failed[name] = repr(error)
+        for base in value.__mro__ if inspect.isclass(value) else ():
+            if str(base.__module__).startswith("mirrored"):
+                for member, inner in list(vars(base).items()):
+                    check(f"{name}.{member}", inner)
+
+    for module in SOME.values():
+        for name in {*dir(module), *module.__all__}:
+            if not name.startswith("_"):
+                check(f"{module.__name__}.{name}", getattr(module, name))
+    assert failed == {}
+    assert len(checked) > 3000
 
 
 def test_public_modules_are_those_that_users_know() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from mirrored._arguments import explained
+from mirrored._types import late_type
 from mirrored.data.elements import (
     DatasetBase,
     Elements,
@@ -31,6 +32,8 @@ from mirrored.program import PeekingIterator
 
 if TYPE_CHECKING:
     from mirrored.data.optional import Optional
+else:
+    Optional = late_type("mirrored.data.optional", "Optional")
 
 
 @explained

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirrored import _nest
+from mirrored._types import late_type
 from mirrored.data.arrays import Rows, rows_from
 from mirrored.data.dataset_iterators import elements_of
 from mirrored.data.elements import (
@@ -42,6 +43,8 @@ from mirrored.program import PeekingIterator
 
 if TYPE_CHECKING:
     from mirrored.data.optional import Optional
+else:
+    Optional = late_type("mirrored.data.optional", "Optional")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from mirrored import _nest, _overrides
 from mirrored._absent import absent_members
 from mirrored._reprs import made_with
+from mirrored._types import late_type
 from mirrored.devices import hold_devices
 from mirrored.distribute.context import check_cross_replica, enter, has_strategy, strategy_in_force
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
@@ -44,6 +45,8 @@ from mirrored.variables.variable import creators_with
 
 if TYPE_CHECKING:
     from mirrored.distribute.extended import StrategyExtended
+else:
+    StrategyExtended = late_type("mirrored.distribute.extended", "StrategyExtended")
 
 _HERE = "/job:localhost/replica:0/task:0/device:"  # As all devices of a process begin.
 # The public members of TensorFlow's strategies that these have.

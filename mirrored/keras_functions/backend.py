@@ -5,7 +5,7 @@ Most are a call or two of an operation or of a method.
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.spec import default_float
 from mirrored.ops.tensor import Operators
+from mirrored.variables import Variable
 from mirrored.version import _KERAS
-
-if TYPE_CHECKING:
-    from mirrored.variables import Variable
 
 
 def backend() -> str:
@@ -204,7 +202,7 @@ def get_value(x: TensorLike) -> Any:
     return value.numpy() if is_tensor(value) else value
 
 
-def set_value(x: "Variable", value: TensorLike) -> None:
+def set_value(x: Variable, value: TensorLike) -> None:
     """Assign a value, converted to the variable's dtype.
 
     Args:
@@ -252,7 +250,7 @@ def batch_set_value(tuples: Iterable[tuple[Any, Any]]) -> None:
         set_value(x, value)
 
 
-def update(x: "Variable", new_x: TensorLike) -> Any:
+def update(x: Variable, new_x: TensorLike) -> Any:
     """Assign a value to a variable, and return that.
 
     Args:
@@ -267,7 +265,7 @@ def update(x: "Variable", new_x: TensorLike) -> Any:
     return x.assign(new_x)
 
 
-def update_add(x: "Variable", increment: TensorLike) -> Any:
+def update_add(x: Variable, increment: TensorLike) -> Any:
     """Add to a variable, and return that.
 
     Args:
@@ -282,7 +280,7 @@ def update_add(x: "Variable", increment: TensorLike) -> Any:
     return x.assign_add(increment)
 
 
-def update_sub(x: "Variable", decrement: TensorLike) -> Any:
+def update_sub(x: Variable, decrement: TensorLike) -> Any:
     """Subtract from a variable, and return that.
 
     Args:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from mirrored._arguments import explained
+from mirrored._types import late_type
 from mirrored.devices import Device
 from mirrored.distribute.variable_memory import bytes_by_device
 from mirrored.program import Trace
@@ -17,6 +18,8 @@ from mirrored.training.model import Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+else:
+    Figure = late_type("matplotlib.figure", "Figure")
 
 _FIXED = ("weights", "optimizer", "other arrays")  # They are there before the step and after it.
 _KINDS = (*_FIXED, "gradients", "intermediate values", "batch")

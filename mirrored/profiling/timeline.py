@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mirrored._arguments import explained
 from mirrored._files import as_path
 from mirrored._numbers import as_integer, counted
-from mirrored._types import PathLike
+from mirrored._types import PathLike, late_type
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+else:
+    Figure = late_type("matplotlib.figure", "Figure")
 
 
 class Slice(NamedTuple):

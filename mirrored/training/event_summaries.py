@@ -19,7 +19,7 @@ from mirrored._extras import package
 from mirrored._files import as_path
 from mirrored._naming import scoped
 from mirrored._numbers import as_integer
-from mirrored._types import PathLike, TensorLike
+from mirrored._types import PathLike, TensorLike, late_type
 from mirrored.distribute import get_replica_context
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -28,6 +28,8 @@ from mirrored.ops.printing import WRITE
 
 if TYPE_CHECKING:
     from mirrored.training.event_file import EventFile
+else:
+    EventFile = late_type("mirrored.training.event_file", "EventFile")
 
 
 _QUEUE, _SECONDS = 10, 120.0  # TensorFlow's.

@@ -3,6 +3,7 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mirrored._types import late_type
 from mirrored.data.arguments import DataArguments
 from mirrored.distribute.input import DistributedIterator
 from mirrored.errors import OutOfRangeError
@@ -16,6 +17,8 @@ from mirrored.training.utilities import unpack_x_y_sample_weight
 
 if TYPE_CHECKING:
     from mirrored.training.model import Model
+else:
+    Model = late_type("mirrored.training.model", "Model")
 
 # What checks of data call a step.
 _USES = {"train": "fit", "test": "evaluate"}

@@ -18,7 +18,7 @@ from mirrored import _extras
 from mirrored._arguments import explain_functions
 from mirrored._files import agree, alone_unless, as_path, saving, writes_to
 from mirrored._logging import logger, warn_caller
-from mirrored._types import PathLike
+from mirrored._types import PathLike, late_type
 from mirrored.errors import WeightsFileError
 from mirrored.ops.hooks import within_constant_room
 from mirrored.program.variable_access import Room, within_room
@@ -44,6 +44,8 @@ from mirrored.training.model_state import is_model
 
 if TYPE_CHECKING:
     from mirrored.training.model import Model
+else:
+    Model = late_type("mirrored.training.model", "Model")
 
 ENDING = ".keras"
 CONFIG, METADATA = "config.json", "metadata.json"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mirrored import _extras
 from mirrored._arguments import explain_functions
 from mirrored._files import alone_unless, as_path, of_writer, saving, trains_together
-from mirrored._types import PathLike
+from mirrored._types import PathLike, late_type
 from mirrored.errors import WeightsFileError
 from mirrored.layers.layer import unbuilt, walk
 from mirrored.training.files.hdf5_file import Hdf5Reader, reading, writing
@@ -24,6 +24,8 @@ from mirrored.variables.variable import assign_together
 
 if TYPE_CHECKING:
     from mirrored.training.model import Model
+else:
+    Model = late_type("mirrored.training.model", "Model")
 
 # What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
 _OTHER_FORMATS = frozenset(
