@@ -5,10 +5,11 @@ on a light page and on a dark page. Colour-blind readers can tell the colors apa
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from mirrored._extras import package
+from mirrored._naming import shortened
 
 try:
     from matplotlib import pyplot as plt
@@ -106,30 +107,6 @@ def picture(count: int, width: float, height: float, columns: int = 4) -> tuple[
     for unused in plots[count:]:
         unused.remove()
     return figure, plots[:count]
-
-
-def shortened(names: Iterable[str], most: int = 28) -> list[str]:
-    """Return names with an ellipsis instead of the middle of long ones.
-
-    Args:
-        names: The names.
-        most: The largest number of characters, unless more are needed to tell the names apart.
-
-    Example:
-        >>> shortened(["encoder_block_12_query", "bias"], 13)
-        ['encode…_query', 'bias']
-    """
-    names = list(names)
-    texts = names
-    for size in range(most, 2 * most + 5):
-        half = (size - 1) // 2
-        texts = [
-            name if len(name) <= size else f"{name[: size - 1 - half]}…{name[-half:]}"
-            for name in names
-        ]
-        if len(set(texts)) == len(set(names)):
-            break
-    return texts
 
 
 def legend(axes: Axes, handles: Mapping[str, Any], columns: int) -> None:

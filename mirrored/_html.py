@@ -43,7 +43,8 @@ def table(
         for place, cell in enumerate(row):
             text = cell if isinstance(cell, Markup) else escape(str(cell))
             side = "right" if place in right else "left"
-            style = f"text-align: {side}; padding: 0.1em 0.7em; white-space: pre"
+            style = f"text-align: {side}; vertical-align: top; padding: 0.1em 0.7em"
+            style += "; white-space: pre"
             parts.append(f'<{kind} style="{style}">{text}</{kind}>')
         return "".join(parts)
 
@@ -61,7 +62,8 @@ def bar(part: float, whole: float) -> Markup:
     """
     width = 100 * part / whole if whole else 0
     return Markup(
-        '<div style="width: 10em; background: #8884; border-right: 3px solid #d1403a">'
+        '<div style="width: min(10em, 20vw); margin-top: 0.3em; background: #8884; '
+        'border-right: 3px solid #d1403a">'
         f'<div style="width: {min(width, 100):.0f}%; height: 0.8em; background: #2a7fc1"></div>'
         "</div>"
     )

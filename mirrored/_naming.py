@@ -5,7 +5,7 @@ The counters are the process's, so that two models never share an automatic name
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, Token
 
 from mirrored._arguments import explained
@@ -45,6 +45,30 @@ def one_line(name: str) -> str:
     if name.isprintable():
         return name
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in name)
+
+
+def shortened(names: Iterable[str], most: int = 28) -> list[str]:
+    """Return names with an ellipsis instead of the middle of long ones.
+
+    Args:
+        names: The names.
+        most: The largest number of characters, unless more are needed to tell the names apart.
+
+    Example:
+        >>> shortened(["encoder_block_12_query", "bias"], 13)
+        ['encode…_query', 'bias']
+    """
+    names = list(names)
+    texts = names
+    for size in range(most, 2 * most + 5):
+        half = (size - 1) // 2
+        texts = [
+            name if len(name) <= size else f"{name[: size - 1 - half]}…{name[-half:]}"
+            for name in names
+        ]
+        if len(set(texts)) == len(set(names)):
+            break
+    return texts
 
 
 def check_name(name: object) -> str:

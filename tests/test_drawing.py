@@ -59,16 +59,3 @@ def test_rows_of_plots() -> None:
     figure, plots = _drawing.picture(5, 2.0, 1.0, columns=2)
     assert len(plots) == len(figure.axes) == 5
     assert figure.get_size_inches().tolist() == [4.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (["abcde", ""], ["abcde", ""]),
-        (["abcdef"], ["ab…ef"]),
-        (["abcdefgh"], ["ab…gh"]),
-        (["abc1xdefg", "abc2xdefg"], ["abc1…efg", "abc2…efg"]),
-    ],
-)
-def test_long_names_lose_their_middle(names: list[str], expected: list[str]) -> None:
-    assert _drawing.shortened(names, 5) == expected

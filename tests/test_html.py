@@ -112,14 +112,28 @@ def test_a_strategy_shows_its_devices_and_what_is_there(strategy: Any) -> None:
 
 
 def test_devices() -> None:
-    mr.config.experimental.set_simulated_gpus(1)
-    device = mr.config.LogicalDevice("/device:GPU:0", "GPU")
-    assert device._repr_html_() is None
+    mr.config.experimental.set_simulated_gpus(2)
+    logical = mr.config.LogicalDevice("/device:GPU:0", "GPU")
+    first, second = mr.config.list_physical_devices("GPU")
+    half = mr.config.LogicalDeviceConfiguration(memory_limit=1)
+    mr.config.set_logical_device_configuration(second, [half, half])
+    assert logical._repr_html_() is first._repr_html_() is None
     mr.config.list_logical_devices()
-    assert cells(device._repr_html_()) == [
+    expected = ["device", "in use", "limit", "GPU:0", "0.0 MB", "none"]
+    assert cells(logical._repr_html_()) == cells(first._repr_html_() or "") == expected
+    assert cells(second._repr_html_() or "") == [
         *("device", "memory", "in use", "limit"),
-        *("GPU:0", "", "0.0 MB", "none"),
+        *("GPU:1", "", "0.0 MB", "1.0 MB"),
+        *("GPU:2", "", "0.0 MB", "1.0 MB"),
     ]
+
+
+def test_long_names_of_variables_and_small_ones_of_a_strategy(strategy: Any) -> None:
+    assert "what is there" not in strategy._repr_html_()
+    with strategy.scope():
+        variables = [mr.Variable(1.0, name=f"{'long' * 20}{i}\n") for i in range(2)]
+    assert "longlonglonglo…nglonglong0\\n 4 B\n" in strategy._repr_html_()
+    del variables
 
 
 def test_a_model_and_its_history() -> None:

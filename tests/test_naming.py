@@ -44,3 +44,16 @@ def test_a_name_may_be_empty() -> None:
 def test_bad_names_are_refused(name: object) -> None:
     with pytest.raises(ValueError, match="must be a string and cannot contain character `/`"):
         Dense(1, name=name)  # type: ignore[arg-type]
+
+
+@cases(
+    ("names", "expected"),
+    [
+        (["abcde", ""], ["abcde", ""]),
+        (["abcdef"], ["ab…ef"]),
+        (["abcdefgh"], ["ab…gh"]),
+        (["abc1xdefg", "abc2xdefg"], ["abc1…efg", "abc2…efg"]),
+    ],
+)
+def test_long_names_lose_their_middle(names: list[str], expected: list[str]) -> None:
+    assert naming.shortened(names, 5) == expected

@@ -359,7 +359,7 @@ def _growth_from_environment() -> bool | None:
 registry = Registry()
 
 
-def memory_table(devices: Sequence[Device], contents: Sequence[str] | None = None) -> str:
+def memory_table(devices: Sequence[Device], contents: Sequence[str] = ()) -> str:
     """Return a table of devices with their memory.
 
     Args:
@@ -368,21 +368,26 @@ def memory_table(devices: Sequence[Device], contents: Sequence[str] | None = Non
     """
     from mirrored import _html  # For notebooks.
 
-    head = ("device", "memory", "in use", "limit", "what is there")[: 4 + (contents is not None)]
-    rows = []
-    for device, content in zip(devices, contents or [""] * len(devices), strict=True):
-        pool, limit, bar = device.pool, "none", _html.Markup("")
-        if pool.limit is not None:
-            limit, bar = f"{pool.limit / MEGABYTE:.1f} MB", _html.bar(pool.current, pool.limit)
-        used = f"{pool.current / MEGABYTE:.1f} MB"
-        rows.append((device.short_name, bar, used, limit, content)[: len(head)])
-    return _html.table(rows, head, right=(2, 3))
+    pools = [device.pool for device in devices]
+    columns: dict[str, list[object]] = {"device": [device.short_name for device in devices]}
+    if any(pool.limit is not None for pool in pools):
+        columns["memory"] = [
+            "" if pool.limit is None else _html.bar(pool.current, pool.limit) for pool in pools
+        ]
+    columns["in use"] = [f"{pool.current / MEGABYTE:.1f} MB" for pool in pools]
+    columns["limit"] = [
+        "none" if pool.limit is None else f"{pool.limit / MEGABYTE:.1f} MB" for pool in pools
+    ]
+    numbers = range(len(columns) - 2, len(columns))
+    if any(contents):
+        columns["what is there"] = list(contents)
+    return _html.table(zip(*columns.values(), strict=True), list(columns), right=numbers)
 
 
-def _html_of(device: LogicalDevice) -> str | None:
-    """Return a table of a device's memory, which this does not initialise."""
+def _html_of(device: LogicalDevice | PhysicalDevice) -> str | None:
+    """Return a table of the memory of a device and its parts, which this does not initialise."""
     there = registry.devices() if registry.initialised else ()
-    known = [candidate for candidate in there if candidate.name == device.name]
+    known = [part for part in there if device.name in (part.name, part.physical.name)]
     return memory_table(known) if known else None
 
 

@@ -34,6 +34,9 @@ class PhysicalDevice(NamedTuple):
     name: str
     device_type: str
 
+    def _repr_html_(self) -> str | None:
+        return next((show(self) for show in shown_by), None)
+
 
 class LogicalDevice(NamedTuple):
     """A device that computes: a physical one, or a part of one.
@@ -56,7 +59,7 @@ class LogicalDevice(NamedTuple):
 
 
 # What notebooks show of a device: this file knows of names alone.
-shown_by: list[Callable[[LogicalDevice], str | None]] = []
+shown_by: list[Callable[[LogicalDevice | PhysicalDevice], str | None]] = []
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mirrored._html import titled
+from mirrored._naming import one_line, shortened
 from mirrored._numbers import counted
 from mirrored.backends import MEGABYTE
 from mirrored.devices import Device
@@ -17,13 +18,16 @@ from mirrored.variables.device_variable import variables_on
 
 
 def megabytes(nbytes: float) -> str:
-    """Return a number of bytes as megabytes, or as kilobytes below a tenth of one.
+    """Return a number of bytes as megabytes, or in a smaller unit below a tenth of one.
 
     Example:
-        >>> megabytes(3 << 19), megabytes(2048)
-        ('1.5 MB', '2.0 KB')
+        >>> megabytes(3 << 19), megabytes(2048), megabytes(4)
+        ('1.5 MB', '2.0 KB', '4 B')
     """
-    return f"{nbytes / MEGABYTE:.1f} MB" if nbytes >= MEGABYTE / 10 else f"{nbytes / 1024:.1f} KB"
+    for size, unit in ((MEGABYTE, "MB"), (1024, "KB")):
+        if nbytes >= size / 10:
+            return f"{nbytes / size:.1f} {unit}"
+    return f"{nbytes:.0f} B"
 
 
 def bytes_by_device(variables: Iterable[Any]) -> Counter[Device]:
@@ -70,7 +74,8 @@ def _contents(device: Device) -> str:
         for variable in variables_on(device)
     ]
     sizes.sort(key=lambda item: (-item[0], item[1]))
-    lines = [f"{name} {megabytes(nbytes)}" for nbytes, name in sizes[:_MOST]]
+    names = shortened(one_line(name) for _, name in sizes[:_MOST])
+    lines = [f"{name} {megabytes(size)}" for name, (size, _) in zip(names, sizes, strict=False)]
     rest, more = sizes[_MOST:], sum(nbytes for nbytes, _ in sizes[_MOST:])
     others = device.pool.current - sum(nbytes for nbytes, _ in sizes)
     if rest:

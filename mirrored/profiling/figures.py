@@ -20,9 +20,9 @@ from mirrored._drawing import (
     label_ends,
     legend,
     picture,
-    shortened,
     styled,
 )
+from mirrored._naming import shortened
 from mirrored.backends import MEGABYTE
 from mirrored.devices import Device
 from mirrored.distribute.variable_memory import megabytes

@@ -1,6 +1,7 @@
 """The figure that `History.plot` draws."""
 
-from mirrored._drawing import Figure, label_ends, picture, shortened, styled
+from mirrored._drawing import Figure, label_ends, picture, styled
+from mirrored._naming import shortened
 
 Curves = dict[str, tuple[list[int], list[float]]]
 
