@@ -12,6 +12,9 @@ import pytest
 
 import mirrored as mr
 from mirrored import _threads
+from mirrored.distribute.replica_tensors import _holder
+from mirrored.ops.tensor import _empty_tensors
+from mirrored.variables.tracking import Watched
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")
 
@@ -252,3 +255,63 @@ def test_the_error_names_the_thread() -> None:
     with pytest.raises(RuntimeError, match="for 'mirrored-test', with 1 threads running") as caught:
         _threads.start(thread)
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+class TupleOfAnotherThread:
+    """A tuple that another thread builds; `finish` lets it, and `result` is how that ended."""
+
+    def __init__(self) -> None:
+        self._begun, self._goes_on = threading.Event(), threading.Event()
+        self.result: Any = None
+        self._thread = threading.Thread(target=self._build, daemon=True)
+        self._thread.start()
+        assert self._begun.wait(10)
+
+    def _items(self) -> Iterator[int]:
+        yield 1
+        self._begun.set()
+        self._goes_on.wait(10)
+        yield 2
+
+    def _build(self) -> None:
+        try:
+            self.result = tuple(self._items())
+        except SystemError as error:
+            self.result = error
+
+    def finish(self) -> None:
+        self._goes_on.set()
+        self._thread.join(10)
+
+
+def test_emptying_tensors_leaves_other_threads_tuples_alone() -> None:
+    other = TupleOfAnotherThread()
+    tensor = mr.constant(1.0)
+
+    class Pools(list[Any]):
+        def __contains__(self, pool: Any) -> bool:
+            other.finish()
+            return False
+
+    _empty_tensors(Pools())
+    assert other.result == (1, 2)
+    assert float(tensor) == 1.0
+
+
+def test_looking_for_the_holder_of_a_tensor_leaves_other_threads_tuples_alone() -> None:
+    other = TupleOfAnotherThread()
+
+    class Kept(Watched):
+        @property
+        def __dict__(self) -> Any:
+            other.finish()
+            return {"hidden": [1, (tensor,)]}
+
+        def __repr__(self) -> str:
+            return "<kept>"
+
+    tensor, kept = mr.constant(1.0), Kept()
+    assert _holder(tensor) == "the attribute 'hidden' of <kept>"
+    assert other.result == (1, 2)
+    del kept
+    assert _holder(mr.constant(2.0)) == "a list, a dict, a closure or a global"

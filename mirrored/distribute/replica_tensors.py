@@ -164,7 +164,11 @@ class ReplicaListener:
 
 def _holder(tensor: Tensor) -> str:
     """Return what errors call the place where a tensor is kept."""
-    for owner in gc.get_objects():
+    kinds = [Part]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    # An object refers to its class. (A list of all objects breaks threads that build a tuple.)
+    for owner in gc.get_referrers(*kinds):
         if isinstance(owner, Part) and hasattr(owner, "__dict__"):
             for name, value in vars(owner).items():
                 if any(leaf is tensor for leaf in _nest.flatten(value)):

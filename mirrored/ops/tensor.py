@@ -453,9 +453,10 @@ def _own_lines(text: str) -> str:
 def _empty_tensors(pools: Sequence[Pool]) -> None:
     """Take the memory of pools from all tensors, whoever keeps them.
 
-    They are looked for among all objects: to note each when it is made would cost every op more.
+    They are looked for among what refers to their classes: to note each when it is made would cost
+    every op more, and a list of all objects breaks threads that build a tuple meanwhile.
     """
-    for candidate in gc.get_objects():
+    for candidate in gc.get_referrers(Tensor, Storage):
         kind = type(candidate)
         if kind is Tensor:
             if candidate._storage is not None and candidate._storage.pool in pools:
