@@ -1,9 +1,11 @@
 """The fixture and the marker ``simulated_gpus``, as a project that tests with mirrored has them."""
 
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
-import hypothesis
 import pytest
 
 import mirrored as mr
@@ -16,10 +18,38 @@ FLAGS = re.DOTALL | re.MULTILINE
 PLUGINS = Path(mr.__file__).parent / "_plugins"
 
 
+class LoadedModules:
+    """A plugin that keeps the modules that a run inside loads: pytest would forget them after it.
+
+    Modules that were loaded before have parts of them, which would then be there twice.
+    """
+
+    def __init__(self) -> None:
+        self._modules: dict[str, ModuleType] = {}
+
+    def pytest_unconfigure(self) -> None:
+        self._modules = dict(sys.modules)
+
+    def keep(self) -> None:
+        """Load the modules again, but not the tests, which have the folder of their project."""
+        for name, module in self._modules.items():
+            if not name.startswith(("test_", "pytest_mirrored")):
+                sys.modules.setdefault(name, module)
+
+
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def loaded() -> Iterator[LoadedModules]:
+    """Keep the modules when `pytester`, which comes after it, has ended."""
+    modules = LoadedModules()
+    yield modules
+    modules.keep()
+
+
+@pytest.fixture
+def project(
+    loaded: LoadedModules, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> pytest.Pytester:
     """A project of somebody else's, where the plugin is installed."""
-    assert hypothesis  # Loaded here, or the run inside would load it, and forget it again.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # Some take a second to load.
     if PLUGINS.exists():
         monkeypatch.setenv("PYTHONPATH", str(PLUGINS))
@@ -151,10 +181,10 @@ def shown_to_users() -> list[str]:
 
 
 @pytest.mark.behaviour("pytest-plugin")
-def test_each_test_has_devices_of_its_own(project: pytest.Pytester) -> None:
+def test_each_test_has_devices_of_its_own(project: pytest.Pytester, loaded: LoadedModules) -> None:
     """What cannot be done is an error of the test that asked for it, and of no other one."""
     project.makepyfile(TESTS, test_of_pages="".join(shown_to_users()))
-    result = project.runpytest_inprocess("-p", "_hypothesis_pytestplugin")
+    result = project.runpytest_inprocess("-p", "_hypothesis_pytestplugin", plugins=[loaded])
     result.assert_outcomes(passed=18, xfailed=1, errors=3)
     text = result.stdout.str()
     assert "simulated_gpus(count, memory_limit=None): missing a required argument: 'count'" in text
@@ -180,3 +210,15 @@ def test_nothing_is_imported_before_it_is_used(project: pytest.Pytester) -> None
     )
     result = project.runpytest_subprocess()
     result.assert_outcomes(passed=2)
+
+
+def test_the_modules_that_a_run_inside_loaded_stay() -> None:
+    """Those that others have are the ones that are imported, for tests that run after it."""
+    others = [
+        inner
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] == "mirrored"
+        for inner in vars(module).values()
+        if isinstance(inner, ModuleType) and inner.__name__.startswith("mirrored.")
+    ]
+    assert [inner for inner in others if sys.modules.get(inner.__name__) is not inner] == []
