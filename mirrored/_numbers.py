@@ -1,9 +1,10 @@
-"""Checks the numbers that users give as arguments.
+"""Checks the numbers that users give as arguments, and writes numbers for users to read.
 
 NumPy's numbers pass wherever Python's do, and booleans, which Python counts as integers, do not.
 """
 
 import operator
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -36,6 +37,25 @@ def counted(number: int, noun: str) -> str:
         ('1 epoch', '2 other variables')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def in_units(nbytes: float, units: Sequence[str], least: float = 1.0) -> str | None:
+    """Return a number of bytes in the first unit that it is large enough for; None: in none.
+
+    Args:
+        nbytes: The number.
+        units: Of "GB", "MB" and "KB", the largest one first.
+        least: The least number of a unit.
+
+    Example:
+        >>> in_units(3 << 19, ["GB", "MB"]), in_units(400, ["MB", "KB"], 0.1), in_units(4, ["KB"])
+        ('1.5 MB', '0.4 KB', None)
+    """
+    for unit in units:
+        size = 1 << 10 * " KMG".index(unit[0])
+        if nbytes >= size * least:
+            return f"{nbytes / size:.1f} {unit}"
+    return None
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from case_table import cases
 
-from mirrored._numbers import as_integer, as_positive, as_real
+from mirrored._numbers import as_integer, as_positive, as_real, in_units
 
 
 @cases("value", [0, -3, np.int8(-3), np.uint64(3), np.array(3), 2**70])
@@ -44,3 +44,20 @@ def test_other_sizes_are_refused(value: object) -> None:
 )
 def test_only_real_numbers_become_floats(value: object, expected: float | None) -> None:
     assert as_real(value) == expected
+
+
+@cases(
+    ("nbytes", "units", "least", "expected"),
+    [
+        (1 << 20, ["MB"], 1.0, "1.0 MB"),
+        ((1 << 20) - 1, ["MB"], 1.0, None),
+        ((1 << 20) - 1, ["MB", "KB"], 1.0, "1024.0 KB"),
+        (104858, ["MB", "KB"], 0.1, "0.1 MB"),
+        (104857, ["MB", "KB"], 0.1, "102.4 KB"),
+        (102, ["MB", "KB"], 0.1, None),
+        (5 << 40, ["GB", "MB"], 1.0, "5120.0 GB"),
+        (0, ["KB"], 1.0, None),
+    ],
+)
+def test_bytes_in_units(nbytes: int, units: list[str], least: float, expected: str | None) -> None:
+    assert in_units(nbytes, units, least) == expected

@@ -4,13 +4,15 @@ There is one object for each device of a configuration, so devices compare by id
 """
 
 import gc
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from mirrored.backends import MEGABYTE, Backend, HostPlace, OutOfPoolMemory, Pool, Storage
+from mirrored._numbers import in_units
+from mirrored.backends import Backend, HostPlace, OutOfPoolMemory, Pool, Storage
 from mirrored.backends.stream_backend import is_offloaded
 from mirrored.devices.names import PhysicalDevice, full_name
 from mirrored.errors import DevicesResetError, ResourceExhaustedError
@@ -201,6 +203,11 @@ def _gone_error(name: str) -> DevicesResetError:
     )
 
 
+def in_order(devices: Iterable[Device]) -> list[Device]:
+    """Return devices by type, and those of a type by index."""
+    return sorted(devices, key=operator.attrgetter("type", "index"))
+
+
 def format_bytes(nbytes: int) -> str:
     """Return a number of bytes in a readable unit and exactly.
 
@@ -210,7 +217,5 @@ def format_bytes(nbytes: int) -> str:
         >>> format_bytes(12)
         '12 bytes'
     """
-    for unit, size in (("GB", MEGABYTE << 10), ("MB", MEGABYTE), ("KB", 1 << 10)):
-        if nbytes >= size:
-            return f"{nbytes / size:.1f} {unit} ({nbytes} bytes)"
-    return f"{nbytes} bytes"
+    rounded = in_units(nbytes, ["GB", "MB", "KB"])
+    return f"{nbytes} bytes" if rounded is None else f"{rounded} ({nbytes} bytes)"

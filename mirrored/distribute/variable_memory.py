@@ -7,8 +7,7 @@ from typing import Any
 
 from mirrored._html import titled
 from mirrored._naming import one_line, shortened
-from mirrored._numbers import counted
-from mirrored.backends import MEGABYTE
+from mirrored._numbers import counted, in_units
 from mirrored.devices import Device
 from mirrored.devices.device_registry import memory_table
 from mirrored.distribute.distributed_variables import copies_of
@@ -24,10 +23,7 @@ def megabytes(nbytes: float) -> str:
         >>> megabytes(3 << 19), megabytes(2048), megabytes(4)
         ('1.5 MB', '2.0 KB', '4 B')
     """
-    for size, unit in ((MEGABYTE, "MB"), (1024, "KB")):
-        if nbytes >= size / 10:
-            return f"{nbytes / size:.1f} {unit}"
-    return f"{nbytes:.0f} B"
+    return in_units(nbytes, ["MB", "KB"], 0.1) or f"{nbytes:.0f} B"
 
 
 def bytes_by_device(variables: Iterable[Any]) -> Counter[Device]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mirrored._arguments import explained
 from mirrored._types import late_type
 from mirrored.devices import Device
+from mirrored.devices.logical_device import in_order
 from mirrored.distribute.variable_memory import bytes_by_device
 from mirrored.program import Trace
 from mirrored.program.dataflow import SHARED, Graph, Node, Value
@@ -101,7 +102,7 @@ def memory_by_device(model: Model, trace: Trace) -> dict[Device, DeviceMemory]:
     slots = bytes_by_device(getattr(model.optimizer, "variables", ()))
     blocks = _blocks(plan, graph)
     memory = {}
-    for device in sorted({block.device for block, _, _ in blocks}, key=lambda d: (d.type, d.index)):
+    for device in in_order({block.device for block, _, _ in blocks}):
         own = [(block, kind, name) for block, kind, name in blocks if block.device is device]
         places = [i for i, node in enumerate(nodes) if node.device is device]
         kinds = {kind: [0] * len(places) for kind in _KINDS}

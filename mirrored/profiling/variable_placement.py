@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from mirrored._arguments import explained
 from mirrored._types import late_type
 from mirrored.devices import Device
+from mirrored.devices.logical_device import in_order
 from mirrored.distribute.variable_memory import bytes_by_device
 from mirrored.training.model import Model
 
@@ -65,8 +66,8 @@ def bytes_by_part(model: Model) -> dict[Device, dict[str, int]]:
         named[name] += total
     named["other layers"] += sum((total for _, total in others), start=Counter())
     named["optimizer"] += bytes_by_device(getattr(model.optimizer, "variables", ()))
-    devices = {device for total in named.values() for device in total}
+    devices = in_order({device for total in named.values() for device in total})
     return {
         device: {name: total[device] for name, total in named.items() if total[device]}
-        for device in sorted(devices, key=lambda device: (device.type, device.index))
+        for device in devices
     }

@@ -12,7 +12,7 @@ from case_table import cases
 import mirrored as mr
 from mirrored import devices
 from mirrored.devices import Device, LogicalDevice, LogicalDeviceConfiguration
-from mirrored.devices.logical_device import format_bytes
+from mirrored.devices.logical_device import format_bytes, in_order
 from mirrored.errors import DevicesResetError, ResourceExhaustedError
 
 FLOAT = np.dtype("float32")
@@ -149,6 +149,13 @@ def test_a_stale_device_is_refused(simulate: Simulate) -> None:
 )
 def test_format_bytes(nbytes: int, expected: str) -> None:
     assert format_bytes(nbytes) == expected
+
+
+def test_devices_in_order(simulate: Simulate) -> None:
+    simulate(11)
+    logical = devices.logical_devices()
+    assert in_order(set(logical)) == list(logical)
+    assert [device.short_name for device in in_order(logical)][-2:] == ["GPU:9", "GPU:10"]
 
 
 def test_an_error_that_is_kept_keeps_no_memory() -> None:

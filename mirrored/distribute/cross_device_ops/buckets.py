@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mirrored import devices, ops
+from mirrored._numbers import in_units
 from mirrored.backends import MEGABYTE
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.spec import Shape, TensorSpec
@@ -270,5 +271,5 @@ def described(number: int, count: int, spec: TensorSpec) -> str:
         'bucket 2 of 5 (12.0 MB of float32)'
     """
     size = nbytes(spec)
-    text = f"{size / MEGABYTE:.1f} MB" if size >= MEGABYTE else f"{size} bytes"
+    text = in_units(size, ["MB"]) or f"{size} bytes"
     return f"bucket {number + 1} of {count} ({text} of {spec.dtype.name})"
