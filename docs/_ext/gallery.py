@@ -1,4 +1,4 @@
-"""Prepares examples/ for the gallery: sphinx-gallery wants titles, which --help should not show."""
+"""Prepares examples/ for the gallery: adds titles, which --help should not show, and thumbnails."""
 
 import ast
 from pathlib import Path
@@ -11,11 +11,14 @@ tests run all of them.
 """
 
 
+PICTURES = Path(__file__).resolve().parents[1] / "_static/examples"
+
+
 def prepare(examples: Path, folder: Path) -> str:
-    """Copy the examples with titles, and return the folder of the copies.
+    """Copy the examples with titles and thumbnails, and return the folder of the copies.
 
     Args:
-        examples: The folder of the examples.
+        examples: The folder of the examples; each has a picture in `PICTURES`.
         folder: Where the copies are written.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -24,7 +27,11 @@ def prepare(examples: Path, folder: Path) -> str:
         code = path.read_text("utf-8")
         docstring = ast.get_docstring(ast.parse(code), clean=False) or ""
         title = path.stem.replace("_", " ").capitalize()
-        texts[path.name] = code.replace(docstring, f"{title}\n{'=' * len(title)}\n\n{docstring}", 1)
+        (picture,) = PICTURES.glob(f"{path.stem}.*")
+        texts[path.name] = (
+            code.replace(docstring, f"{title}\n{'=' * len(title)}\n\n{docstring}", 1)
+            + f"\n# sphinx_gallery_thumbnail_path = '_static/examples/{picture.name}'\n"
+        )
     for name, text in texts.items():
         file = folder / name
         if not file.exists() or file.read_text("utf-8") != text:
