@@ -20,11 +20,14 @@ _public_module(
         "mirrored.layers.dense": "Dense",
         "mirrored.layers.regularization": """
             AlphaDropout Dropout GaussianDropout GaussianNoise SpatialDropout1D
+            SpatialDropout2D SpatialDropout3D
         """,
         "mirrored.layers.einsum_dense": "EinsumDense",
         "mirrored.layers.embedding": "Embedding ReversibleEmbedding",
         "mirrored.layers.global_pooling": """
-            GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D GlobalMaxPooling1D
+            GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D GlobalAvgPool1D
+            GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D
+            GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D
         """,
         "mirrored.layers.input_layer": "Input InputLayer",
         "mirrored.layers.joining": "Concatenate Dot concatenate dot",
@@ -39,6 +42,10 @@ _public_module(
         "mirrored.layers.multi_head_attention": "GroupQueryAttention MultiHeadAttention",
         "mirrored.layers.normalization": "Normalization",
         "mirrored.layers.reshaping": "Flatten Permute RepeatVector Reshape",
+        "mirrored.layers.spatial": """
+            Cropping1D Cropping2D Cropping3D UpSampling1D UpSampling2D UpSampling3D
+            ZeroPadding1D ZeroPadding2D ZeroPadding3D
+        """,
         "mirrored.layers.wrapper": "SpectralNormalization TimeDistributed Wrapper",
     },
 )

@@ -12,7 +12,8 @@ from mirrored import ops
 from mirrored._numbers import as_integer, as_real
 from mirrored._types import PartialShapeLike
 from mirrored.layers.layer import LayerOptions, SameShape
-from mirrored.layers.shapes import Shape, require_rank
+from mirrored.layers.shapes import as_data_format
+from mirrored.layers.spatial import SpatialLayer
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.program import variable_access
 
@@ -298,7 +299,40 @@ class AlphaDropout(Drawing):
         return outputs
 
 
-class SpatialDropout1D(Drawing):
+class _SpatialDropout(SpatialLayer, Drawing):
+    """Sets whole channels of examples to zero at random while training."""
+
+    def __init__(
+        self,
+        rate: float,
+        data_format: str | None,
+        seed: int | SeedGenerator | None,
+        /,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        fraction = from_0_to_1("rate", rate)
+        super().__init__(fraction, seed, **options)
+        self.rate = fraction
+        self.data_format = as_data_format(data_format)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it: those that Keras gives.
+
+        But for mixed policies, which Keras forgets.
+        """
+        config = {**super().get_config(), "dtype": self.dtype_policy.name}
+        return {name: config[name] for name in config if name != "trainable"}
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return ``inputs``, of a batch axis, spatial axes and channels, with some at zero."""
+        if not training or self.rate == 0:
+            return inputs
+        axes = self._spatial_axes
+        shape = (1 if axis in axes else None for axis in range(inputs.ndim))
+        return self._kept(inputs, self.rate, tuple(shape))
+
+
+class SpatialDropout1D(_SpatialDropout):
     """Sets whole features of sequences to zero at random while training.
 
     Tompson et al., 2014: https://arxiv.org/abs/1411.4280
@@ -316,27 +350,76 @@ class SpatialDropout1D(Drawing):
         [[[1.0, 2.0]]]
     """
 
+    _rank = 1
+
     def __init__(
         self, rate: float, seed: int | SeedGenerator | None = None, **options: Unpack[LayerOptions]
     ) -> None:
-        fraction = from_0_to_1("rate", rate)
-        super().__init__(fraction, seed, **options)
-        self.rate = fraction
+        super().__init__(rate, "channels_last", seed, **options)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make a layer like it: those that Keras gives.
 
-        But for mixed policies, which Keras forgets.
-        """
-        config = {**super().get_config(), "dtype": self.dtype_policy.name}
-        return {name: config[name] for name in ("rate", "seed", "name", "dtype")}
+class SpatialDropout2D(_SpatialDropout):
+    """Sets whole channels of images to zero at random while training.
 
-    def check_input_shape(self, input_shape: Shape) -> None:
-        """Raise ValueError unless each example is a sequence of vectors."""
-        require_rank(self.name, input_shape, 3, exactly=3)
+    Tompson et al., 2014: https://arxiv.org/abs/1411.4280
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """Return ``inputs``, of shape (batch, steps, features), with some features at zero."""
-        if not training or self.rate == 0:
-            return inputs
-        return self._kept(inputs, self.rate, (None, 1, None))
+    Args:
+        rate: The fraction to drop, from 0 to 1.
+        data_format: "channels_last", the default: inputs of shape (batch, rows, columns, channels);
+            or "channels_first": (batch, channels, rows, columns).
+        seed: An integer for the same masks in every run; None takes one from the global stream.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: ``rate`` is not from 0 to 1, or there is no such ``data_format``.
+
+    Example:
+        >>> import numpy as np
+        >>> outputs = SpatialDropout2D(0.5, seed=0)(np.ones((5, 8, 8, 3)), training=True)
+        >>> bool((outputs == outputs[:, :1, :1]).numpy().all())
+        True
+    """
+
+    _rank = 2
+
+    def __init__(
+        self,
+        rate: float,
+        data_format: str | None = None,
+        seed: int | SeedGenerator | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(rate, data_format, seed, **options)
+
+
+class SpatialDropout3D(_SpatialDropout):
+    """Sets whole channels of volumes to zero at random while training.
+
+    Tompson et al., 2014: https://arxiv.org/abs/1411.4280
+
+    Args:
+        rate: The fraction to drop, from 0 to 1.
+        data_format: "channels_last", the default: the channels' axis is the last one; or
+            "channels_first": it is the one behind the batch's.
+        seed: An integer for the same masks in every run; None takes one from the global stream.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: ``rate`` is not from 0 to 1, or there is no such ``data_format``.
+
+    Example:
+        >>> import numpy as np
+        >>> SpatialDropout3D(0.5)(np.ones((5, 4, 4, 4, 3))).shape
+        (5, 4, 4, 4, 3)
+    """
+
+    _rank = 3
+
+    def __init__(
+        self,
+        rate: float,
+        data_format: str | None = None,
+        seed: int | SeedGenerator | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(rate, data_format, seed, **options)

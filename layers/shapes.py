@@ -63,6 +63,31 @@ def as_data_format(value: object) -> str:
     )
 
 
+def as_sizes(argument: str, value: Any, count: int, *, least: int = 1) -> tuple[int, ...]:
+    """Return an argument that has one number for each spatial axis.
+
+    Args:
+        argument: The argument's name.
+        value: One integer for all axes, or one for each.
+        count: The number of axes.
+        least: The least that a number may be.
+
+    Raises:
+        ValueError: It is no integer, there are more or fewer, or one is less.
+    """
+    single = as_integer(value)
+    values = (single,) * count if single is not None else value
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        values = ()
+    sizes = tuple(as_integer(size) for size in values)
+    if len(sizes) != count or any(size is None or size < least for size in sizes):
+        raise ValueError(
+            f"The `{argument}` argument must be a tuple of {count} integers of {least} or more, or "
+            f"one such integer. Received {argument}={value}"
+        )
+    return cast(tuple[int, ...], sizes)
+
+
 def is_shape(value: object) -> bool:
     """Return whether a value is a shape, and not a structure of shapes."""
     if value is None or isinstance(value, dict):

@@ -15,6 +15,10 @@ LAYERS: dict[str, Callable[..., Any]] = {
     "AlphaDropout": lambda **options: mr.layers.AlphaDropout(0.25, **options),
     "SpatialDropout1D": lambda **options: mr.layers.SpatialDropout1D(0.25, **options),
 }
+SPATIAL: dict[str, Callable[..., Any]] = {
+    "SpatialDropout2D": lambda **options: mr.layers.SpatialDropout2D(0.25, **options),
+    "SpatialDropout3D": lambda **options: mr.layers.SpatialDropout3D(0.25, **options),
+}
 X = np.random.default_rng(0).normal(size=(400, 5, 8)).astype(np.float32)
 
 
@@ -53,6 +57,24 @@ def test_whole_features_are_dropped() -> None:
     np.testing.assert_allclose(outputs, expected, rtol=1e-6)
 
 
+@cases("data_format", ["channels_last", "channels_first"])
+@cases("rank", [2, 3])
+def test_whole_channels_are_dropped(rank: int, data_format: str) -> None:
+    layer = SPATIAL[f"SpatialDropout{rank}D"](data_format=data_format, seed=0)
+    x = X.reshape(
+        (400, 8, *(1, 5, 1)[:rank])
+        if data_format == "channels_first"
+        else (400, *(1, 5, 1)[:rank], 8)
+    )
+    np.testing.assert_array_equal(layer(x), x)
+    outputs = layer(x, training=True).numpy()
+    axes = tuple(range(2, rank + 2) if data_format == "channels_first" else range(1, rank + 1))
+    dropped = (outputs == 0).all(axis=axes, keepdims=True)
+    assert dropped.size == 3200
+    assert abs(dropped.mean() - 0.25) < 0.02
+    np.testing.assert_allclose(outputs, np.where(dropped, 0, x / 0.75), rtol=1e-6)
+
+
 @cases("name", LAYERS)
 def test_replicas_add_what_one_device_adds(name: str, simulate: Callable[..., Any]) -> None:
     simulate(3)
@@ -77,6 +99,8 @@ def test_replicas_add_what_one_device_adds(name: str, simulate: Callable[..., An
         (lambda: mr.layers.AlphaDropout(1.0), "Nothing would be left of rate=1"),
         (lambda: mr.layers.SpatialDropout1D(0.5)(np.ones((2, 3))), "min_ndim=3, found ndim=2"),
         (lambda: mr.layers.SpatialDropout1D(0.5)(np.ones((2, 3, 4, 5))), "ndim=3, found ndim=4"),
+        (lambda: mr.layers.SpatialDropout2D(0.5)(np.ones((2, 3, 4))), "ndim=4, found ndim=3"),
+        (lambda: mr.layers.SpatialDropout3D(0.5, "last"), "`data_format` argument must be one of"),
     ],
 )
 def test_arguments_that_are_wrong(make: Callable[[], Any], match: str) -> None:

@@ -93,7 +93,8 @@ def test_every_public_layer_is_in_the_table() -> None:
     }
     against_keras = {getattr(layers, case.layer) for case in layer_values.CASES}
     against_keras -= {each for each in against_keras if issubclass(each, Merge)}
-    others = {*map(layers.__dict__.get, test_noise.LAYERS), layers.Lambda}  # In files of their own.
+    noises = {**test_noise.LAYERS, **test_noise.SPATIAL}
+    others = {*map(layers.__dict__.get, noises), layers.Lambda}  # In files of their own.
     others |= {
         layers.Pipeline,
         layers.SpectralNormalization,

@@ -116,6 +116,27 @@ def masked(keras: Any) -> Any:
     return keras.Model([x, numbers], layers.Dense(2)(pooled))
 
 
+def images(keras: Any) -> Any:
+    """Return a model that pads, crops, enlarges and pools images, sequences and volumes."""
+    layers = keras.layers
+    x = layers.Input((4,), name="x")
+    pixels = layers.ZeroPadding2D(((1, 0), 2))(layers.Reshape((2, 2, 1))(x))
+    pixels = layers.BatchNormalization()(layers.SpatialDropout2D(0.5)(pixels))
+    pixels = layers.Cropping2D((1, (0, 2)))(layers.UpSampling2D((2, 1))(pixels))
+    pooled = [layers.GlobalMaxPooling2D()(pixels), layers.GlobalAveragePooling2D()(pixels)]
+    steps = layers.UpSampling1D(2)(layers.ZeroPadding1D((0, 1))(layers.Reshape((4, 1))(x)))
+    pooled.append(layers.Flatten()(layers.Cropping1D((3, 1))(steps)))
+    volumes = layers.ZeroPadding3D((0, 1, (1, 0)), "channels_first")(
+        layers.Reshape((2, 2, 1, 1))(x)
+    )
+    volumes = layers.SpatialDropout3D(0.25, "channels_first", seed=3)(volumes)
+    volumes = layers.BatchNormalization(axis=1)(layers.UpSampling3D((1, 2, 1))(volumes))
+    volumes = layers.Cropping3D((0, 1, 0), "channels_first")(volumes)
+    pooled.append(layers.GlobalMaxPooling3D("channels_first")(volumes))
+    pooled.append(layers.GlobalAveragePooling3D("channels_first")(volumes))
+    return keras.Model(x, layers.Dense(2)(layers.Concatenate()(pooled)))
+
+
 def inputs_of(name: str) -> Any:
     """Return what a model is given."""
     if name == "masked":
@@ -138,7 +159,7 @@ MODELS: dict[str, Callable[[Any], Any]] = {
 
 def compiled(name: str, keras: Any, optimizer: Any = "adam") -> Any:
     """Return a model that took two steps with gradients that are the same everywhere."""
-    model = MODELS[name](keras)
+    model = {**MODELS, "images": images}[name](keras)
     model.compile(optimizer, "mse")
     for number in (1, 2):
         step(model, number)
@@ -201,6 +222,7 @@ def cases(keras: Any) -> dict[str, Any]:
     return {
         "zoo": compiled("zoo", keras, kinds.Adam(0.01, amsgrad=True, **kept)),
         "masked": compiled("masked", keras),
+        "images": compiled("images", keras),
         "scheduled": dense(keras, kinds.SGD(rate, momentum=0.9)),
         "scaled": dense(keras, kinds.LossScaleOptimizer(kinds.RMSprop(0.01, centered=True))),
     }

@@ -43,6 +43,7 @@ HEADS["GroupQueryAttention"] = {"head_dim": 3, "num_query_heads": 4, "num_key_va
 # Layers that are called with masks once, without options.
 PLAIN = ("LayerNormalization", "UnitNormalization", "ReLU", "LeakyReLU", "ELU", "PReLU")
 PLAIN += ("Identity", "RMSNormalization", "Flatten", "Normalization")
+FIRST = "channels_first"
 SCORES = {"return_attention_scores": True}
 CASES = [
     Case("BatchNormalization", (5, 3)),
@@ -97,6 +98,38 @@ CASES = [
     Case("GlobalAveragePooling1D", (5, 4, 3), {"data_format": "channels_first"}),
     Case("GlobalMaxPooling1D", (5, 4, 3), {"keepdims": True}),
     Case("GlobalMaxPooling1D", (5, 4, 3), {"data_format": "channels_first", "keepdims": True}),
+    *(
+        Case(layer, (2, *sizes), options)
+        for kind in ("Average", "Max")
+        for layer, sizes, options in [
+            (f"Global{kind}Pooling2D", (4, 3, 2), {}),
+            (f"Global{kind}Pooling2D", (4, 3, 2), {"data_format": FIRST, "keepdims": True}),
+            (f"Global{kind}Pooling3D", (2, 3, 2, 4), {"data_format": FIRST}),
+            (f"Global{kind}Pooling3D", (2, 3, 2, 4), {"keepdims": True}),
+        ]
+    ),
+    Case("ZeroPadding1D", (2, 4, 3)),
+    Case("ZeroPadding1D", (2, 4, 3), {"padding": [2, 0], "data_format": FIRST}),
+    Case("ZeroPadding2D", (2, 4, 3, 2), {"padding": [2, 1]}),
+    Case("ZeroPadding2D", (2, 4, 3, 2), {"padding": [[0, 1], 2], "data_format": FIRST}),
+    Case("ZeroPadding3D", (2, 2, 1, 2, 3), {"padding": 1}),
+    Case("ZeroPadding3D", (2, 2, 1, 2, 3), {"padding": [1, [0, 2], 0], "data_format": FIRST}),
+    Case("ZeroPadding2D", (2, 2, 2, 3), integers=5),
+    Case("Cropping1D", (2, 4, 3)),
+    Case("Cropping1D", (2, 4, 3), {"cropping": [2, 0]}),
+    Case("Cropping2D", (2, 4, 3, 2), {"cropping": [[0, 3], 1]}),
+    Case("Cropping2D", (2, 2, 4, 3), {"cropping": [1, 1], "data_format": FIRST}),
+    Case("Cropping3D", (2, 3, 4, 3, 2)),
+    Case("Cropping3D", (2, 2, 3, 4, 3), {"cropping": [1, [0, 2], 0], "data_format": FIRST}),
+    Case("UpSampling1D", (2, 4, 3), {"size": 3}),
+    Case("UpSampling1D", (2, 4, 3), masks="1"),
+    Case("UpSampling2D", (2, 3, 2, 4)),
+    Case("UpSampling2D", (2, 3, 2, 4), {"size": [1, 3], "data_format": FIRST}),
+    Case("UpSampling2D", (2, 2, 2, 3), integers=5),
+    Case("UpSampling3D", (2, 1, 2, 2, 3), {"size": [2, 1, 3]}),
+    Case("UpSampling3D", (2, 1, 2, 2, 3), {"size": 2, "data_format": FIRST}),
+    Case("BatchNormalization", (3, 4, 2, 3), {"momentum": 0.5}),
+    Case("BatchNormalization", (3, 2, 4, 3), {"axis": 1, "momentum": 0.5}),
     Case("Embedding", (5,), {"input_dim": 4, "output_dim": 3}, integers=4),
     Case("Embedding", (5, 4), {"input_dim": 6, "output_dim": 2}, integers=6),
     Case("EinsumDense", (5, 4, 3), {"equation": "abc,cde->abde", "output_shape": [4, 2, 3]}),

@@ -76,6 +76,28 @@ def slopes(x: Any) -> Any:
     return tape.gradient(energy, x)
 
 
+def images() -> mr.Model:
+    """Return a model that pads, crops and enlarges images of unknown sizes."""
+    return chain(
+        layers.ZeroPadding2D(((0, 1), (2, 1)), "channels_first"),
+        layers.UpSampling2D((2, 3)),
+        layers.Cropping2D(((1, 0), (0, 1))),
+        layers.SpatialDropout2D(0.5),
+        shape=(3, None, None),
+    )
+
+
+def volumes() -> mr.Model:
+    """Return a model that pads, crops and enlarges volumes."""
+    return chain(
+        layers.ZeroPadding3D((1, 0, (0, 2))),
+        layers.UpSampling3D((2, 1, 2)),
+        layers.Cropping3D(1),
+        layers.SpatialDropout3D(0.5, "channels_first"),
+        shape=(2, 3, 2, 4),
+    )
+
+
 class Two(mr.Model):
     """A model that takes two arguments."""
 
@@ -88,6 +110,9 @@ class Two(mr.Model):
 
 
 NOISES = ("Dropout", "GaussianDropout", "GaussianNoise", "AlphaDropout", "SpatialDropout1D")
+SEQUENCES = ("ZeroPadding1D", "Cropping1D", "UpSampling1D")
+IMAGES = ("ZeroPadding2D", "Cropping2D", "UpSampling2D", "SpatialDropout2D")
+VOLUMES = ("ZeroPadding3D", "Cropping3D", "UpSampling3D", "SpatialDropout3D")
 # No activations, or those with another width or settings that a name does not give.
 _OTHERS = {"Activation", "deserialize", "get", "serialize", "glu", "threshold"}
 MERGES = ("Add", "Average", "Concatenate", "Maximum", "Minimum", "Multiply", "Subtract")
@@ -115,6 +140,17 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     "Flatten": lambda: chain(layers.Flatten()),
     "GlobalAveragePooling1D": lambda: chain(layers.GlobalAveragePooling1D(), shape=(None, 6)),
     "GlobalMaxPooling1D": lambda: chain(layers.GlobalMaxPooling1D(keepdims=True)),
+    "GlobalAveragePooling2D": lambda: chain(layers.GlobalAveragePooling2D(), shape=(None, None, 3)),
+    "GlobalAveragePooling3D": lambda: chain(
+        layers.GlobalAveragePooling3D("channels_first"), shape=(3, 2, 4, 2)
+    ),
+    "GlobalMaxPooling2D": lambda: chain(
+        layers.GlobalMaxPooling2D("channels_first", True), shape=(3, None, 4)
+    ),
+    "GlobalMaxPooling3D": lambda: chain(layers.GlobalMaxPooling3D(), shape=(2, 3, 4, 2)),
+    **dict.fromkeys(SEQUENCES, lambda: chain(*(getattr(layers, name)() for name in SEQUENCES))),
+    **dict.fromkeys(IMAGES, images),
+    **dict.fromkeys(VOLUMES, volumes),
     "GroupNormalization": lambda: chain(layers.GroupNormalization(2)),
     "GroupedQueryAttention": lambda: pair(
         lambda given: layers.GroupQueryAttention(4, 4, 2)(*given), steps=None

@@ -154,6 +154,52 @@ class Merged(mr.layers.Layer):
         return mr.concat([each(pair) for each in self.merges], axis=1)
 
 
+_IMAGE_LAYERS = ["Cropping2D", "GlobalAveragePooling2D", "GlobalMaxPooling2D"]
+_IMAGE_LAYERS += ["SpatialDropout2D", "UpSampling2D", "ZeroPadding2D"]
+_VOLUME_LAYERS = [name.replace("2D", "3D") for name in _IMAGE_LAYERS]
+
+
+def _images() -> list[Any]:
+    return [
+        mr.layers.Dense(8),
+        mr.layers.Reshape((2, 2, -1)),
+        mr.layers.ZeroPadding2D(((0, 1), 2)),
+        mr.layers.UpSampling2D((2, 1)),
+        mr.layers.Cropping2D((1, (0, 3))),
+        mr.layers.SpatialDropout2D(0.4),
+        mr.layers.BatchNormalization(),
+        mr.layers.Lambda(mr.tanh),
+        Pooled(mr.layers.GlobalAveragePooling2D(), mr.layers.GlobalMaxPooling2D()),
+    ]
+
+
+def _volumes() -> list[Any]:
+    return [
+        mr.layers.Dense(8),
+        mr.layers.Reshape((-1, 2, 1, 2)),
+        mr.layers.ZeroPadding3D(1, "channels_first"),
+        mr.layers.UpSampling3D((1, 2, 1), "channels_first"),
+        mr.layers.Cropping3D((0, (1, 2), 1), "channels_first"),
+        mr.layers.SpatialDropout3D(0.4, "channels_first"),
+        mr.layers.BatchNormalization(axis=1),
+        Pooled(
+            mr.layers.GlobalAveragePooling3D("channels_first"),
+            mr.layers.GlobalMaxPooling3D("channels_first"),
+        ),
+    ]
+
+
+class Pooled(mr.layers.Layer):
+    """What several layers return, next to each other."""
+
+    def __init__(self, *layers: Any) -> None:
+        super().__init__()
+        self.layers = list(layers)
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        return mr.concat([layer(inputs) for layer in self.layers], axis=1)
+
+
 LAYERS: dict[str, Row] = {
     **dict.fromkeys(MERGES, dense(Merged)),
     "Activation": dense(lambda: mr.layers.Activation("relu")),
@@ -248,6 +294,18 @@ LAYERS: dict[str, Row] = {
         lambda: mr.layers.Reshape((2, 2)),
         lambda: mr.layers.SpatialDropout1D(0.4),
         lambda: mr.layers.Flatten(),
+    ),
+    **dict.fromkeys(_IMAGE_LAYERS, Row(_images)),
+    **dict.fromkeys(_VOLUME_LAYERS, Row(_volumes)),
+    **dict.fromkeys(
+        ("Cropping1D", "UpSampling1D", "ZeroPadding1D"),
+        dense(
+            lambda: mr.layers.Reshape((2, 2)),
+            lambda: mr.layers.ZeroPadding1D((0, 2)),
+            lambda: mr.layers.UpSampling1D(2),
+            lambda: mr.layers.Cropping1D(),
+            lambda: mr.layers.Flatten(),
+        ),
     ),
     "GroupNormalization": dense(lambda: mr.layers.GroupNormalization(2)),
     "InputLayer": Row(lambda: [mr.layers.InputLayer((2, 3)), mr.layers.Flatten()]),
