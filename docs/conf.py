@@ -9,6 +9,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 import gallery  # noqa: E402
+import inventories  # noqa: E402
 
 from mirrored.version import VERSION  # noqa: E402
 
@@ -19,6 +20,7 @@ html_title = "mirrored"
 
 extensions = [
     "myst_nb",
+    "sphinx.ext.intersphinx",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "outside_pages",
@@ -41,6 +43,12 @@ outside_pages = {
     "RELEASING.md": "releasing",
     "benchmarks/README.md": "reference/running-benchmarks",
 }
+
+# Where the names of Python and NumPy lead to. The inventories are files: the build is offline.
+intersphinx_mapping = {
+    site: (address, f"_inventories/{site}.inv") for site, address in inventories.SITES.items()
+}
+intersphinx_disabled_reftypes = ["*"]  # The extension `reference` links them.
 
 # Notebooks show the outputs that are committed; the tests run them.
 nb_execution_mode = "off"

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import mirrored
 from mirrored._absent import _homes as tables  # The modules that have a table of public names.
-from mirrored._late import LISTS
 
 # Constants, types and messages have no docstring of their own.
 CONSTANTS = {
@@ -38,7 +37,7 @@ CONSTANTS = {
     "newaxis": "None: in an index, a new axis of size 1.",
     "pi": "The ratio of a circle's circumference to its diameter.",
 }
-GRAPHS = "mirrored.compat.v1"  # TensorFlow 1's names: they are listed, with one line each.
+GRAPHS = "mirrored.compat.v1"  # TensorFlow 1's names: no other module has an attribute for it.
 
 
 class Undocumented(Exception):
@@ -100,15 +99,36 @@ def described_in(module: ModuleType, name: str) -> str | None:
     return match and match[1].replace("\n  ", "\n")
 
 
+def identity(value: Any) -> tuple[bool, int]:
+    """Return what an object shares with others that are described with it.
+
+    TensorFlow 1's modules have functions of their own that wrap the same operation.
+    """
+    is_wrapper = has_docstring(value) and hasattr(value, "__wrapped__")
+    return is_wrapper, id(value.__wrapped__ if is_wrapper else value)
+
+
+def public_attributes(module: ModuleType) -> dict[str, Any]:
+    """Return what a module lists as public, or else what it defines, by name."""
+    if hasattr(module, "__all__"):
+        names = sorted({*dir(module), *module.__all__})
+        return {name: getattr(module, name) for name in names if name[0] != "_"}
+    return {
+        name: value
+        for name, value in sorted(vars(module).items())
+        if name[0] != "_" and getattr(value, "__module__", "") == module.__name__
+    }
+
+
 def names_of(module: ModuleType) -> list[str]:
     """Return the public names of a module, without those of modules."""
-    names = {name for name in (*dir(module), *module.__all__) if name[0] != "_"}
-    return sorted(n for n in names if not isinstance(getattr(module, n), ModuleType))
+    attributes = public_attributes(module).items()
+    return [name for name, value in attributes if not isinstance(value, ModuleType)]
 
 
-def rank(module: str) -> tuple[int, bool, str]:
+def rank(module: str) -> tuple[bool, int, bool, str]:
     """Return where a module is in the order in which objects choose their home."""
-    return module.count("."), "keras" in module, module
+    return module.startswith(GRAPHS), module.count("."), "keras" in module, module
 
 
 class PublicNames:
@@ -118,12 +138,12 @@ class PublicNames:
     def modules(self) -> dict[str, ModuleType]:
         """Return the public modules, in the order of the reference."""
         modules: dict[str, ModuleType] = {}
-        waiting: list[ModuleType] = [mirrored]
+        waiting: list[ModuleType] = [mirrored, importlib.import_module(GRAPHS)]
         while waiting:
             module = waiting.pop()
             if module.__name__ not in modules:
                 modules[module.__name__] = module
-                members = (getattr(module, name) for name in {*dir(module), *module.__all__})
+                members = public_attributes(module).values()
                 waiting += [member for member in members if isinstance(member, ModuleType)]
         return dict(sorted(modules.items()))
 
@@ -132,16 +152,15 @@ class PublicNames:
         """Return further names of modules, as `mirrored.losses` of `mirrored.keras.losses`."""
         names: dict[str, list[str]] = {}
         for owner, module in self.modules.items():
-            for name in {*dir(module), *module.__all__}:
-                value, full = getattr(module, name), f"{owner}.{name}"
-                if isinstance(value, ModuleType) and value.__name__ != full:
-                    names.setdefault(value.__name__, []).append(full)
+            for name, value in public_attributes(module).items():
+                if isinstance(value, ModuleType) and value.__name__ != f"{owner}.{name}":
+                    names.setdefault(value.__name__, []).append(f"{owner}.{name}")
         return names
 
     @cached_property
-    def homes(self) -> dict[int, str]:
-        """Return the names that objects are described under, by the objects' ids."""
-        homes: dict[int, str] = {}
+    def homes(self) -> dict[tuple[bool, int], str]:
+        """Return the names that objects are described under, by the objects' identities."""
+        homes: dict[tuple[bool, int], str] = {}
         for module in sorted(self.modules, key=rank):
             names = names_of(self.modules[module])
             values = {name: getattr(self.modules[module], name) for name in names}
@@ -149,7 +168,7 @@ class PublicNames:
             own = [n for n in names if getattr(values[n], "__name__", None) == n]
             for name in (*own, *names):
                 if has_docstring(values[name]):
-                    homes.setdefault(id(values[name]), f"{module}.{name}")
+                    homes.setdefault(identity(values[name]), f"{module}.{name}")
         return homes
 
     @cached_property
@@ -165,7 +184,7 @@ class PublicNames:
     def home(self, name: str, value: Any) -> str:
         """Return the name that the object with a public name is described under."""
         if has_docstring(value):
-            return self.homes.get(id(value), "")
+            return self.homes.get(identity(value), "")
         return self.constants.get(name.rpartition(".")[2], "")
 
     def entries(self, module: str) -> list[Entry]:
@@ -177,19 +196,8 @@ class PublicNames:
         return [Entry(name, value, self.home(name, value)) for name, value in values.items()]
 
     @cached_property
-    def graphs(self) -> dict[str, list[Entry]]:
-        """Return the names of TensorFlow 1, by module."""
-        importlib.import_module(GRAPHS)
-        found: dict[str, list[Entry]] = {}
-        for module in sorted(name for name in LISTS if name.startswith(GRAPHS)):
-            home = importlib.import_module(module)
-            values = {f"{module}.{name}": getattr(home, name) for name in names_of(home)}
-            found[module] = [Entry(n, value, self.home(n, value)) for n, value in values.items()]
-        return found
-
-    @cached_property
     def all(self) -> dict[str, Entry]:
-        """Return all names but those of TensorFlow 1."""
+        """Return all names."""
         return {entry.name: entry for module in self.modules for entry in self.entries(module)}
 
     @cached_property
@@ -214,14 +222,15 @@ class PublicNames:
 
     def bases(self, cls: type) -> list[type]:
         """Return the nearest public base class of a class, if any."""
-        public = [base for base in cls.__mro__[1:] if id(base) in self.homes and base is not object]
+        public = [
+            base for base in cls.__mro__[1:] if identity(base) in self.homes and base is not object
+        ]
         return public[:1]
 
     def check(self) -> None:
         """Raise Undocumented for every name that the reference cannot describe."""
         wrong = [f"{name} has a table, and no page" for name in {*tables} - {*self.modules}]
-        everything = [*self.all.values(), *(e for row in self.graphs.values() for e in row)]
-        for entry in everything:
+        for entry in self.all.values():
             if not documentation(entry.name, entry.value):
                 wrong.append(f"{entry.name} has no docstring")
         for entry in self.all.values():

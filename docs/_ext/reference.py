@@ -17,12 +17,14 @@ from public_names import (
     Undocumented,
     documentation,
     has_docstring,
+    identity,
     summary_of,
     unwrapped,
 )
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.ext.intersphinx import InventoryAdapter
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
@@ -38,6 +40,7 @@ TRAILING = re.compile(r"(?<=\w)_(?![\w`])(?=[^`\n]*(?:`[^`\n]*`[^`\n]*)*$)", re.
 CODE = re.compile(r"((`+)[^`\n]+?\2)(\w?)")
 TYPE = re.compile(r"~[\w.]+")
 CALL = re.compile(r"(?:mr|tf|mirrored)\.([A-Za-z_][\w.]*)(?:\(.*\))?", re.DOTALL)
+OUTSIDE = re.compile(r"([A-Za-z_]\w*(?:\.\w+)+)(?:\(.*\))?", re.DOTALL)
 
 
 def indented(text: str, depth: int = 1) -> str:
@@ -102,7 +105,7 @@ def members_of(entry: Entry) -> str:
             shown = signature_of(function, drop_first=not isinstance(member, staticmethod))
             text += directive("method", f"{name}{shown}", described, *options)
     for base in NAMES.bases(entry.value):
-        home = NAMES.homes[id(base)]
+        home = NAMES.homes[identity(base)]
         text += f"Other methods and properties are those of :py:class:`~{home}`.\n\n"
     return text
 
@@ -112,7 +115,7 @@ def described(entry: Entry) -> str:
     whole = documentation(entry.name, entry.value)
     owner = str(getattr(entry.value, "__module__", "")).partition(".")[0]
     if has_docstring(entry.value) and owner == "numpy":
-        whole = f"{summary_of(whole)}\n\nThis is NumPy's own."
+        whole = f"{summary_of(whole)}\n\nThis is `numpy.{entry.value.__name__}`."
     text = body(entry.short, whole)
     same = [e.name for e in NAMES.all.values() if e.home == entry.name != e.name]
     if same:
@@ -152,17 +155,7 @@ def index_page() -> str:
     text = title("All public names")
     text += "Import the library as ``mr``: ``mirrored.layers`` is ``mr.layers``.\n\n"
     text += ".. public-modules::\n\n.. toctree::\n   :hidden:\n\n"
-    modules = [*NAMES.modules, "mirrored.compat.v1"]
-    return text + "".join(f"   {m.removeprefix('mirrored.')} <{m}>\n" for m in modules)
-
-
-def graphs_page() -> str:
-    """Return the list of TensorFlow 1's names."""
-    text = title("mirrored.compat.v1") + "Names of TensorFlow 1, one line each.\n"
-    text += ":doc:`/howto/from-tensorflow-1` says how programs use them.\n\n"
-    for module in NAMES.graphs:
-        text += f"{module}\n{'-' * len(module)}\n\n.. public-names:: {module}\n\n"
-    return text
+    return text + "".join(f"   {m.removeprefix('mirrored.')} <{m}>\n" for m in NAMES.modules)
 
 
 def write_pages(app: Sphinx) -> None:
@@ -172,7 +165,7 @@ def write_pages(app: Sphinx) -> None:
     except Undocumented as error:
         raise ExtensionError(str(error)) from None
     pages = {module: module_page(module) for module in NAMES.modules}
-    pages |= {"index": index_page(), "mirrored.compat.v1": graphs_page()}
+    pages["index"] = index_page()
     folder = Path(app.srcdir, FOLDER)
     folder.mkdir(exist_ok=True)
     for path in folder.glob("*.rst"):
@@ -219,7 +212,7 @@ class PublicNamesOf(Table):
     def run(self) -> list[nodes.Node]:
         """Return the table."""
         module, page = self.arguments[0], self.env.docname
-        entries = NAMES.entries(module) if module in NAMES.modules else NAMES.graphs[module]
+        entries = NAMES.entries(module)
         return self.table(
             [
                 (
@@ -250,8 +243,8 @@ class PublicModules(Table):
 class Links(SphinxPostTransform):
     """Lets code such as `mr.layers.Dense` lead to the entry of that name.
 
-    Types that the reference does not describe become plain text: Sphinx would look for each of them
-    among all entries.
+    Types and code such as `np.load` lead to the pages of Python and NumPy if the inventories have
+    them. Other types become plain text: Sphinx would look for each of them among all entries.
     """
 
     default_priority = 5  # Before references are resolved.
@@ -260,9 +253,17 @@ class Links(SphinxPostTransform):
         """Replace code by references, and references to nothing by text."""
         page = self.env.current_document.docname
         described = self.env.domains.python_domain.objects
+        outside = {
+            name: item.uri
+            for items in InventoryAdapter(self.env).main_inventory.values()
+            for name, item in items.items()
+        }
         for node in list(self.document.findall(addnodes.pending_xref)):
             if node.get("refdomain") == "py" and node["reftarget"] not in described:
-                node.replace_self(node.children)
+                address = outside.get(node["reftarget"])
+                node.replace_self(
+                    outside_link(address, node.children) if address else node.children
+                )
         for literal in list(self.document.findall(nodes.literal)):
             if not isinstance(
                 literal.parent, nodes.reference | addnodes.pending_xref | nodes.title
@@ -270,6 +271,8 @@ class Links(SphinxPostTransform):
                 target = target_of(literal.astext(), page.removeprefix(f"{FOLDER}/"))
                 if target in described:
                     literal.replace_self(reference_to(literal.astext(), "obj", target, page))
+                elif address := outside.get(outside_name(literal.astext())):
+                    literal.replace_self(outside_link(address, [literal.deepcopy()]))
 
 
 def target_of(text: str, module: str) -> str | None:
@@ -288,6 +291,18 @@ def target_of(text: str, module: str) -> str | None:
     if entry and isinstance(entry.value, type) and member in NAMES.members(entry.value):
         return f"{entry.home}.{member}"
     return None
+
+
+def outside_link(address: str, content: list[nodes.Node]) -> nodes.Node:
+    """Return a link to a page of Python or NumPy."""
+    return nodes.reference("", "", *content, internal=False, refuri=address)
+
+
+def outside_name(text: str) -> str:
+    """Return the whole name of an object of a module of Python or NumPy, if code names one."""
+    match = OUTSIDE.fullmatch(text)
+    name = re.sub(r"^np\.", "numpy.", match[1]) if match else ""
+    return "" if f"mirrored.{name}" in NAMES.all else name
 
 
 def contents(

@@ -48,6 +48,17 @@ def test_an_object_is_described_once(extension: Any) -> None:
     assert "fit" in names.members(mr.Model)
 
 
+@pytest.mark.docs
+def test_names_of_tensorflow_1_are_described(extension: Any) -> None:
+    names = extension.PublicNames()
+    homes = {name: entry.home for name, entry in names.all.items() if ".compat.v1" in name}
+    assert homes["mirrored.compat.v1.Session"] == "mirrored.compat.v1.Session"
+    assert homes["mirrored.compat.v1.train.Saver"] == "mirrored.compat.v1.train.Saver"
+    assert homes["mirrored.compat.v1.math.add"] == "mirrored.compat.v1.add"  # Wraps the same one.
+    assert names.home("mirrored.math.add", mr.math.add) == "mirrored.add"
+    assert "mirrored.compat.v1.losses.Callable" not in homes  # Only imported.
+
+
 def test_types_are_described_by_their_module(extension: Any) -> None:
     text = extension.documentation("mirrored.types.ShapeLike", mr.types.ShapeLike)
     assert text == "the sizes of all axes, or one size for a single axis."
