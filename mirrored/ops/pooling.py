@@ -1,0 +1,342 @@
+"""Pooling: the largest or the mean element of each window, and their gradients.
+
+Images have the axes (batch, spatial axes, channels). The host makes one pass for each tap over a
+block of windows that stays in the cache. Padding is never an element: the largest of a window and
+the mean of one are of the elements that are there.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.spec import (
+    FLOATS,
+    NUMBERS,
+    DType,
+    Shape,
+    TensorSpec,
+    bool_,
+    check_same_dtype,
+    float_limits,
+    shape_text,
+)
+from mirrored.ops.tensor import Tensor
+from mirrored.ops.windows import (
+    Axis,
+    Block,
+    Pairs,
+    axes_of,
+    blocks,
+    check_rank,
+    is_covered,
+    taps_in,
+)
+
+
+def pooled_axes(
+    name: str, x: Shape, *, window: Shape, strides: Shape, padding: Pairs, dilations: Shape
+) -> tuple[Axis, ...]:
+    """Return the windows along each spatial axis of images.
+
+    Args:
+        name: The op that errors name.
+        x: The shape of the images.
+        window: The sizes of the windows.
+        strides: The strides.
+        padding: For each axis the elements of padding before and after it.
+        dilations: The dilations.
+    """
+    return axes_of(name, x[1:-1], window, strides, padding, dilations)
+
+
+def _blocks(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> tuple[Block, ...]:
+    """Return blocks of windows, with the elements that they read."""
+    read = math.prod(axis.stride for axis in axes)
+    return blocks(x[0], axes, (read + 2) * x[-1] * itemsize)
+
+
+def _windows_of(block: Block, windows: tuple[slice, ...]) -> tuple[slice, ...]:
+    """Return the place of windows in scratch memory that has those of one block."""
+    images, rows, *others = windows
+    first_image, first_row = block.images.start, block.rows.start
+    return (
+        slice(images.start - first_image, images.stop - first_image),
+        slice(rows.start - first_row, rows.stop - first_row),
+        *others,
+    )
+
+
+def _scratch_shape(x: Shape, axes: tuple[Axis, ...], itemsize: int) -> Shape:
+    """Return the shape of scratch memory that has a value for each window of the largest block."""
+    parts = _blocks(x, axes, itemsize)
+    if not parts:
+        return (0,)
+    images, rows = parts[0]
+    return (images.stop, rows.stop, *(axis.windows for axis in axes[1:]), x[-1])
+
+
+# ---------------------------------------------------------------------------- the largest
+
+
+def _lowest(dtype: DType) -> Any:
+    """Return what TensorFlow begins with: a finite number, which it returns where all are less."""
+    return -float_limits(dtype)[1] if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def _max(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
+    if not out.size:
+        return
+    axes, lowest = pooled_axes("", x.shape, **attrs), _lowest(x.dtype)
+    for block in _blocks(x.shape, axes, x.itemsize):
+        part = out[block.images, block.rows]
+        started = False
+        for _, windows, elements in taps_in(axes, block):
+            to, source = out[windows], x[elements]
+            if not started:
+                if is_covered(axes, block, windows):
+                    xp.fmax(source, lowest, out=to)  # It passes over NaN, as TensorFlow does.
+                    started = True
+                    continue
+                xp.copyto(part, lowest)
+                started = True
+            xp.fmax(to, source, out=to)
+        if not started:
+            xp.copyto(part, lowest)
+
+
+def _max_scratch(
+    x: TensorSpec, y: TensorSpec, g: TensorSpec, **attrs: Any
+) -> tuple[TensorSpec, ...]:
+    shape = _scratch_shape(x.shape, pooled_axes("", x.shape, **attrs), x.dtype.itemsize)
+    return TensorSpec(shape, bool_), TensorSpec(shape, bool_), TensorSpec(shape, x.dtype)
+
+
+def _bits(array: Any) -> Any:
+    """Return floats as integers: times 0 or 1 they are 0 or themselves, infinite or not."""
+    return array.view(f"i{array.itemsize}")
+
+
+def _first_largest(
+    xp: Any, block: Block, axes: Any, x: Any, y: Any, workspace: tuple[Any, ...]
+) -> Any:
+    """Yield each tap's windows and elements, and where it is the first largest of its window."""
+    here, is_open, _ = workspace
+    xp.copyto(is_open, True)
+    taps = list(taps_in(axes, block))
+    for _, windows, elements in taps:
+        place = _windows_of(block, windows)
+        xp.equal(x[elements], y[windows], out=here[place])
+        xp.logical_and(here[place], is_open[place], out=here[place])
+        if len(taps) > 1:
+            xp.not_equal(is_open[place], here[place], out=is_open[place])
+        yield windows, elements, place
+
+
+def _max_grad(
+    xp: Any, out: Any, x: Any, y: Any, g: Any, *, workspace: tuple[Any, ...], **attrs: Any
+) -> None:
+    if not out.size:
+        return
+    xp.copyto(out, 0)
+    here, _, part = workspace
+    axes = pooled_axes("", x.shape, **attrs)
+    are_apart = all(axis.stride > (axis.taps - 1) * axis.dilation for axis in axes)
+    for block in _blocks(x.shape, axes, x.itemsize):
+        for windows, elements, place in _first_largest(xp, block, axes, x, y, workspace):
+            if are_apart:
+                xp.multiply(_bits(g[windows]), here[place], out=_bits(out[elements]))
+                continue
+            xp.multiply(_bits(g[windows]), here[place], out=_bits(part[place]))
+            xp.add(out[elements], part[place], out=out[elements])
+
+
+def _max_grad_grad(
+    xp: Any, out: Any, x: Any, y: Any, u: Any, *, workspace: tuple[Any, ...], **attrs: Any
+) -> None:
+    if not out.size:
+        return
+    xp.copyto(out, 0)
+    here, _, part = workspace
+    axes = pooled_axes("", x.shape, **attrs)
+    for block in _blocks(x.shape, axes, x.itemsize):
+        for windows, elements, place in _first_largest(xp, block, axes, x, y, workspace):
+            xp.multiply(_bits(u[elements]), here[place], out=_bits(part[place]))
+            xp.add(out[windows], part[place], out=out[windows])
+
+
+# ---------------------------------------------------------------------------- the mean
+
+
+def _counts(axes: tuple[Axis, ...]) -> list[Any]:
+    """Return how many elements the windows along each axis have, to divide values of them by."""
+    factors = []
+    rank = len(axes)
+    for number, axis in enumerate(axes):
+        counts = np.zeros(axis.windows, np.int64)
+        for tap in range(axis.taps):
+            counts[axis.windows_of(tap, 0, axis.windows)[0]] += 1
+        factors.append(np.maximum(counts, 1).reshape(-1, *(1,) * (rank - number)))
+    return factors
+
+
+def _divide(xp: Any, out: Any, axes: tuple[Axis, ...], rows: slice) -> None:
+    """Divide values of windows by the number of elements that each has."""
+    common = 1
+    for number, counts in enumerate(_counts(axes)):
+        if (counts == counts.flat[0]).all():
+            common *= int(counts.flat[0])
+        else:
+            part = counts[rows] if number == 0 else counts
+            xp.divide(out, part.astype(out.dtype), out=out)
+    xp.divide(out, common, out=out)
+
+
+def _mean(xp: Any, out: Any, x: Any, **attrs: Any) -> None:
+    if not out.size:
+        return
+    axes = pooled_axes("", x.shape, **attrs)
+    for block in _blocks(x.shape, axes, x.itemsize):
+        part = out[block.images, block.rows]
+        xp.copyto(part, 0)
+        for _, windows, elements in taps_in(axes, block):
+            xp.add(out[windows], x[elements], out=out[windows])
+        _divide(xp, part, axes, block.rows)
+
+
+def _mean_grad_scratch(g: TensorSpec, *, sizes: Shape, **attrs: Any) -> tuple[TensorSpec, ...]:
+    x = (*g.shape[:1], *sizes, *g.shape[-1:])
+    shape = _scratch_shape(x, pooled_axes("", x, **attrs), g.dtype.itemsize)
+    return (TensorSpec(shape, g.dtype),)
+
+
+def _mean_grad(
+    xp: Any, out: Any, g: Any, *, sizes: Shape, workspace: tuple[Any, ...], **attrs: Any
+) -> None:
+    if not out.size:
+        return
+    xp.copyto(out, 0)
+    axes = pooled_axes("", out.shape, **attrs)
+    for block in _blocks(out.shape, axes, out.itemsize):
+        part = g[block.images, block.rows]
+        scaled = workspace[0][: part.shape[0], : part.shape[1]]
+        xp.copyto(scaled, part)
+        _divide(xp, scaled, axes, block.rows)
+        for _, windows, elements in taps_in(axes, block):
+            place = _windows_of(block, windows)
+            xp.add(out[elements], scaled[place], out=out[elements])
+
+
+# ---------------------------------------------------------------------------- the ops
+
+
+class Poolings(NamedTuple):
+    """The ops of one number of spatial axes: of the largest elements, and of means."""
+
+    max: Op
+    mean: Op
+
+
+def _define(rank: int, suffix: str) -> Poolings:
+    max_name, mean_name = f"MaxPool{suffix}", f"AvgPool{suffix}"
+
+    def pooled(name: str, x: TensorSpec, attrs: Any) -> TensorSpec:
+        check_rank(name, "input", x, rank + 2)
+        counts = (axis.windows for axis in pooled_axes(name, x.shape, **attrs))
+        return TensorSpec((x.shape[0], *counts, x.shape[-1]), x.dtype)
+
+    def infer_max(x: TensorSpec, **attrs: Any) -> TensorSpec:
+        return pooled(max_name, x, attrs)
+
+    def infer_mean(x: TensorSpec, **attrs: Any) -> TensorSpec:
+        return pooled(mean_name, x, attrs)
+
+    def infer_max_grad(x: TensorSpec, y: TensorSpec, g: TensorSpec, **attrs: Any) -> TensorSpec:
+        name = f"{max_name}Grad"
+        check_same_dtype(name, x, y, g)
+        _check_shape(name, g, pooled(name, x, attrs))
+        return x
+
+    def infer_max_grad_grad(
+        x: TensorSpec, y: TensorSpec, u: TensorSpec, **attrs: Any
+    ) -> TensorSpec:
+        name = f"{max_name}GradGrad"
+        check_same_dtype(name, x, y, u)
+        _check_shape(name, u, x)
+        return y
+
+    def infer_mean_grad(g: TensorSpec, *, sizes: Shape, **attrs: Any) -> TensorSpec:
+        name = f"{mean_name}Grad"
+        check_rank(name, "out_backprop", g, rank + 2)
+        x = TensorSpec((g.shape[0], *sizes, g.shape[-1]), g.dtype)
+        _check_shape(name, g, pooled(name, x, attrs))
+        return x
+
+    def grad_max(call: OpCall, g: Tensor) -> Grads:
+        return [max_grad(call.inputs[0], call.output, g, **call.attrs)]
+
+    def grad_max_grad(call: OpCall, u: Tensor) -> Grads:
+        x, y, _ = call.inputs
+        return [None, None, max_grad_grad(x, y, u, **call.attrs) if call.needs(2) else None]
+
+    def grad_max_grad_grad(call: OpCall, g: Tensor) -> Grads:
+        x, y, _ = call.inputs
+        return [None, None, max_grad(x, y, g, **call.attrs) if call.needs(2) else None]
+
+    def grad_mean(call: OpCall, g: Tensor) -> Grads:
+        return [mean_grad(g, sizes=call.inputs[0].shape[1:-1], **call.attrs)]
+
+    def grad_mean_grad(call: OpCall, u: Tensor) -> Grads:
+        return [mean(u, **{name: v for name, v in call.attrs.items() if name != "sizes"})]
+
+    largest = register(
+        Op(name=max_name, infer=infer_max, kernel=_max, gradient=grad_max, dtypes=NUMBERS)
+    )
+    max_grad = register(
+        Op(
+            name=f"{max_name}Grad",
+            infer=infer_max_grad,
+            kernel=_max_grad,
+            gradient=grad_max_grad,
+            workspace=_max_scratch,
+            dtypes=FLOATS,
+        )
+    )
+    max_grad_grad = register(
+        Op(
+            name=f"{max_name}GradGrad",
+            infer=infer_max_grad_grad,
+            kernel=_max_grad_grad,
+            gradient=grad_max_grad_grad,
+            workspace=_max_scratch,
+            dtypes=FLOATS,
+        )
+    )
+    mean = register(
+        Op(name=mean_name, infer=infer_mean, kernel=_mean, gradient=grad_mean, dtypes=FLOATS)
+    )
+    mean_grad = register(
+        Op(
+            name=f"{mean_name}Grad",
+            infer=infer_mean_grad,
+            kernel=_mean_grad,
+            gradient=grad_mean_grad,
+            workspace=_mean_grad_scratch,
+            dtypes=FLOATS,
+        )
+    )
+    return Poolings(largest, mean)
+
+
+def _check_shape(name: str, spec: TensorSpec, expected: TensorSpec) -> None:
+    if spec.shape != expected.shape:
+        raise InvalidArgumentError(
+            f"Expected a gradient of shape {shape_text(expected.shape)}, but got "
+            f"{shape_text(spec.shape)} [Op:{name}]"
+        )
+
+
+POOL_2D = _define(2, "")
+POOL_3D = _define(3, "3D")
