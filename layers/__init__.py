@@ -16,6 +16,12 @@ _public_module(
         "mirrored.layers.attention": "AdditiveAttention Attention",
         "mirrored.layers.batch_normalization": "BatchNormalization",
         "mirrored.layers.category_encoding": "CategoryEncoding Discretization",
+        "mirrored.layers.convolution": """
+            Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose Convolution1D
+            Convolution1DTranspose Convolution2D Convolution2DTranspose Convolution3D
+            Convolution3DTranspose DepthwiseConv1D DepthwiseConv2D SeparableConv1D SeparableConv2D
+            SeparableConvolution1D SeparableConvolution2D
+        """,
         "mirrored.layers.core": "ActivityRegularization Identity Lambda Masking Pipeline Rescaling",
         "mirrored.layers.dense": "Dense",
         "mirrored.layers.regularization": """
@@ -41,6 +47,10 @@ _public_module(
         """,
         "mirrored.layers.multi_head_attention": "GroupQueryAttention MultiHeadAttention",
         "mirrored.layers.normalization": "Normalization",
+        "mirrored.layers.pooling": """
+            AveragePooling1D AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D
+            MaxPool1D MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D
+        """,
         "mirrored.layers.reshaping": "Flatten Permute RepeatVector Reshape",
         "mirrored.layers.spatial": """
             Cropping1D Cropping2D Cropping3D UpSampling1D UpSampling2D UpSampling3D

@@ -3,7 +3,7 @@
 A dimension that is not known yet, such as the batch, is ``None``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 from mirrored import _nest
@@ -86,6 +86,39 @@ def as_sizes(argument: str, value: Any, count: int, *, least: int = 1) -> tuple[
             f"one such integer. Received {argument}={value}"
         )
     return cast(tuple[int, ...], sizes)
+
+
+def windowed_sizes(
+    sizes: Sequence[int | None],
+    taps: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+) -> tuple[int | None, ...]:
+    """Return how many windows lie along each spatial axis; None where its size is not known.
+
+    Args:
+        sizes: The sizes of the axes.
+        taps: The sizes of the windows.
+        strides: The distances of two windows.
+        dilations: The distances of two elements that a window reads.
+        padding: "valid", "same" or "causal".
+
+    Raises:
+        ValueError: There would be none along an axis.
+    """
+    counts: list[int | None] = []
+    for size, tap_count, stride, dilation in zip(sizes, taps, strides, dilations, strict=True):
+        lost = (tap_count - 1) * dilation if padding == "valid" else 0
+        counts.append(None if size is None else -(-(size - lost) // stride))
+        if size is not None and size <= lost:
+            raise ValueError(
+                f"Computed output size would be zero or negative. Received inputs of sizes "
+                f"{tuple(sizes)}, windows of {tuple(taps)}, strides {tuple(strides)}, dilations "
+                f"{tuple(dilations)} and padding={padding!r}. Use smaller windows, larger inputs "
+                "or padding='same'."
+            )
+    return tuple(counts)
 
 
 def is_shape(value: object) -> bool:

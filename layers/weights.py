@@ -91,20 +91,24 @@ def new_weight(
     return variable
 
 
-def add_configured(layer: Any, name: str, shape: Any, initializer: Any = None) -> Variable:
+def add_configured(
+    layer: Any, name: str, shape: Any, initializer: Any = None, prefix: str | None = None
+) -> Variable:
     """Create a weight with the settings of a layer: attributes such as `bias_constraint`.
 
     Args:
         layer: The layer.
-        name: The weight's name, with which the attributes begin.
+        name: The weight's name.
         shape: Its shape.
         initializer: What it starts as; None: as the attribute says.
+        prefix: What the attributes begin with; None: the weight's name.
     """
+    prefix = prefix or name
     weight: Variable = layer.add_weight(
         shape=shape,
-        initializer=initializer or getattr(layer, f"{name}_initializer"),
-        regularizer=getattr(layer, f"{name}_regularizer"),
-        constraint=getattr(layer, f"{name}_constraint"),
+        initializer=initializer or getattr(layer, f"{prefix}_initializer"),
+        regularizer=getattr(layer, f"{prefix}_regularizer"),
+        constraint=getattr(layer, f"{prefix}_constraint"),
         name=name,
     )
     return weight

@@ -32,6 +32,10 @@ _late_module(
         """,
         "mirrored.ops.contraction": "einsum",
         "mirrored.ops.conversion": "constant convert_to_tensor",
+        "mirrored.ops.convolution_functions": """
+            atrous_conv2d atrous_conv2d_transpose conv1d conv1d_transpose conv2d conv2d_transpose
+            conv3d conv3d_transpose conv_transpose convolution depthwise_conv2d separable_conv2d
+        """,
         "mirrored.ops.creation": "fill ones ones_like zeros zeros_like",
         "mirrored.ops.cross_entropy": """
             log_poisson_loss sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
@@ -61,6 +65,9 @@ _late_module(
         "mirrored.ops.norms": "l2_loss norm normalize reduce_euclidean_norm",
         "mirrored.ops.op": "OPS Op OpCall register",
         "mirrored.ops.partitioning": "boolean_mask dynamic_partition dynamic_stitch repeat",
+        "mirrored.ops.pooling_functions": """
+            avg_pool avg_pool1d avg_pool2d avg_pool3d max_pool max_pool1d max_pool2d max_pool3d pool
+        """,
         "mirrored.ops.powers": """
             exp expm1 log log1p polyval pow reciprocal rsqrt sqrt square
             squared_difference

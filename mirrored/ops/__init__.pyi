@@ -51,8 +51,14 @@ from mirrored.ops.static_assertions import assert_type as assert_type
 from mirrored.ops.trigonometry import atan as atan
 from mirrored.ops.trigonometry import atan2 as atan2
 from mirrored.ops.trigonometry import atanh as atanh
+from mirrored.ops.convolution_functions import atrous_conv2d as atrous_conv2d
+from mirrored.ops.convolution_functions import atrous_conv2d_transpose as atrous_conv2d_transpose
 from mirrored.ops.narrow_floats import autocast as autocast
 from mirrored.ops.narrow_floats import autocast_dtype as autocast_dtype
+from mirrored.ops.pooling_functions import avg_pool as avg_pool
+from mirrored.ops.pooling_functions import avg_pool1d as avg_pool1d
+from mirrored.ops.pooling_functions import avg_pool2d as avg_pool2d
+from mirrored.ops.pooling_functions import avg_pool3d as avg_pool3d
 from mirrored.ops.diagonals import band_part as band_part
 from mirrored.ops.statistics import batch_normalization as batch_normalization
 from mirrored.ops.spec import bfloat16 as bfloat16
@@ -72,7 +78,15 @@ from mirrored.ops.clipping import clip_by_value as clip_by_value
 from mirrored.ops.shaping import concat as concat
 from mirrored.ops.histograms import confusion_matrix as confusion_matrix
 from mirrored.ops.conversion import constant as constant
+from mirrored.ops.convolution_functions import conv1d as conv1d
+from mirrored.ops.convolution_functions import conv1d_transpose as conv1d_transpose
+from mirrored.ops.convolution_functions import conv2d as conv2d
+from mirrored.ops.convolution_functions import conv2d_transpose as conv2d_transpose
+from mirrored.ops.convolution_functions import conv3d as conv3d
+from mirrored.ops.convolution_functions import conv3d_transpose as conv3d_transpose
+from mirrored.ops.convolution_functions import conv_transpose as conv_transpose
 from mirrored.ops.conversion import convert_to_tensor as convert_to_tensor
+from mirrored.ops.convolution_functions import convolution as convolution
 from mirrored.ops.trigonometry import cos as cos
 from mirrored.ops.trigonometry import cosh as cosh
 from mirrored.ops.statistics import count_nonzero as count_nonzero
@@ -81,6 +95,7 @@ from mirrored.ops.products import cross as cross
 from mirrored.ops.scans import cumprod as cumprod
 from mirrored.ops.scans import cumsum as cumsum
 from mirrored.ops.scans import cumulative_logsumexp as cumulative_logsumexp
+from mirrored.ops.convolution_functions import depthwise_conv2d as depthwise_conv2d
 from mirrored.ops.solving import det as det
 from mirrored.ops.diagonals import diag as diag
 from mirrored.ops.diagonals import diag_part as diag_part
@@ -160,6 +175,10 @@ from mirrored.ops.linalg import matmul as matmul
 from mirrored.ops.spectra import matrix_rank as matrix_rank
 from mirrored.ops.products import matrix_transpose as matrix_transpose
 from mirrored.ops.products import matvec as matvec
+from mirrored.ops.pooling_functions import max_pool as max_pool
+from mirrored.ops.pooling_functions import max_pool1d as max_pool1d
+from mirrored.ops.pooling_functions import max_pool2d as max_pool2d
+from mirrored.ops.pooling_functions import max_pool3d as max_pool3d
 from mirrored.ops.elementwise import maximum as maximum
 from mirrored.ops.ranges import meshgrid as meshgrid
 from mirrored.ops.elementwise import minimum as minimum
@@ -180,6 +199,7 @@ from mirrored.ops.creation import ones_like as ones_like
 from mirrored.ops.manipulation import pad as pad
 from mirrored.ops.spectra import pinv as pinv
 from mirrored.ops.powers import polyval as polyval
+from mirrored.ops.pooling_functions import pool as pool
 from mirrored.ops.powers import pow as pow
 from mirrored.ops.printing import print as print
 from mirrored.ops.host_function import py_function as py_function
@@ -221,6 +241,7 @@ from mirrored.ops.segments import segment_min as segment_min
 from mirrored.ops.segments import segment_prod as segment_prod
 from mirrored.ops.segments import segment_sum as segment_sum
 from mirrored.ops.nonlinearities import selu as selu
+from mirrored.ops.convolution_functions import separable_conv2d as separable_conv2d
 from mirrored.ops.ranges import sequence_mask as sequence_mask
 from mirrored.ops.diagonals import set_diag as set_diag
 from mirrored.ops.spec import set_floatx as set_floatx

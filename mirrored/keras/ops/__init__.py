@@ -10,6 +10,9 @@ _public_module(
     __name__,
     {
         "mirrored.keras.ops": "linalg nn numpy",
+        "mirrored.keras_functions.convolution": """
+            average_pool conv conv_transpose depthwise_conv max_pool separable_conv
+        """,
         "mirrored.keras_functions.core": """
             associative_scan cast cond convert_to_numpy convert_to_tensor
             custom_gradient dtype fori_loop is_tensor map saturate_cast scan scatter

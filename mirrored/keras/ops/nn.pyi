@@ -1,9 +1,13 @@
 # Written by tests/support/stubs.py from the table in nn.py; do not edit it.
 from mirrored._absent import part_of as _part_of
+from mirrored.keras.ops import average_pool as average_pool
 from mirrored.keras.ops import batch_normalization as batch_normalization
 from mirrored.keras.ops import binary_crossentropy as binary_crossentropy
 from mirrored.keras.ops import categorical_crossentropy as categorical_crossentropy
 from mirrored.keras.ops import celu as celu
+from mirrored.keras.ops import conv as conv
+from mirrored.keras.ops import conv_transpose as conv_transpose
+from mirrored.keras.ops import depthwise_conv as depthwise_conv
 from mirrored.keras.ops import dot_product_attention as dot_product_attention
 from mirrored.keras.ops import elu as elu
 from mirrored.keras.ops import gelu as gelu
@@ -17,6 +21,7 @@ from mirrored.keras.ops import layer_normalization as layer_normalization
 from mirrored.keras.ops import leaky_relu as leaky_relu
 from mirrored.keras.ops import log_sigmoid as log_sigmoid
 from mirrored.keras.ops import log_softmax as log_softmax
+from mirrored.keras.ops import max_pool as max_pool
 from mirrored.keras.ops import moments as moments
 from mirrored.keras.ops import multi_hot as multi_hot
 from mirrored.keras.ops import normalize as normalize
@@ -26,6 +31,7 @@ from mirrored.keras.ops import relu as relu
 from mirrored.keras.ops import relu6 as relu6
 from mirrored.keras.ops import rms_normalization as rms_normalization
 from mirrored.keras.ops import selu as selu
+from mirrored.keras.ops import separable_conv as separable_conv
 from mirrored.keras.ops import sigmoid as sigmoid
 from mirrored.keras.ops import silu as silu
 from mirrored.keras.ops import soft_shrink as soft_shrink
