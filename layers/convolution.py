@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 from mirrored import ops
 from mirrored._numbers import as_positive
-from mirrored._types import Identifier
+from mirrored._types import Identifier, TensorLike
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import (
@@ -28,6 +28,7 @@ from mirrored.ops.images import (
     sizes_of_transposed,
     transposed_convolution,
 )
+from mirrored.serialization.constructor_arguments import serialized
 from mirrored.variables import Variable
 
 Sizes = int | Sequence[int]
@@ -95,6 +96,11 @@ class _Convolution(Layer):
         if self.data_format == "channels_first":
             return (shape[0], channels, *sizes)
         return (shape[0], *sizes, channels)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        penalty = serialized(self.activity_regularizer)
+        return {**super().get_config(), "activity_regularizer": penalty}
 
     def _channels_of_weights(self) -> int:
         """Return how many channels the inputs have that the weights are for."""
@@ -187,7 +193,7 @@ class _Filters(_Convolution):
     def _channels_of_weights(self) -> int:
         return self.kernel.shape[-2] * self.groups
 
-    def convolution_op(self, inputs: Tensor, kernel: Any) -> Tensor:
+    def convolution_op(self, inputs: Tensor, kernel: TensorLike) -> Tensor:
         """Return the convolution of inputs with a kernel; a subclass may change the kernel.
 
         Args:

@@ -27,6 +27,8 @@ OTHERS = {
     "tf.keras.Model.compile": "`steps_per_execution` changes no number here",
     "tf.keras.Model.export": "there is one format, which the name of the file says",
     "tf.keras.layers.BatchNormalization": "replicas compute one device's statistics by default",
+    "tf.keras.layers.Conv3DTranspose": "its arguments stand as those of the other two",
+    "tf.keras.layers.Convolution3DTranspose": "likewise",
     "tf.keras.layers.Layer.add_weight": "`aggregation` is a member of the enum",
 }
 
@@ -51,6 +53,12 @@ def _text(node: ast.expr | None) -> str | None:
     return None if node is None else ast.unparse(node)
 
 
+def alike(name: str, ours: str | None, theirs: str | None) -> bool:
+    """Return whether two defaults are the same: one number may stand for a tuple of such."""
+    of_axes = name in ("strides", "dilation_rate", "pool_size")
+    return ours == theirs or (of_axes and theirs == "..." and ours in ("1", "2"))
+
+
 def clashes(ours: str, theirs: str) -> list[str]:
     """Return where a call that fits the one signature means something else by the other.
 
@@ -68,7 +76,12 @@ def clashes(ours: str, theirs: str) -> list[str]:
     for name, default in here.defaults.items():
         its = there.defaults.get(name)
         is_needless = default is None and its is not None
-        if name in there.defaults and name != "name" and default != its and not is_needless:
+        if (
+            name in there.defaults
+            and name != "name"
+            and not is_needless
+            and not alike(name, default, its)
+        ):
             found.append(f"{name} is {default}, not {its}")
         if name not in there.defaults and default is None and not there.takes_any:
             found.append(f"{name} is needed")

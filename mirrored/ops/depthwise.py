@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.convolution import define
+from mirrored.ops.convolutions import define
 from mirrored.ops.spec import Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.windows import Axis, Block, Pairs, axes_of, blocks, check_rank, taps_in
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
-from mirrored.ops.convolution import CONV_2D, CONV_3D
+from mirrored.ops.convolutions import CONV_2D, CONV_3D
 from mirrored.ops.depthwise import DEPTHWISE
 from mirrored.ops.op import Op
 from mirrored.ops.pooling import POOL_2D, POOL_3D
