@@ -372,6 +372,7 @@ def define(
         return TensorSpec(shape_of(forward_name, x, w, **attrs), x.dtype)
 
     def infer_images(w: TensorSpec, g: TensorSpec, *, sizes: Shape, **attrs: Any) -> TensorSpec:
+        check_same_dtype(images_name, w, g)
         x = TensorSpec((*g.shape[:1], *sizes), g.dtype)
         _check_gradient(images_name, shape_of(images_name, x, w, **attrs), g)
         return x

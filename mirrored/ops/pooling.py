@@ -215,9 +215,9 @@ def _mean_grad_scratch(g: TensorSpec, *, sizes: Shape, **attrs: Any) -> tuple[Te
 def _mean_grad(
     xp: Any, out: Any, g: Any, *, sizes: Shape, workspace: tuple[Any, ...], **attrs: Any
 ) -> None:
-    if not out.size:
-        return
     xp.copyto(out, 0)
+    if not g.size:
+        return
     axes = pooled_axes("", out.shape, **attrs)
     for block in _blocks(out.shape, axes, out.itemsize):
         part = g[block.images, block.rows]

@@ -158,10 +158,11 @@ def blocks(images: int, axes: tuple[Axis, ...], window_bytes: int) -> tuple[Bloc
     row_bytes = math.prod(axis.windows for axis in axes[1:]) * window_bytes
     together = max(1, BLOCK_BYTES // max(1, rows * row_bytes))
     if together > 1 or rows * row_bytes <= BLOCK_BYTES:
-        together = -(-images // -(-images // together))  # The same number of blocks, more evenly.
+        # The same number of blocks, more evenly.
+        together = -(-images // max(1, -(-images // together)))
         return tuple(
             Block(slice(i, min(i + together, images)), slice(0, rows))
-            for i in range(0, images, together)
+            for i in range(0, images, max(1, together))
         )
     height = max(1, BLOCK_BYTES // max(1, row_bytes))
     height = -(-rows // -(-rows // height))
