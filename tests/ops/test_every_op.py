@@ -105,7 +105,7 @@ def check_directions(
     function: Callable[[list[ops.Tensor]], ops.Tensor],
     inputs: list[Array],
     seeds: Iterable[int],
-    along: Callable[[Array], Array],
+    along: Callable[[Array, int], Array],
 ) -> None:
     """Compare the gradients of a scalar function with central differences along directions."""
     _, gradients = gradients_along(function, inputs)
@@ -123,8 +123,8 @@ def check_directions(
     for seed in seeds:
         rng = np.random.default_rng(seed)
         directions = [
-            along(rng.standard_normal(each.shape)) if each.dtype == np.float64 else None
-            for each in inputs
+            along(rng.standard_normal(each.shape), i) if each.dtype == np.float64 else None
+            for i, each in enumerate(inputs)
         ]
         numeric = (moved(directions, STEP) - moved(directions, -STEP)) / (2 * STEP)
         taken = [each for each in directions if each is not None]
@@ -210,7 +210,8 @@ def smaller(value: Any) -> Any:
         return value._make(parts) if isinstance(value, Case) else tuple(parts)
     if isinstance(value, Mapping):
         return {
-            key: smaller(each) if key in ("shape", "k") else each for key, each in value.items()
+            key: smaller(each) if key in ("shape", "k", "sizes") else each
+            for key, each in value.items()
         }
     return value * 3 // 10 if isinstance(value, int) and value >= 100 else value
 

@@ -121,7 +121,7 @@ def either(name: str, **attrs: Any) -> tuple[Mapping[str, Any], ...]:
 
 MATRIX_ROWS: dict[str, Row] = {
     # The gradient is that of a symmetric matrix, of which both triangles change.
-    "Cholesky": on_matrices(factor, along=symmetric),
+    "Cholesky": on_matrices(factor, along=lambda direction, _: symmetric(direction)),
     "LogMatrixDeterminant": on_matrices(
         lambda x: np.stack(
             [np.sign(np.linalg.det(x)), np.log(np.abs(np.linalg.eigvals(x))).sum(-1)], -1

@@ -45,7 +45,7 @@ class Row:
         kinds: how each input is drawn; the last stands for all that follow.
         dtypes: those of the inputs.
         differentiable: whether the op must have a gradient.
-        along: from any direction to one that the gradient is that of.
+        along: from any direction of an input, and its number, to one that the gradient is that of.
         signed: from a case and a result to the same with settled signs, where others are as right.
     """
 
@@ -56,7 +56,7 @@ class Row:
     kinds: tuple[str, ...] = ("any",)
     dtypes: tuple[str, ...] = FLOATS
     differentiable: bool = True
-    along: Callable[[Array], Array] = np.asarray
+    along: Callable[[Array, int], Array] = lambda direction, _: direction
     signed: Callable[["Case", Array], Array] | None = None
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ from op_row import (
     two,
     view,
 )
+from op_windows import WINDOW_ROWS
 
 from mirrored import ops
 
@@ -456,12 +457,13 @@ TABLE |= {
         differentiable=False,
     ),
 }
-TABLE |= MATRIX_ROWS
+TABLE |= MATRIX_ROWS | WINDOW_ROWS
 TABLE["WriteSummary"] = TABLE["PrintV2"]
 # What training steps are made of, and one op of each other kind: every run of the tests tries them
 # on everything. Of the others it tries values and gradients; the rest is slow.
 OFTEN = {"AddN", "AddV2", "ArgMax", "AssignAddVariableOp", "BatchMatMulV2", "BiasAdd"}
 OFTEN |= {"BiasAddGrad", "BroadcastTo", "Cast", "ConcatV2", "Cumsum", "Equal", "Exp", "ExpandDims"}
+OFTEN |= {"Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "MaxPool", "MaxPoolGrad"}
 OFTEN |= {"Fill", "FloorDiv", "GatherV2", "Identity", "Less", "Log", "LogSoftmax", "LogicalAnd"}
 OFTEN |= {"MatMul", "Max", "Maximum", "Mean", "Mul", "Neg", "Pack", "Pow", "RandomStandardNormal"}
 OFTEN |= {"RandomUniform", "RealDiv", "Relu", "ReluGrad", "Reshape", "SelectV2", "Sigmoid"}
