@@ -333,7 +333,7 @@ def _define(rank: int, suffix: str) -> Poolings:
 def _check_shape(name: str, spec: TensorSpec, expected: TensorSpec) -> None:
     if spec.shape != expected.shape:
         raise InvalidArgumentError(
-            f"Expected a gradient of shape {shape_text(expected.shape)}, but got "
+            f"Expected grad shape to be {shape_text(expected.shape)}, but got "
             f"{shape_text(spec.shape)} [Op:{name}]"
         )
 
