@@ -122,6 +122,17 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("GaussianNoise", "LeakyReLU", "SpatialDropout2D", "SpatialDropout3D"), (0.2,)),
     **dict.fromkeys(("CategoryEncoding", "RepeatVector", "Dense"), (2,)),
     **dict.fromkeys(("Embedding", "ReversibleEmbedding", "MultiHeadAttention"), (4, 3)),
+    **{
+        f"{kind}{rank}D{end}": (4, 2)
+        for kind in ("Conv", "Convolution", "SeparableConv", "SeparableConvolution")
+        for rank in (1, 2, 3)
+        for end in ("", "Transpose")
+    },
+    **{
+        f"{kind}{rank}D": (2,)
+        for kind in ("AveragePooling", "AvgPool", "DepthwiseConv")
+        for rank in (1, 2, 3)
+    },
     "Activation": ("relu",),
     "Discretization": ([1.0, 2.0],),
     "Dot": (1,),

@@ -37,7 +37,13 @@ class Case(NamedTuple):
 
 
 DRAWN = ("AdditiveAttention", "EinsumDense", "Embedding", "GroupQueryAttention")
-DRAWN += ("MultiHeadAttention", "ReversibleEmbedding")  # What these start as differs.
+DRAWN += ("MultiHeadAttention", "ReversibleEmbedding")
+CONVOLUTIONS = tuple(f"Conv{rank}D{kind}" for kind in ("", "Transpose") for rank in (1, 2, 3))
+CONVOLUTIONS += tuple(
+    f"{kind}Conv{rank}D" for kind in ("Depthwise", "Separable") for rank in (1, 2)
+)
+DRAWN += CONVOLUTIONS  # What all of these start as differs.
+IMAGES = {1: (2, 6, 4), 2: (2, 5, 4, 4), 3: (2, 3, 4, 3, 2)}
 HEADS = {"MultiHeadAttention": {"num_heads": 2, "key_dim": 3}}
 HEADS["GroupQueryAttention"] = {"head_dim": 3, "num_query_heads": 4, "num_key_value_heads": 2}
 # Layers that are called with masks once, without options.
@@ -130,6 +136,41 @@ CASES = [
     Case("UpSampling3D", (2, 1, 2, 2, 3), {"size": 2, "data_format": FIRST}),
     Case("BatchNormalization", (3, 4, 2, 3), {"momentum": 0.5}),
     Case("BatchNormalization", (3, 2, 4, 3), {"axis": 1, "momentum": 0.5}),
+        Case(f"Conv{rank}D", shape, {"filters": 2, **options})
+        for rank, shape in IMAGES.items()
+        for options in (
+            {"kernel_size": 2, "activation": "tanh"},
+            {"kernel_size": 3, "strides": 2, "padding": "same"},
+        )
+    ),
+    Case("Conv1D", IMAGES[1], {"filters": 2, "kernel_size": 2, "groups": 2, "use_bias": False}),
+    Case("Conv1D", IMAGES[1], {"filters": 2, "kernel_size": 2, "padding": "causal"}),
+    Case("Conv2D", IMAGES[2], {"filters": 2, "kernel_size": 2, "dilation_rate": 2}),
+    Case("Conv2D", IMAGES[2], {"filters": 4, "kernel_size": (1, 2), "groups": 2}),
+    *(
+        Case(f"Conv{rank}DTranspose", shape, {"filters": 2, **options})
+        for rank, shape in IMAGES.items()
+        for options in (
+            {"kernel_size": 2, "strides": 2},
+            {"kernel_size": 3, "strides": 2, "padding": "same", "output_padding": 1},
+        )
+    ),
+    Case("Conv2DTranspose", IMAGES[2], {"filters": 1, "kernel_size": 2, "padding": "same"}),
+    *(
+        Case(f"{kind}Conv{rank}D", IMAGES[rank], {**more, **options})
+        for kind, more in (("Depthwise", {}), ("Separable", {"filters": 3}))
+        for rank in (1, 2)
+        for options in (
+            {"kernel_size": 2, "depth_multiplier": 2},
+            {"kernel_size": 3, "strides": 2, "padding": "same", "use_bias": False},
+        )
+    ),
+    *(
+        Case(f"{kind}Pooling{rank}D", shape, {"pool_size": 2, **options})
+        for kind in ("Max", "Average")
+        for rank, shape in IMAGES.items()
+        for options in ({}, {"strides": 1, "padding": "same"})
+    ),
     Case("Embedding", (5,), {"input_dim": 4, "output_dim": 3}, integers=4),
     Case("Embedding", (5, 4), {"input_dim": 6, "output_dim": 2}, integers=6),
     Case("EinsumDense", (5, 4, 3), {"equation": "abc,cde->abde", "output_shape": [4, 2, 3]}),
