@@ -49,6 +49,12 @@ MATRICES = (
 )
 
 
+# The elements of a small image, and of filters or weights beside it.
+IMAGE = (0.0, -0.0, 1.0, 1.0, INF, -1.0, 2.0, -INF, 3.0, NAN, -2.0, 0.5, 4.0, -3.0, 1.5, LARGE)
+FILTERS = (1.0, -1.0, 0.5, 2.0)
+# In max_pool3d TensorFlow's CPU misses an infinite element, and gives each of equals the gradient.
+VOLUME = tuple(value if abs(value) < LARGE else 5.0 + i for i, value in enumerate(IMAGE))
+
 PARTS = {
     "zeros": ((0.0, -0.0), (0.0,)),
     "numbers": ((3.0, 0.0), (4.0,)),
@@ -268,6 +274,55 @@ CASES |= _each(
         "solve": lambda tf, x: tf.linalg.solve(x, tf.ones_like(x)),
         "svd": lambda tf, x: tf.linalg.svd(x, compute_uv=False),
         "triangular_solve": lambda tf, x: tf.linalg.triangular_solve(x, tf.ones_like(x)),
+    },
+)
+
+
+def _image(tf: Any, x: Any, rank: int) -> Any:
+    """Return sixteen elements as one image."""
+    return tf.reshape(x, (1, 4, 4, 1) if rank == 2 else (1, 4, 2, 2, 1))
+
+
+def _pooled_slope(tf: Any, x: Any, rank: int) -> Any:
+    """Return the gradient of the largest elements, each times itself: of pooled gradients too."""
+    pool = tf.nn.max_pool2d if rank == 2 else tf.nn.max_pool3d
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = pool(_image(tf, x, rank), 2, 2, "SAME")
+        total = tf.reduce_sum(y * y)
+    return tape.gradient(total, x)
+
+
+CASES |= _each(
+    (IMAGE,),
+    {
+        "avg_pool": lambda tf, x: tf.nn.avg_pool2d(_image(tf, x, 2), 2, 2, "SAME"),
+        "avg_pool, padded": lambda tf, x: tf.nn.avg_pool2d(_image(tf, x, 2), 3, 2, "SAME"),
+        "max_pool": lambda tf, x: tf.nn.max_pool2d(_image(tf, x, 2), 2, 2, "VALID"),
+        "max_pool, padded": lambda tf, x: tf.nn.max_pool2d(_image(tf, x, 2), 3, 2, "SAME"),
+        "slope of max_pool": lambda tf, x: _pooled_slope(tf, x, 2),
+    },
+)
+CASES |= _each(
+    (VOLUME,),
+    {
+        "avg_pool of volumes": lambda tf, x: tf.nn.avg_pool3d(_image(tf, x, 3), 2, 2, "SAME"),
+        "max_pool of volumes": lambda tf, x: tf.nn.max_pool3d(_image(tf, x, 3), 2, 2, "SAME"),
+        "slope of max_pool of volumes": lambda tf, x: _pooled_slope(tf, x, 3),
+    },
+)
+CASES |= _each(
+    (IMAGE, FILTERS),
+    {
+        "conv2d": lambda tf, x, w: tf.nn.conv2d(
+            _image(tf, x, 2), tf.reshape(w, (2, 2, 1, 1)), 1, "VALID"
+        ),
+        "conv3d": lambda tf, x, w: tf.nn.conv3d(
+            _image(tf, x, 3), tf.reshape(w, (1, 2, 2, 1, 1)), [1] * 5, "VALID"
+        ),
+        "depthwise_conv2d": lambda tf, x, w: tf.nn.depthwise_conv2d(
+            _image(tf, x, 2), tf.reshape(w, (2, 2, 1, 1)), [1] * 4, "VALID"
+        ),
     },
 )
 for _name, _parts in PARTS.items():
