@@ -22,6 +22,7 @@ from mirrored.training.shard_analysis.shard_values import (
 )
 
 _ROWS, _SUM, _OTHER, _SAME = Kind.ROWS, Kind.SUM, Kind.OTHER, Kind.SAME
+_SUMMED = -1  # Where an operation sums over examples, in place of their axis.
 
 
 class Call(NamedTuple):
@@ -306,40 +307,59 @@ def _last(call: Call) -> tuple[int, ...]:
     return (len(call.shapes[0]) - 1,)
 
 
+def _all_but_first(call: Call) -> tuple[int, ...]:
+    return tuple(range(1, len(call.shapes[0])))
+
+
 def _last_two(call: Call) -> tuple[int, ...]:
     rank = len(call.shapes[0])
     return (rank - 2, rank - 1)
 
 
-def _matrix_product(call: Call) -> ShardValue:
-    """Return what a product makes of examples along rows, columns, the sum, or in front of them."""
-    turned = call.attrs["transpose_a"], call.attrs["transpose_b"]
-    places: set[Any] = set()
-    for number, (value, shape) in enumerate(zip(call.inputs, call.shapes, strict=True)):
-        if value.kind is not _ROWS:
-            continue
-        from_end = len(shape) - value.axis
-        if from_end > 2:
-            places.add(from_end)
-        else:
-            is_summed = (from_end == 1) == ((number == 0) != turned[number])
-            places.add("summed" if is_summed else ("row", "column")[number])
-    scaled = _PRODUCT(call._replace(inputs=tuple(_as_plain(value) for value in call.inputs)))
-    if not places:
-        return scaled if scaled.kind is not _OTHER else call.other()
-    sums = [value for value in call.inputs if value.kind in (_SUM, _OTHER)]
-    mixing = call.mixing.union(*(value.sources for value in sums))
-    scale = _product((1, 1))(list(call.inputs)) or UNIT
-    if places == {"summed"}:
-        sources = frozenset([call.operation])
-        return ShardValue(_SUM, 0, scale, sources, _in_order(call, SAME, mixing).mixing)
-    if len(places) > 1:
-        return replace(call.mixed(), scale=scale)
-    (place,) = places
-    rank = len(call.shape)
-    axis = {"row": rank - 2, "column": rank - 1}.get(place)
-    result = ShardValue(_ROWS, rank - place if axis is None else axis, scale)
-    return _in_order(call, result, mixing)
+def _multiplied(place_of: Callable[[Call, int, int], int | None]) -> Rule:
+    """Return the rule of an operation that is linear in both of its inputs.
+
+    Args:
+        place_of: From a call, the number of an input and the axis of its examples to their axis in
+            the result; `_SUMMED`: it sums over them; None: it brings them together otherwise.
+    """
+
+    def rule(call: Call) -> ShardValue:
+        places = {
+            place_of(call, number, value.axis)
+            for number, value in enumerate(call.inputs)
+            if value.kind is _ROWS
+        }
+        scaled = _PRODUCT(call._replace(inputs=tuple(_as_plain(value) for value in call.inputs)))
+        if not places:
+            return scaled if scaled.kind is not _OTHER else call.other()
+        sums = [value for value in call.inputs if value.kind in (_SUM, _OTHER)]
+        mixing = call.mixing.union(*(value.sources for value in sums))
+        scale = _product((1, 1))(list(call.inputs)) or UNIT
+        place = places.pop()
+        if places or place is None:
+            return replace(call.mixed(), scale=scale)
+        if place == _SUMMED:
+            sources = frozenset([call.operation])
+            return ShardValue(_SUM, 0, scale, sources, _in_order(call, SAME, mixing).mixing)
+        return _in_order(call, ShardValue(_ROWS, place, scale), mixing)
+
+    return rule
+
+
+def _place_in_matrix_product(call: Call, number: int, axis: int) -> int:
+    """Return the place of examples along rows, columns, the sum, or in front of them."""
+    from_end = len(call.shapes[number]) - axis
+    if from_end > 2:
+        return len(call.shape) - from_end
+    is_turned = call.attrs[("transpose_a", "transpose_b")[number]]
+    is_summed = (from_end == 1) == ((number == 0) != is_turned)
+    return _SUMMED if is_summed else len(call.shape) - 2 + number
+
+
+def _place_among_images(number: int) -> Callable[[Call, int, int], int | None]:
+    """Return the place of examples that are the images of the input with a number."""
+    return lambda _, other, axis: 0 if (other, axis) == (number, 0) else None
 
 
 def _as_plain(value: ShardValue) -> ShardValue:
@@ -610,7 +630,20 @@ RULES = _table(
             "Cholesky LogMatrixDeterminant MatrixDeterminant MatrixInverse MatrixSolve "
             "MatrixTriangularSolve Qr SelfAdjointEigV2 Svd"
         ),
-        _matrix_product: "BatchMatMulV2 MatMul",
+        _multiplied(_place_in_matrix_product): "BatchMatMulV2 MatMul",
+        _multiplied(_place_among_images(0)): "Conv2D Conv3D DepthwiseConv2dNative",
+        _multiplied(_place_among_images(1)): (
+            "Conv2DBackpropInput Conv3DBackpropInputV2 DepthwiseConv2dNativeBackpropInput"
+        ),
+        _multiplied(lambda _, number, axis: _SUMMED if axis == 0 else None): (
+            "Conv2DBackpropFilter Conv3DBackpropFilterV2 DepthwiseConv2dNativeBackpropFilter"
+        ),
+        _along(_all_but_first, _product((1,))): (
+            "AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D"
+        ),
+        _along(_all_but_first, _product((0, 0, 1))): (
+            "MaxPool3DGrad MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad"
+        ),
         _reshape: "ExpandDims Reshape Squeeze",
         _transpose: "Transpose",
         _broadcast: "BroadcastTo",

@@ -22,11 +22,25 @@ X = RNG.uniform(0.2, 1.0, (6, 4))
 TABLE = RNG.uniform(0.5, 1.5, (5, 4))
 SQUARE = RNG.uniform(0.5, 1.5, (4, 4))
 Expression = Callable[[Any], Any]
+# Windows of 2 x 1, filters for them, and those of each channel.
+WINDOWS = {"strides": (1, 1), "padding": ((1, 0), (0, 0)), "dilations": (1, 1)}
+FILTERS = RNG.uniform(0.5, 1.5, (2, 1, 2, 2))
 
 
 def classes(x: Any) -> Any:
     """Return a class per example."""
     return mr.cast(x[:, 0] * 4.9, "int32")
+
+
+def images(x: Any, *shape: int) -> Any:
+    """Return images of two rows, one column and two channels, or of another shape."""
+    return mr.reshape(x, shape or (-1, 2, 1, 2))
+
+
+def op(name: str, *inputs: Any, **attrs: Any) -> Any:
+    """Return what an operation with windows of 2 x 1 computes, as rows of four features."""
+    result = OPS[name](*map(mr.convert_to_tensor, inputs), **WINDOWS, **attrs)
+    return mr.reshape(result, (-1, 4)) if "Filter" not in name else result
 
 
 def count(x: Any) -> Any:
@@ -73,6 +87,21 @@ ROWS: dict[str, Expression] = {
     "one by one": lambda x: mr.map_fn(lambda row: row / mr.reduce_sum(row), x),
     "ordered twice": lambda x: mr.reverse(mr.reverse(x, [0]) * 2.0, [1]) * 0.0 + 1.0,
     "one hot": lambda x: mr.one_hot(classes(x), 5),
+    "convolutions": lambda x: op("Conv2D", images(x * x), FILTERS),
+    "gradients of images": lambda x: (
+        op("Conv2DBackpropInput", FILTERS, images(x), sizes=(2, 1, 2))
+        + op("DepthwiseConv2dNativeBackpropInput", FILTERS[..., :1], images(x), sizes=(2, 1, 2))
+    ),
+    "pooling": lambda x: (
+        op("MaxPool", images(x), window=(2, 1)) + op("AvgPool", images(x), window=(2, 1))
+    ),
+    "gradients of pooling": lambda x: (
+        op("MaxPoolGrad", images(x), images(x), images(x * x), window=(2, 1))
+        + op("AvgPoolGrad", images(x), window=(2, 1), sizes=(2, 1))
+    ),
+    "convolutions of two batches": lambda x: op(
+        "DepthwiseConv2dNative", images(mr.concat([x, x * x], axis=0)), FILTERS[..., :1]
+    )[x.shape[0] :],
     "a mean over the batch of weights": lambda x: x * mr.reduce_mean(SQUARE, axis=0),
 }
 SUMS: dict[str, tuple[Expression, Scale]] = {
@@ -87,6 +116,19 @@ SUMS: dict[str, tuple[Expression, Scale]] = {
     "mean and a constant": (lambda x: mr.reduce_mean(x) + mr.reduce_sum(SQUARE), Scale(-1)),
     "by features": (lambda x: mr.linalg.matvec(SQUARE, mr.reduce_sum(x, axis=0)), Scale()),
     "product over examples": (lambda x: mr.matmul(x, x + 1.0, transpose_a=True), Scale()),
+    "gradients of filters": (
+        lambda x: op("Conv2DBackpropFilter", images(x), images(x * x), sizes=(2, 1, 2, 2)),
+        Scale(),
+    ),
+    "gradients of filters by a mean": (
+        lambda x: op(
+            "DepthwiseConv2dNativeBackpropFilter",
+            images(x),
+            images(x / count(x)),
+            sizes=(2, 1, 2, 1),
+        ),
+        Scale(-1),
+    ),
     "by class": (lambda x: mr.math.unsorted_segment_sum(x, classes(x), 5), Scale()),
     "in another order": (lambda x: mr.reduce_mean(mr.reverse(x, [0])), Scale(-1)),
     "of two batches": (lambda x: mr.reduce_mean(mr.concat([x, x * x], axis=0)), Scale(-1)),
@@ -117,6 +159,18 @@ MIXING: dict[str, tuple[Expression, str]] = {
     "sorted": (lambda x: mr.sort(x, axis=0), "TopKV2"),
     "ranks": (lambda x: mr.gather(x, mr.argsort(x[:, 0])), "GatherV2"),
     "pairs": (lambda x: mr.matmul(x, x, transpose_b=True)[:, :1], "MatMul"),
+    "filters by all examples": (
+        lambda x: op("Conv2D", images(x), FILTERS * mr.reduce_max(x)),
+        "Max",
+    ),
+    "windows over examples": (
+        lambda x: op("Conv2D", images(x, 1, -1, 2, 2), FILTERS),
+        "Conv2D",
+    ),
+    "pooling over examples": (
+        lambda x: op("MaxPool", images(x, 1, -1, 4, 1), window=(2, 1)),
+        "MaxPool",
+    ),
     "differences": (lambda x: mr.reduce_sum(x[:, None] - x[None], axis=1), "Sub"),
     "variance": (lambda x: mr.math.reduce_variance(x, axis=0, keepdims=True) * x, "Mean"),
     "the count": (lambda x: x / count(x), ""),
