@@ -6,10 +6,12 @@ import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
 from mirrored.backends.cuda.kernels import (
+    convolution_kernels,
     copying,
     gather_kernels,
     line_kernels,
     matrices,
+    pooling_kernels,
     product_kernels,
     random_states,
     random_streams,
@@ -24,6 +26,15 @@ def _copying() -> Iterator[Source]:
     yield from copying._SOURCES.values()
     for dtype in (*teams.float_dtypes(), *map(np.dtype, (*teams.INTEGERS, "bool"))):
         yield copying._fill_source(dtype)
+
+
+def _convolution() -> Iterator[Source]:
+    for index in map(np.dtype, teams.INDICES):
+        for width in (2, 4, 8, 16):
+            yield convolution_kernels._patches_source(width, index)
+        for dtype in teams.float_dtypes():
+            for sums in dict.fromkeys((dtype, reduction_kernels.dtype_of_parts(dtype))):
+                yield convolution_kernels._depthwise_source(dtype, sums, index)
 
 
 def _gather() -> Iterator[Source]:
@@ -51,6 +62,14 @@ def _line() -> Iterator[Source]:
 
 def _matrices() -> Iterator[Source]:
     yield from map(matrices._source, (np.dtype(np.float32), np.dtype(np.float64)))
+
+
+def _pooling() -> Iterator[Source]:
+    for index in map(np.dtype, teams.INDICES):
+        for dtype in teams.float_dtypes():
+            yield pooling_kernels._source(False, dtype, index)
+        for dtype in (*teams.float_dtypes(), *map(np.dtype, teams.INTEGERS)):
+            yield pooling_kernels._source(True, dtype, index)
 
 
 def _product() -> Iterator[Source]:
@@ -124,10 +143,12 @@ def _step_end() -> Iterator[Source]:
 
 
 _KINDS = (
+    _convolution,
     _copying,
     _gather,
     _line,
     _matrices,
+    _pooling,
     _product,
     _random_states,
     _random_streams,

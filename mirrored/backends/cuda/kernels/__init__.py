@@ -4,10 +4,12 @@ What is computed element by element is not here: such ops are fused, several in 
 """
 
 from mirrored.backends.cuda.kernels import (
+    convolution_kernels,
     copying,
     gather_kernels,
     line_kernels,
     matrices,
+    pooling_kernels,
     product_kernels,
     random_states,
     random_streams,
@@ -18,10 +20,12 @@ from mirrored.backends.cuda.launcher import DeviceKernel
 from mirrored.backends.stream_backend import Combination
 
 _MODULES = (
+    convolution_kernels,
     copying,
     gather_kernels,
     line_kernels,
     matrices,
+    pooling_kernels,
     product_kernels,
     random_states,
     random_streams,
