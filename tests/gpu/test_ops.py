@@ -16,6 +16,7 @@ import pytest
 from op_matrices import MATRIX_ROWS
 from op_row import Case, Row
 from op_table import TABLE
+from op_windows import WINDOW_ROWS
 
 import mirrored as mr
 from mirrored import ops
@@ -30,6 +31,8 @@ EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52, "bfloat16": 2.0**-7}
 UNITS, UNITS_OF_GRADIENTS = 16, 64
 UNITS_OF_MATRICES = 1024
 SUMS = {"AddN", "BatchMatMulV2", "BiasAddGrad", "MatMul", "Mean", "Prod", "Sum"}
+SUMS_OF_WINDOWS = {name for name in WINDOW_ROWS if "Max" not in name}
+SUMS |= SUMS_OF_WINDOWS
 # They add and multiply one by one, as the host does, whose rounding is theirs.
 IN_ORDER = {"Cumprod", "Cumsum", "CumulativeLogsumexp"}
 IN_ORDER |= {"TensorScatterAdd", "UnsortedSegmentProd", "UnsortedSegmentSum"}
@@ -77,8 +80,11 @@ def allowed(name: str, case: Case, inputs: list[Array], expected: Array, dtype: 
     if name in SUMS:
         magnitudes = run("CPU:0", name, [np.abs(each) for each in widened(inputs)], case.attrs)
         size = max(each.size for each in inputs)
-        count = longest if "MatMul" in name else max(1, size // max(1, expected.size))
-        return epsilon * np.abs(expected) + fine * (8 + math.sqrt(count)) * magnitudes
+        count: Any = longest if "MatMul" in name else max(1, size // max(1, expected.size))
+        if name in SUMS_OF_WINDOWS:
+            ones = [np.ones_like(each) for each in widened(inputs)]
+            count = run("CPU:0", name, ones, case.attrs)
+        return epsilon * np.abs(expected) + fine * (8 + np.sqrt(count)) * magnitudes
     if name in MATRIX_ROWS:  # Matrices far from singular, by another algorithm than the host's.
         return UNITS_OF_MATRICES * epsilon * max(1.0, float(np.abs(expected).max(initial=0.0)))
     scale = min(1.0, float(np.abs(expected).max(initial=0.0)))

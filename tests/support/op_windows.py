@@ -249,12 +249,13 @@ WINDOWS = {
 }
 
 
-def _of_filters(each: Geometry) -> tuple[Case, ...]:
+def of_filters(each: Geometry) -> tuple[Case, ...]:
     """Return cases of a convolution and its gradients."""
     return _convolutions(each, each.w[-1])
 
 
-def _of_depthwise(each: Geometry) -> tuple[Case, ...]:
+def of_depthwise(each: Geometry) -> tuple[Case, ...]:
+    """Return cases of a depthwise convolution and its gradients."""
     return _convolutions(each, each.w[-1] * each.w[-2])
 
 
@@ -267,7 +268,7 @@ def _convolutions(each: Geometry, outputs: int) -> tuple[Case, ...]:
     )
 
 
-def _of_windows(each: Geometry) -> tuple[Case, ...]:
+def of_windows(each: Geometry) -> tuple[Case, ...]:
     """Return cases of pooling and its gradients."""
     y, attrs = each.windows(each.w, each.x[-1]), {"window": each.w, **each.attrs}
     return (
@@ -312,32 +313,35 @@ _CHOSEN: dict[str, Any] = {"kinds": ("places", "places", "any"), "along": _not_o
 _POOLING_OPTIONS: tuple[dict[str, Any], ...] = ({"dtypes": NUMBERS}, _CHOSEN, _CHOSEN, {}, {})
 _CONVOLUTION = (convolved, gradient_of_images, gradient_of_filters)
 
+# The ops, in the order of the cases.
+CONV_2D = "Conv2D Conv2DBackpropInput Conv2DBackpropFilter"
+CONV_3D = "Conv3D Conv3DBackpropInputV2 Conv3DBackpropFilterV2"
+DEPTHWISE = " ".join(
+    f"DepthwiseConv2dNative{end}" for end in ("", "BackpropInput", "BackpropFilter")
+)
+POOL_2D = "MaxPool MaxPoolGrad MaxPoolGradGrad AvgPool AvgPoolGrad"
+POOL_3D = "MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad"
+
 WINDOW_ROWS: dict[str, Row] = {
-    **_rows("Conv2D Conv2DBackpropInput Conv2DBackpropFilter", _CONVOLUTION, _of_filters, FILTERS),
+    **_rows(CONV_2D, _CONVOLUTION, of_filters, FILTERS),
+    **_rows(CONV_3D, _CONVOLUTION, of_filters, _deeper(FILTERS)),
     **_rows(
-        "Conv3D Conv3DBackpropInputV2 Conv3DBackpropFilterV2",
-        _CONVOLUTION,
-        _of_filters,
-        _deeper(FILTERS),
-    ),
-    **_rows(
-        "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
-        "DepthwiseConv2dNativeBackpropFilter",
+        DEPTHWISE,
         (depthwise, depthwise_of_images, depthwise_of_filters),
-        _of_depthwise,
+        of_depthwise,
         DEPTHWISE_FILTERS,
     ),
     **_rows(
-        "MaxPool MaxPoolGrad MaxPoolGradGrad AvgPool AvgPoolGrad",
+        POOL_2D,
         _POOLING,
-        _of_windows,
+        of_windows,
         WINDOWS,
         _POOLING_OPTIONS,
     ),
     **_rows(
-        "MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad",
+        POOL_3D,
         _POOLING,
-        _of_windows,
+        of_windows,
         _deeper(WINDOWS),
         _POOLING_OPTIONS,
     ),

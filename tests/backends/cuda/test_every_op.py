@@ -13,6 +13,17 @@ import pytest
 from op_references import PART
 from op_row import Case, Row
 from op_table import OFTEN, TABLE
+from op_windows import (
+    CONV_2D,
+    CONV_3D,
+    DEPTHWISE,
+    POOL_2D,
+    POOL_3D,
+    Geometry,
+    of_depthwise,
+    of_filters,
+    of_windows,
+)
 
 import mirrored as mr
 from mirrored import ops
@@ -118,6 +129,17 @@ def _systems(**attrs: Any) -> list[Case]:
     return _of(((2, 5, 2, 2), (2, 5, 2, 3)), ((1, 3, 3), (1, 3, 1)), **attrs)
 
 
+def _windows(
+    names: str, of_each: Callable[[Geometry], tuple[Case, ...]], *geometries: Geometry
+) -> dict[str, list[Case]]:
+    """Return the cases of a kind of windows and of its gradients."""
+    return dict(
+        zip(names.split(), map(list, zip(*map(of_each, geometries), strict=True)), strict=True)
+    )
+
+
+LINE = Geometry((1, LONG, 1, 1), (3, 1, 1, 1), padding=((2, 0), (0, 0)))
+WIDE = Geometry((2, 9, 7, 64), (3, 3, 32, 6), (2, 1), ((1, 0), (1, 1)), (1, 2))
 PERM = (4, 2, 5, 0, 3, 1)
 EDGES: Mapping[str, list[Case]] = {
     "AddN": _of(((LONG,),) * 3, (SIX,) * 2, ((3,),) * 40),
@@ -226,6 +248,13 @@ EDGES: Mapping[str, list[Case]] = {
         name: _of(((3, LONG), (3, 40)), ((1, LONG), (1, LONG)), output_type=ops.int32)
         for name in ("LowerBound", "UpperBound")
     },
+    **_windows(CONV_2D, of_filters, LINE, WIDE),
+    **_windows(CONV_3D, of_filters, LINE.deeper(), WIDE.deeper()),
+    **_windows(DEPTHWISE, of_depthwise, LINE, WIDE._replace(w=(3, 3, 64, 2))),
+    **_windows(POOL_2D, of_windows, LINE._replace(w=(3, 1)), WIDE._replace(w=(3, 3))),
+    **_windows(
+        POOL_3D, of_windows, LINE._replace(w=(3, 1)).deeper(), WIDE._replace(w=(3, 3)).deeper()
+    ),
     **{name: _scans(exclusive=True) for name in ("Cumprod", "Cumsum")},
     "CumulativeLogsumexp": _scans(exclusive=False),  # The first of those is infinite.
     **{name: _places() for name in ("ArgMax", "ArgMin")},

@@ -9,7 +9,7 @@ from case_table import cases
 
 import mirrored as mr
 from mirrored.backends.cuda.kernels import convolution_kernels, windows
-from mirrored.ops import OPS, TensorSpec, convolution, depthwise
+from mirrored.ops import OPS, TensorSpec
 
 Shape = tuple[int, ...]
 NAMES = {
@@ -21,8 +21,6 @@ NAMES = {
     ),
 }
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12, "float16": 4e-3, "bfloat16": 3e-2}
-assert convolution.CONV_2D
-assert depthwise.DEPTHWISE
 
 
 class Case(NamedTuple):

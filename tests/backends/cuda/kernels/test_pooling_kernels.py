@@ -7,13 +7,11 @@ import pytest
 from case_table import cases
 
 from mirrored.backends.cuda.kernels import KERNELS, teams, windows
-from mirrored.ops import pooling
 
 Shape = tuple[int, ...]
 INF, NAN = np.inf, np.nan
 TOLERANCES = {"float32": 2e-6, "float64": 1e-13, "float16": 4e-3, "bfloat16": 3e-2}
 FLOATS = ("float64", "float16", "bfloat16")
-assert pooling.POOL_2D
 
 
 class Case(NamedTuple):
@@ -57,7 +55,7 @@ def drawn(shape: Shape, dtype: str = "float32") -> Any:
 
 
 def both(card: Any, name: str, *arrays: Any, **attrs: Any) -> tuple[Any, Any]:
-    """Return an op's result of the card and of the host, which computes narrow floats in float32."""
+    """Return what the card computes and what the host does, which computes narrow floats wide."""
     dtype = arrays[0].dtype
     if dtype.name not in teams.NARROW:
         return card.both(name, *arrays, **attrs)  # type: ignore[no-any-return]
