@@ -200,7 +200,33 @@ class Pooled(mr.layers.Layer):
         return mr.concat([layer(inputs) for layer in self.layers], axis=1)
 
 
+def on_images(name: str, rank: int) -> Row:
+    """Return a row with a layer of convolution or pooling, of so many spatial axes."""
+    is_pooling = "Pool" in name
+    options = {"pool_size": 2} if is_pooling else {"kernel_size": 2}
+    if not is_pooling and not name.startswith("Depthwise"):
+        options["filters"] = 3
+    return dense(
+        lambda: mr.layers.Dense(2 * 3**rank),
+        lambda: mr.layers.Reshape((*(3,) * rank, 2)),
+        lambda: getattr(mr.layers, name)(**options),
+        lambda: mr.layers.Flatten(),
+    )
+
+
+IMAGE_KINDS = ("Conv", "MaxPooling", "AveragePooling")
 LAYERS: dict[str, Row] = {
+    **{
+        f"{kind}{rank}D": on_images(f"{kind}{rank}D", rank)
+        for kind in IMAGE_KINDS
+        for rank in (1, 2, 3)
+    },
+    **{f"Conv{rank}DTranspose": on_images(f"Conv{rank}DTranspose", rank) for rank in (1, 2, 3)},
+    **{
+        f"{kind}Conv{rank}D": on_images(f"{kind}Conv{rank}D", rank)
+        for kind in ("Depthwise", "Separable")
+        for rank in (1, 2)
+    },
     **dict.fromkeys(MERGES, dense(Merged)),
     "Activation": dense(lambda: mr.layers.Activation("relu")),
     "ActivityRegularization": dense(lambda: mr.layers.ActivityRegularization(0.1, 0.2)),
