@@ -136,6 +136,7 @@ CASES = [
     Case("UpSampling3D", (2, 1, 2, 2, 3), {"size": 2, "data_format": FIRST}),
     Case("BatchNormalization", (3, 4, 2, 3), {"momentum": 0.5}),
     Case("BatchNormalization", (3, 2, 4, 3), {"axis": 1, "momentum": 0.5}),
+    *(
         Case(f"Conv{rank}D", shape, {"filters": 2, **options})
         for rank, shape in IMAGES.items()
         for options in (
