@@ -14,7 +14,7 @@ from mirrored.ops.conversion import as_tensors
 from mirrored.ops.convolutions import CONV_2D, CONV_3D
 from mirrored.ops.depthwise import DEPTHWISE
 from mirrored.ops.op import Op
-from mirrored.ops.pooling import POOL_2D, POOL_3D
+from mirrored.ops.poolings import POOL_2D, POOL_3D
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
 from mirrored.ops.spec import Shape, as_integers
 from mirrored.ops.tensor import Tensor

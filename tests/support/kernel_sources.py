@@ -30,11 +30,13 @@ def _copying() -> Iterator[Source]:
 
 def _convolution() -> Iterator[Source]:
     for index in map(np.dtype, teams.INDICES):
-        for width in (2, 4, 8, 16):
-            yield convolution_kernels._patches_source(width, index)
         for dtype in teams.float_dtypes():
-            for sums in dict.fromkeys((dtype, reduction_kernels.dtype_of_parts(dtype))):
-                yield convolution_kernels._depthwise_source(dtype, sums, index)
+            for is_turned in (False, True):
+                yield convolution_kernels._depthwise_source(dtype, is_turned, index)
+            yield convolution_kernels._filters_source(dtype, index)
+        for width in (2, 4, 8, 16):
+            for is_turned in (False, True):
+                yield convolution_kernels._patches_source(width, is_turned, index)
 
 
 def _gather() -> Iterator[Source]:
@@ -65,11 +67,11 @@ def _matrices() -> Iterator[Source]:
 
 
 def _pooling() -> Iterator[Source]:
-    for index in map(np.dtype, teams.INDICES):
-        for dtype in teams.float_dtypes():
-            yield pooling_kernels._source(False, dtype, index)
-        for dtype in (*teams.float_dtypes(), *map(np.dtype, teams.INTEGERS)):
-            yield pooling_kernels._source(True, dtype, index)
+    for kind in pooling_kernels._KINDS:
+        integers = map(np.dtype, teams.INTEGERS if kind == "MaxPool" else ())
+        for dtype in (*teams.float_dtypes(), *integers):
+            for index in map(np.dtype, teams.INDICES):
+                yield pooling_kernels._source(kind, dtype, index)
 
 
 def _product() -> Iterator[Source]:

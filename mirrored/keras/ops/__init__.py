@@ -10,7 +10,7 @@ _public_module(
     __name__,
     {
         "mirrored.keras.ops": "linalg nn numpy",
-        "mirrored.keras_functions.convolution": """
+        "mirrored.keras_functions.convolution_and_pooling": """
             average_pool conv conv_transpose depthwise_conv max_pool separable_conv
         """,
         "mirrored.keras_functions.core": """

@@ -26,7 +26,7 @@ from mirrored.keras_functions.numpy.creation import array as array
 from mirrored.keras_functions.numpy.manipulation import array_split as array_split
 from mirrored.keras_functions.core import associative_scan as associative_scan
 from mirrored.keras_functions.numpy.reductions import average as average
-from mirrored.keras_functions.convolution import average_pool as average_pool
+from mirrored.keras_functions.convolution_and_pooling import average_pool as average_pool
 from mirrored.keras_functions.numpy.creation import bartlett as bartlett
 from mirrored.keras_functions.nn import batch_normalization as batch_normalization
 from mirrored.keras_functions.nn import binary_crossentropy as binary_crossentropy
@@ -46,8 +46,8 @@ from mirrored.keras_functions.numpy.manipulation import concatenate as concatena
 from mirrored.keras_functions.core import cond as cond
 from mirrored.keras_functions.numpy.elementwise import conj as conj
 from mirrored.keras_functions.numpy.elementwise import conjugate as conjugate
-from mirrored.keras_functions.convolution import conv as conv
-from mirrored.keras_functions.convolution import conv_transpose as conv_transpose
+from mirrored.keras_functions.convolution_and_pooling import conv as conv
+from mirrored.keras_functions.convolution_and_pooling import conv_transpose as conv_transpose
 from mirrored.keras_functions.core import convert_to_numpy as convert_to_numpy
 from mirrored.keras_functions.core import convert_to_tensor as convert_to_tensor
 from mirrored.keras_functions.numpy.elementwise import copy as copy
@@ -61,7 +61,7 @@ from mirrored.keras_functions.numpy.reductions import cumprod as cumprod
 from mirrored.keras_functions.numpy.reductions import cumsum as cumsum
 from mirrored.keras_functions.core import custom_gradient as custom_gradient
 from mirrored.keras_functions.numpy.elementwise import deg2rad as deg2rad
-from mirrored.keras_functions.convolution import depthwise_conv as depthwise_conv
+from mirrored.keras_functions.convolution_and_pooling import depthwise_conv as depthwise_conv
 from mirrored.keras_functions.linalg import det as det
 from mirrored.keras_functions.numpy.creation import diag as diag
 from mirrored.keras_functions.numpy.creation import diagflat as diagflat
@@ -164,7 +164,7 @@ from mirrored.keras_functions.core import map as map
 from mirrored.keras_functions.numpy.products import matmul as matmul
 from mirrored.keras_functions.linalg import matrix_rank as matrix_rank
 from mirrored.keras_functions.numpy.reductions import max as max
-from mirrored.keras_functions.convolution import max_pool as max_pool
+from mirrored.keras_functions.convolution_and_pooling import max_pool as max_pool
 from mirrored.keras_functions.numpy.elementwise import maximum as maximum
 from mirrored.keras_functions.numpy.reductions import mean as mean
 from mirrored.keras_functions.numpy.sorting import median as median
@@ -238,7 +238,7 @@ from mirrored.keras_functions.math import segment_prod as segment_prod
 from mirrored.keras_functions.math import segment_sum as segment_sum
 from mirrored.keras_functions.numpy.indexing import select as select
 from mirrored.layers.activation_functions import selu as selu
-from mirrored.keras_functions.convolution import separable_conv as separable_conv
+from mirrored.keras_functions.convolution_and_pooling import separable_conv as separable_conv
 from mirrored.keras_functions.core import shape as shape
 from mirrored.layers.activations import sigmoid as sigmoid
 from mirrored.keras_functions.numpy.elementwise import sign as sign

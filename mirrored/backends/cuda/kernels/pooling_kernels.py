@@ -10,151 +10,92 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends.cuda.compiling import Source, source
-from mirrored.backends.cuda.kernels import teams, windows
-from mirrored.backends.cuda.kernels.windows import windows_of
+from mirrored.backends.cuda.kernels import teams, window_layout
+from mirrored.backends.cuda.kernels.window_layout import windows_of
 from mirrored.backends.cuda.launcher import DeviceKernel, Launcher, Shape, launch_for_each
 
-_LARGEST = """
-extern "C" __global__ void largest(
-    T *__restrict__ y, const T *__restrict__ x, i64 count, i64 channels, Windows w, T_C lowest
-) {
-    i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (number >= count) { return; }
-    T_C most = lowest;
-    for_each_tap<false>(w, located((N)number, w.count, channels), [&](const Place &there, N) {
-        T_C value = load(x[number_of(there, w.size, channels)]);
-        most = value > most ? value : most;
-        return true;
-    });
-    store(y[number], most);
+# `x`, `y` and `g` are the inputs, in order; where there are fewer of them, `x` again.
+_TEXT = """
+// The number of elements that a window has.
+__device__ inline N elements(const Place &window, const Windows &w) {
+    N count = 0;
+    for_each_tap<false>(w, window, [&](const Place &, N) { ++count; });
+    return count;
 }
-"""
-_OF_FLOATS = """
-// The tap of the first element of a window that is equal to its largest; negative: there is none.
-__device__ inline N first_largest(
-    const T *__restrict__ x, T_C largest, const Place &window, i64 channels, const Windows &w
+
+// The tap of the first element of a window that is the largest one.
+__device__ inline N first_of(
+    const T *x, T_C largest, const Place &window, i64 channels, const Windows &w
 ) {
     N first = -1;
     for_each_tap<false>(w, window, [&](const Place &there, N tap) {
-        if (load(x[number_of(there, w.size, channels)]) == largest) { first = tap; }
-        return first < 0;
+        bool here = load(x[number_of(there, w.size, channels)]) == largest;
+        first = first < 0 && here ? tap : first;
     });
     return first;
 }
 
-extern "C" __global__ void largest_gradient(
+// The result is divided by the number of `terms` that a step counts.
+extern "C" __global__ void pool(
     T *__restrict__ out, const T *__restrict__ x, const T *__restrict__ y, const T *__restrict__ g,
-    i64 count, i64 channels, Windows w
+    i64 count, i64 channels, T_C start, Windows w
 ) {
     i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (number >= count) { return; }
-    T_C value = load(x[number]), sum = 0;
-    for_each_tap<true>(w, located((N)number, w.size, channels), [&](const Place &window, N tap) {
-        N at = number_of(window, w.count, channels);
-        T_C largest = load(y[at]);
-        if (value == largest && first_largest(x, largest, window, channels, w) == tap) {
-            sum += load(g[at]);
-        }
-        return true;
+    Place here = located((N)number, TURNED ? w.size : w.number, channels);
+    T_C result = start;
+    N terms = 0;
+    for_each_tap<TURNED>(w, here, [&](const Place &there, N tap) {
+        N at = number_of(there, TURNED ? w.number : w.size, channels);
+        STEP
     });
-    store(out[number], sum);
-}
-
-// What `u`, of the shape of `x`, has where the largest is.
-extern "C" __global__ void at_largest(
-    T *__restrict__ out, const T *__restrict__ x, const T *__restrict__ y, const T *__restrict__ u,
-    i64 count, i64 channels, Windows w
-) {
-    i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (number >= count) { return; }
-    Place place = located((N)number, w.count, channels);
-    N tap = first_largest(x, load(y[number]), place, channels, w);
-    T_C sum = 0;
-    if (tap >= 0 && move<false>(w, place, tap)) {
-        sum += load(u[number_of(place, w.size, channels)]);
-    }
-    store(out[number], sum);
-}
-
-// What the values of a window are divided by.
-__device__ inline T_C elements(const Place &window, const Windows &w) {
-    N count = 0;
-    for_each_tap<false>(w, window, [&](const Place &, N) { ++count; return true; });
-    return (T_C)(count > 0 ? count : 1);
-}
-
-extern "C" __global__ void mean(
-    T *__restrict__ y, const T *__restrict__ x, i64 count, i64 channels, Windows w
-) {
-    i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (number >= count) { return; }
-    Place window = located((N)number, w.count, channels);
-    T_C sum = 0;
-    for_each_tap<false>(w, window, [&](const Place &there, N) {
-        sum += load(x[number_of(there, w.size, channels)]);
-        return true;
-    });
-    store(y[number], sum / elements(window, w));
-}
-
-extern "C" __global__ void mean_gradient(
-    T *__restrict__ out, const T *__restrict__ g, i64 count, i64 channels, Windows w
-) {
-    i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (number >= count) { return; }
-    T_C sum = 0;
-    for_each_tap<true>(w, located((N)number, w.size, channels), [&](const Place &window, N) {
-        sum += load(g[number_of(window, w.count, channels)]) / elements(window, w);
-        return true;
-    });
-    store(out[number], sum);
+    store(out[number], terms > 1 ? result / (T_C)terms : result);
 }
 """
+# For each op whether its result has the images' shape, and what is done for a tap.
+_KINDS = {
+    "MaxPool": (False, "result = load(x[at]) > result ? load(x[at]) : result;"),
+    "MaxPoolGrad": (
+        True,
+        "T_C largest = load(y[at]); if (load(x[number]) == largest"
+        " && first_of(x, largest, there, channels, w) == tap) { result += load(g[at]); }",
+    ),
+    "MaxPoolGradGrad": (
+        False,
+        "if (!terms && load(x[at]) == load(y[number])) { result += load(g[at]); terms = 1; }",
+    ),
+    "AvgPool": (False, "result += load(x[at]); ++terms;"),
+    "AvgPoolGrad": (True, "result += load(x[at]) / (T_C)elements(there, w);"),
+}
 
 
 @cache
-def _source(is_of_any: bool, dtype: np.dtype[Any], index: np.dtype[Any]) -> Source:
-    """Return the text of the largest elements, of any numbers, or that of all else, of floats."""
-    name, text = ("largest", _LARGEST) if is_of_any else ("pooling", _OF_FLOATS)
-    return source(f"{name} in windows", windows.TEXT + text, T=dtype, N=index)
+def _source(kind: str, dtype: np.dtype[Any], index: np.dtype[Any]) -> Source:
+    is_turned, step = _KINDS[kind]
+    text = window_layout.text(_TEXT.replace("STEP", step), is_turned)
+    return source(kind, text, T=dtype, N=index)
 
 
 def _pool(
-    xp: Launcher,
-    out: Any,
-    *inputs: Any,
-    kind: str,
-    window: Shape,
-    sizes: Shape = (),
-    **attrs: Any,
+    xp: Launcher, out: Any, *inputs: Any, kind: str, window: Shape, sizes: Any = (), **attrs: Any
 ) -> None:
     if not out.size:
         return
-    images = out if sizes else inputs[0]
-    of_axes = windows_of(images.shape[1:-1], window, **attrs)
-    index = of_axes.index(*(each.size for each in (out, *inputs)))
-    args = (out, *inputs, np.int64(out.size), np.int64(out.shape[-1]), of_axes.layout)
-    if kind == "largest":
-        args = (*args, _lowest(out.dtype))
-    launch_for_each(xp, _source(kind == "largest", out.dtype, index), kind, out.size, args)
-
-
-@cache
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    """Return the lowest finite number of those that are computed with."""
-    if dtype.name in teams.INTEGERS:
-        return dtype.type(np.iinfo(dtype).min)
-    return np.finfo(np.float32 if dtype.name in teams.NARROW else dtype).min
+    is_turned, _ = _KINDS[kind]
+    windows = windows_of((out if is_turned else inputs[0]).shape[1:-1], window, **attrs)
+    index = windows.index_dtype(out.size, *(array.size for array in inputs))
+    # Kernels compute with floats of 16 bits in single precision, and take such numbers.
+    computed = np.dtype(np.float32) if out.dtype.name in teams.NARROW else out.dtype
+    limits: Any = np.iinfo if out.dtype.name in teams.INTEGERS else np.finfo
+    start = computed.type(limits(computed).min if kind == "MaxPool" else 0)
+    numbers = (np.int64(out.size), np.int64(out.shape[-1]), start)
+    arrays = (out, *inputs, inputs[0], inputs[0])[:4]
+    args = (*arrays, *numbers, windows.layout)
+    launch_for_each(xp, _source(kind, out.dtype, index), "pool", out.size, args)
 
 
 KERNELS: dict[str, DeviceKernel] = {
-    f"{pooling}{suffix}{gradient}": DeviceKernel(partial(_pool, kind=kind))
-    for suffix in ("", "3D")
-    for pooling, gradient, kind in (
-        ("AvgPool", "", "mean"),
-        ("AvgPool", "Grad", "mean_gradient"),
-        ("MaxPool", "", "largest"),
-        ("MaxPool", "Grad", "largest_gradient"),
-        ("MaxPool", "GradGrad", "at_largest"),
-    )
+    name.replace("Pool", pool): DeviceKernel(partial(_pool, kind=name))
+    for pool in ("Pool", "Pool3D")
+    for name in _KINDS
 }

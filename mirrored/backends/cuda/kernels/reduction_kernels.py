@@ -323,8 +323,7 @@ def sum_columns(xp: Launcher, out: Any, g: Any, *, workspace: tuple[Any, ...] = 
     _reduce(xp, out, g.reshape(columns_of(g.shape)), kind="Sum", axis=(0,), workspace=workspace)
 
 
-def workspace_of_columns(g: Spec) -> tuple[Spec, ...]:
-    """Return what sums of columns need: nothing, or memory for those of their parts."""
+def _bias_add_grad_workspace(g: Spec) -> tuple[Spec, ...]:
     shape, dtype = g
     return _workspace((columns_of(shape), dtype), axis=(0,))
 
@@ -336,5 +335,5 @@ KERNELS: dict[str, DeviceKernel] = {
     },
     "Mean": DeviceKernel(partial(_reduce, kind="Sum", mean=True), partial(_workspace, mean=True)),
     **{kind: DeviceKernel(partial(_place, kind=kind)) for kind in _PLACES},
-    "BiasAddGrad": DeviceKernel(sum_columns, workspace_of_columns),
+    "BiasAddGrad": DeviceKernel(sum_columns, _bias_add_grad_workspace),
 }

@@ -8,7 +8,7 @@ import pytest
 from case_table import cases
 
 import mirrored as mr
-from mirrored.backends.cuda.kernels import convolution_kernels, windows
+from mirrored.backends.cuda.kernels import KERNELS, convolution_kernels, window_layout
 from mirrored.ops import OPS, TensorSpec
 
 Shape = tuple[int, ...]
@@ -127,6 +127,24 @@ def test_dtypes(card: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, case: Ca
 
 
 def test_arrays_too_large_for_32_bits(card: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "_LARGEST", 1)
+    monkeypatch.setattr(window_layout, "_LARGEST", 1)
     check(card, "Conv2D", CASES[3])
     check(card, "DepthwiseConv2dNative", DEPTHWISE[1])
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_scratch_memory_is_bounded(groups: int) -> None:
+    """It has two blocks at most, and the filters a few times."""
+    x, w, y = (10_000, 200, 200, 8), (3, 3, 8 // groups, 1000), (10_000, 200, 200, 1000)
+    attrs = {"strides": (1, 1), "padding": ((1, 1), (1, 1)), "dilations": (1, 1)}
+    for name, shapes, sizes in (
+        ("Conv2D", (x, w), {}),
+        ("Conv2DBackpropInput", (w, y), {"sizes": x[1:]}),
+        ("Conv2DBackpropFilter", (x, y), {"sizes": w}),
+    ):
+        specs = [(shape, np.dtype("float32")) for shape in shapes]
+        workspace = KERNELS[name].workspace
+        assert workspace is not None
+        scratch = workspace(*specs, **sizes, **attrs)
+        nbytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in scratch)
+        assert nbytes <= (128 << 20) + 6 * 4 * math.prod(w)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from case_table import cases
 
-from mirrored.backends.cuda.kernels import KERNELS, teams, windows
+from mirrored.backends.cuda.kernels import KERNELS, teams, window_layout
 
 Shape = tuple[int, ...]
 INF, NAN = np.inf, np.nan
@@ -78,8 +78,8 @@ def check(card: Any, case: Case, x: Any) -> None:
     ):
         found, expected = both(card, name, *arrays, **sizes, **attrs)
         tolerance = TOLERANCES[x.dtype.name]
-        wide = (each.astype("float64") for each in (found, expected))
-        np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance, err_msg=name)
+        found, expected = found.astype("float64"), expected.astype("float64")
+        np.testing.assert_allclose(found, expected, tolerance, tolerance, err_msg=name)
 
 
 @cases("case", CASES, clean=False)
@@ -122,5 +122,5 @@ def test_a_gradient_of_infinity_is_at_its_place_alone(card: Any) -> None:
 
 
 def test_arrays_too_large_for_32_bits(card: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "_LARGEST", 1)
+    monkeypatch.setattr(window_layout, "_LARGEST", 1)
     check(card, OVERLAPPING, drawn(OVERLAPPING.x))

@@ -17,45 +17,41 @@ _AXES = 3  # As many as the kernels' struct has.
 # Kernels count in 32 bits up to here: a division of 64 bits takes several times as long.
 _LARGEST = 2**31 - 1
 
-# `N` is the type that is counted in.
-TEXT = """
-struct Windows { i64 size[3], taps[3], count[3], stride[3], dilation[3], before[3]; };
+# `N` is the type that is counted in. *Turned*, it goes from elements to the windows that read them.
+_TEXT = """
+struct Windows { i64 size[3], taps[3], number[3], stride[3], dilation[3], before[3]; };
 struct Place { N image, at[3], channel; };
 
 // From the number of a value among those of an array to its place, and back.
-__device__ inline Place located(N number, const i64 *sizes, i64 channels) {
+__device__ inline Place located(N value, const i64 *sizes, i64 channels) {
     Place place;
-    place.channel = number % (N)channels;
-    number /= (N)channels;
+    place.channel = value % (N)channels;
+    value /= (N)channels;
 #pragma unroll
     for (int axis = 2; axis >= 0; --axis) {
-        place.at[axis] = number % (N)sizes[axis];
-        number /= (N)sizes[axis];
+        place.at[axis] = value % (N)sizes[axis];
+        value /= (N)sizes[axis];
     }
-    place.image = number;
+    place.image = value;
     return place;
 }
 
 __device__ inline N number_of(const Place &place, const i64 *sizes, i64 channels) {
-    N number = place.image;
+    N value = place.image;
 #pragma unroll
-    for (int axis = 0; axis < 3; ++axis) { number = number * (N)sizes[axis] + place.at[axis]; }
-    return number * (N)channels + place.channel;
+    for (int axis = 0; axis < 3; ++axis) { value = value * (N)sizes[axis] + place.at[axis]; }
+    return value * (N)channels + place.channel;
 }
 
-// The element that a tap of a window reads along an axis; turned: the window of which the tap
-// reads an element. Negative: there is none.
+// Where a tap leads to along an axis, from a window to an element. Negative: to none.
 template <bool TURNED> __device__ inline N joined(const Windows &w, int axis, N here, N tap) {
     N stride = (N)w.stride[axis], step = tap * (N)w.dilation[axis] - (N)w.before[axis];
-    if (!TURNED) {
-        N element = here * stride + step;
-        return element < (N)w.size[axis] ? element : -1;
-    }
-    N window = (here - step) / stride;
-    return window * stride == here - step && window < (N)w.count[axis] ? window : -1;
+    N element = here * stride + step, window = (here - step) / stride;
+    if (!TURNED) { return element < (N)w.size[axis] ? element : -1; }
+    return window * stride == here - step && window < (N)w.number[axis] ? window : -1;
 }
 
-// Moves a place by a tap along all axes, if there is an element, or a window, and returns whether.
+// Moves a place by the tap of this number, and returns whether that leads to one.
 template <bool TURNED> __device__ inline bool move(const Windows &w, Place &place, N tap) {
     bool inside = true;
 #pragma unroll
@@ -67,7 +63,7 @@ template <bool TURNED> __device__ inline bool move(const Windows &w, Place &plac
     return inside;
 }
 
-// Calls `visit` with the place that each tap leads to, and the tap, in order, while that is true.
+// Calls `visit` with the place that each tap leads to, if there is one, and the tap, in order.
 template <bool TURNED, class Visit> __device__ inline void for_each_tap(
     const Windows &w, const Place &here, Visit visit
 ) {
@@ -77,15 +73,20 @@ template <bool TURNED, class Visit> __device__ inline void for_each_tap(
         there.at[0] = joined<TURNED>(w, 0, here.at[0], i);
         for (N j = 0; j < (N)w.taps[1]; ++j) {
             there.at[1] = joined<TURNED>(w, 1, here.at[1], j);
-            bool inside = there.at[0] >= 0 && there.at[1] >= 0;
             for (N k = 0; k < (N)w.taps[2]; ++k, ++tap) {
                 there.at[2] = joined<TURNED>(w, 2, here.at[2], k);
-                if (inside && there.at[2] >= 0 && !visit(there, tap)) { return; }
+                bool inside = there.at[0] >= 0 && there.at[1] >= 0 && there.at[2] >= 0;
+                if (inside) { visit(there, tap); }
             }
         }
     }
 }
 """
+
+
+def text(kernel: str, is_turned: bool = False) -> str:
+    """Return the text of a kernel, behind all that it takes from here, and with TURNED settled."""
+    return _TEXT + kernel.replace("TURNED", str(is_turned).lower())
 
 
 class Windows(NamedTuple):
@@ -94,7 +95,7 @@ class Windows(NamedTuple):
     Attributes:
         size: How many elements there are to read.
         taps: How many of them are in a window.
-        count: How many windows there are.
+        number: How many windows there are.
         stride: The distance of two windows.
         dilation: The distance of two taps.
         before: How many elements of padding are before the first.
@@ -102,7 +103,7 @@ class Windows(NamedTuple):
 
     size: Shape
     taps: Shape
-    count: Shape
+    number: Shape
     stride: Shape
     dilation: Shape
     before: Shape
@@ -112,13 +113,13 @@ class Windows(NamedTuple):
         """The struct."""
         return np.array(self, np.int64).reshape(-1)
 
-    def index(self, *sizes: int) -> np.dtype[Any]:
-        """Return what is counted in, for arrays of these sizes."""
-        reach = (
-            (windows - 1) * stride + taps * dilation + abs(before)
+    def index_dtype(self, *sizes: int) -> np.dtype[Any]:
+        """Return what kernels count in, for arrays of these sizes."""
+        reach = max(
+            windows * stride + taps * dilation + abs(before)
             for _, taps, windows, stride, dilation, before in zip(*self, strict=True)
         )
-        return np.dtype(np.int32 if max(*sizes, *reach) <= _LARGEST else np.int64)
+        return np.dtype(np.int32 if max(sizes) + reach <= _LARGEST else np.int64)
 
 
 @lru_cache(maxsize=512)

@@ -22,7 +22,7 @@ from mirrored import ops
 from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op
-from mirrored.ops.pooling import POOL_2D, POOL_3D
+from mirrored.ops.poolings import POOL_2D, POOL_3D
 
 OF_RANK = {2: POOL_2D, 3: POOL_3D}
 NAN, INF, LEAST = np.nan, np.inf, -np.finfo("f4").max
