@@ -105,7 +105,7 @@ def test_convolutions(card: Any, case: Case) -> None:
 
 
 @cases("case", [each for each in CASES if len(each.x) == 4 or each.x[0]], clean=False)
-@pytest.mark.parametrize("size", [1, 256, 1024])
+@pytest.mark.parametrize("size", [1, 256])
 def test_blocks(card: Any, monkeypatch: pytest.MonkeyPatch, case: Case, size: int) -> None:
     """A block is one patch, or a few, and of the last one less is left."""
     monkeypatch.setattr(convolution_kernels, "_BLOCK_BYTES", size)
