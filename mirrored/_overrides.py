@@ -160,7 +160,7 @@ class Subclassable(Explained):
             if name in self.__overrides__.never_called and value is not None:
                 _check_assignment(type(self), name)
             elif _is_taken(name, self.__declaring__) and not callable(value):
-                raise _taken(type(self), name, "an assignment to that of an instance")
+                raise _taken(type(self), name, "an assignment on an instance")
             tracker, is_leaf = self.__tracker__, type(value) in _LEAVES
             if tracker is not None and not is_leaf:
                 value = tracker.track(value)
@@ -230,7 +230,7 @@ def _is_taken(name: str, base: type[Subclassable]) -> bool:
 def _check_assignment(cls: type[Subclassable], name: str) -> None:
     # Properties say themselves whether they can be set.
     if not hasattr(getattr(cls, name, None), "__set__"):
-        raise _refusal(cls, name, "an assignment to that of an instance")
+        raise _refusal(cls, name, "an assignment on an instance")
 
 
 def _taken(cls: type[Subclassable], name: str, received: str) -> TypeError:

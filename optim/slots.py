@@ -186,8 +186,8 @@ class Slots:
             if not optimizer._strategy.owns(variable):
                 raise ValueError(
                     f"Variable ({variable.name}) was not created in the distribution strategy "
-                    f"scope of ({optimizer._strategy}), which is that of the optimizer "
-                    f"{optimizer.name}. {SAME_SCOPE}"
+                    f"scope of ({optimizer._strategy}), in which the optimizer "
+                    f"{optimizer.name} was created. {SAME_SCOPE}"
                 )
         rows = [(v, tuple([self._slot(v, name) for name in self._own_names(v)])) for v in new]
         # All of them or none: the device may have no room for the last one.

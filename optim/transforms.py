@@ -193,7 +193,7 @@ def constrained(variable: Variable, value: Tensor) -> Tensor:
     result = ops.cast(ops.convert_to_tensor(variable.constraint(value)), value.dtype)
     if result.shape != value.shape:
         raise ValueError(
-            f"A constraint returns a value of the variable's shape. For {variable.name} of "
-            f"{value.shape}, received: a value of {result.shape}."
+            f"A constraint must return a value of the variable's shape. Received: shape "
+            f"{result.shape} for {variable.name}, which has shape {value.shape}."
         )
     return result.copy_to(value._device)

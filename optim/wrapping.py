@@ -46,7 +46,7 @@ class Wrapping(Optimizer):
         if optimizer._strategy is not self._strategy:
             raise ValueError(
                 f"Optimizer ({optimizer.name}) was not created in the distribution strategy scope "
-                f"of ({self._strategy}), which is that of {self.name}. {SAME_SCOPE}"
+                f"of ({self._strategy}), in which {self.name} was created. {SAME_SCOPE}"
             )
         self._inner.append(optimizer)
 

@@ -532,7 +532,7 @@ def test_sizes(text: str, expected: int) -> None:
 @pytest.mark.parametrize("text", ["", "0", "K", "1.5M", "1T", "-4", "4 M"])
 def test_sizes_that_are_none(capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert command.main(["selftest", f"--sizes={text}"]) == 2
-    assert "a size is as in 512, 64K, 4M or 1G, not " in capsys.readouterr().err
+    assert "a size must be like 512, 64K, 4M or 1G, not " in capsys.readouterr().err
 
 
 def test_progress_is_shown_in_a_terminal(

@@ -299,7 +299,7 @@ def test_advice_is_one_sentence_or_more() -> None:
 )
 def test_assignments_to_instances_are_refused(make: Any, name: str) -> None:
     instance = make()
-    with pytest.raises(TypeError, match=f"`{name}` of .* an assignment to that of an instance"):
+    with pytest.raises(TypeError, match=f"`{name}` of .* an assignment on an instance"):
         setattr(instance, name, lambda *args: None)
     assert name not in vars(instance)
 

@@ -58,7 +58,7 @@ def size_in_bytes(text: str) -> int:
     """
     match = re.fullmatch(r"([1-9]\d*)([KMG]?)B?", text.strip(), re.IGNORECASE)
     if match is None:
-        raise argparse.ArgumentTypeError(f"a size is as in 512, 64K, 4M or 1G, not {text!r}")
+        raise argparse.ArgumentTypeError(f"a size must be like 512, 64K, 4M or 1G, not {text!r}")
     return int(match[1]) << 10 * " KMG".index(match[2].upper() or " ")
 
 

@@ -113,7 +113,7 @@ class CachedInFile(Derived):
                         specs = self._source.specs()
                         if _dtypes_of(specs) != structure:
                             raise self._unsound(
-                                f"its elements have the dtypes {structure}, those of the dataset "
+                                f"its elements have the dtypes {structure}, and the dataset has "
                                 f"{_dtypes_of(specs)}"
                             )
                         structure = specs

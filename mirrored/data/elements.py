@@ -105,7 +105,7 @@ def to_element(value: Any, what: str) -> Element:
             return strings
         kinds = (InvalidArgumentError, TypeError, ValueError)
         kind = next(kind for kind in kinds if isinstance(error, kind))
-        raise kind(f"{what} is no array of numbers. {error}") from error
+        raise kind(f"{what} is not an array of numbers. {error}") from error
 
 
 def _filled(value: dict[Any, Any] | tuple[Any, ...], what: str) -> Iterable[tuple[Any, Any]]:

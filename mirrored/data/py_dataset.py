@@ -92,7 +92,7 @@ class PyDataset:
             warnings.warn(
                 "Your `PyDataset` class should call `super().__init__(**kwargs)` in its "
                 "constructor. `**kwargs` can include `workers`, `use_multiprocessing`, "
-                "`max_queue_size`. Do not pass these arguments to `fit()`, which has none of them.",
+                "`max_queue_size`. Do not pass these arguments to `fit()`: it does not have them.",
                 stacklevel=3,
             )
             vars(self).update(

@@ -395,7 +395,7 @@ def scatter_update(
         return written
     if reduction != "mul":
         raise ValueError(
-            f"Unsupported reduction: {reduction}. It is None, 'add', 'max', 'min' or 'mul'."
+            f"Unsupported reduction: {reduction}. It must be None, 'add', 'max', 'min' or 'mul'."
         )
     # One after the other: a place may be named twice.
     for i in range(places.shape[0]):

@@ -80,7 +80,7 @@ def _sizes(group: list[str], size: int, lengths: dict[str, int], pattern: str) -
     if len(unknown) > 1:
         raise ValueError(f"Pass all sizes of {unknown} except one. Received: pattern={pattern!r}")
     if size % product or (not unknown and product != size):
-        raise ValueError(f"An axis of size {size} is no {group} of {known}.")
+        raise ValueError(f"An axis of size {size} cannot be {group} of the sizes {known}.")
     return {**known, **dict.fromkeys(unknown, size // product)}
 
 

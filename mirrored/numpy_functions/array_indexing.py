@@ -135,7 +135,7 @@ def take(
     if out is not None:
         raise ValueError("out argument is not supported in take.")
     if mode not in ("clip", "wrap"):
-        raise ValueError(f"Invalid mode '{mode}' for take: it is 'clip' or 'wrap'.")
+        raise ValueError(f"Invalid mode '{mode}' for take: it must be 'clip' or 'wrap'.")
     tensor, places = array(a), array(indices)
     if axis is None:
         tensor, axis = ravel(tensor), 0

@@ -241,8 +241,8 @@ class RecordedTensor(Tensor):
                 "A tensor has no value while its function is being recorded, so Python cannot "
                 f"branch on it, print it as a number or hand it to NumPy. Received: {self!r}. "
                 "Compute with mirrored's ops (mr.where, mr.cond, mr.maximum), return the tensor "
-                "and look at it outside, or run without recording: compile(run_eagerly=True), or "
-                "leave mr.function out."
+                "and read its value outside, or run without recording: use "
+                "compile(run_eagerly=True), or leave mr.function out."
             )
         raise kind(
             "A tensor of a recorded function has no value outside of it. Received: "
@@ -336,7 +336,7 @@ class UnknownShape(Operators):
 
     def _refuse(self) -> NoReturn:
         raise OperatorNotAllowedInGraphError(
-            "What a `py_function` or a `numpy_function` returns has no shape before it runs, and "
+            "The result of a `py_function` or a `numpy_function` has no shape before it runs, and "
             f"a recorded function needs the shape earlier. Received: {self!r}, in a function that "
             "is being recorded. Set the shape: `y = mr.ensure_shape(y, shape)` or "
             "`y.set_shape(shape)`, with all sizes; each run checks it. Or call it outside, or "

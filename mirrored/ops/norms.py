@@ -106,7 +106,9 @@ def _largest_singular_value(x: Tensor, axes: tuple[int, int]) -> Tensor:
     """Return those of the matrices along two axes, which stay with size 1."""
     rows, columns = (normalize_axis("Svd", axis, x.ndim) for axis in axes)
     if rows == columns:
-        raise InvalidArgumentError(f"The axes {axes} are one. [Op:Svd]")
+        raise InvalidArgumentError(
+            f"The two axes of matrices must differ. Received: axis={axes} [Op:Svd]"
+        )
     order = [*(i for i in range(x.ndim) if i not in (rows, columns)), rows, columns]
     largest = reduce_max(svd(transpose(x, order), compute_uv=False), -1)
     shape = [1 if i in (rows, columns) else size for i, size in enumerate(x.shape)]

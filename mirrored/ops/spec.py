@@ -219,8 +219,8 @@ def _open_shape(shape: Any) -> tuple[Any, ...] | None:
     sizes = [shape] if isinstance(shape, int | np.integer) else shape
     if not isinstance(sizes, list | np.ndarray):
         raise TypeError(
-            "The shape of a `TensorSpec` is a list or tuple of sizes, which are integers or None. "
-            f"Received: shape={shape!r}. Give one for each axis, or None where all shapes will do."
+            "The shape of a `TensorSpec` must be a list or tuple of sizes: integers or None. "
+            f"Received: shape={shape!r}. Give one size per axis, or shape=None for any shape."
         )
     dimensions = tuple(None if size is None else as_integers(size, "A size")[0] for size in sizes)
     for size in dimensions:

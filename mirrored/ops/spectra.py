@@ -165,8 +165,9 @@ def _grad_svd(call: OpCall, g: Tensor) -> Grads:
     m, n = x.shape[-2:]
     if full and abs(m - n) > 1:
         raise NotImplementedError(
-            "The gradient of `svd` with full_matrices=True is there where rows and columns differ "
-            f"by 1 at most. Received: {m} rows and {n} columns. Use full_matrices=False."
+            "For the gradient of `svd` with full_matrices=True, the numbers of rows and columns "
+            f"must differ by 1 at most. Received: {m} rows and {n} columns. Use "
+            "full_matrices=False."
         )
     if m > n:
         return [matrix_transpose(_grad_wide(v, s, u, by_v, by_s, by_u))]
@@ -260,7 +261,7 @@ def _grad_qr(call: OpCall, g: Tensor) -> Grads:
     rows, columns = r.shape[-2:]
     if rows > columns:
         raise NotImplementedError(
-            "The gradient of `qr` with full_matrices=True is there where there are no more rows "
+            "For the gradient of `qr` with full_matrices=True, a matrix must not have more rows "
             f"than columns. Received: {rows} rows and {columns} columns. Use full_matrices=False."
         )
     m = q.shape[-2]

@@ -379,6 +379,6 @@ def _size(value: Any) -> int:
 
 def _refuse(dims: Any) -> NoReturn:
     raise TypeError(
-        f"Failed to convert {dims!r} to a shape. A shape is a size, as 10, or a list of sizes, as "
-        "[1, 2, None]."
+        f"Failed to convert {dims!r} to a shape. A shape must be one size, such as 10, or a list "
+        "of sizes, such as [1, 2, None]."
     )

@@ -189,7 +189,7 @@ def _claim(timer: _Trace) -> None:
             name = other.path if isinstance(other, _Trace) else repr(other)
             raise RuntimeError(
                 "Another trace is running, and only one can run at a time. Received: "
-                f"trace({timer.path!r}) before that of {name!r} has ended. Remove one of them."
+                f"trace({timer.path!r}) while {name!r} is running. Remove one of them."
             )
         observers.append(timer)
 

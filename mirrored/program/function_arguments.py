@@ -404,9 +404,9 @@ def _parts_of(result: Any) -> Iterator[Any]:
             for part in leaf.values:
                 if has_parts(part):
                     raise InvalidArgumentError(
-                        "A recorded function can return only per-replica values of tensors. "
-                        "Received: one whose parts are per-replica values themselves: "
-                        f"{leaf!r:.200}. Return what the replicas made of them."
+                        "A per-replica value that a recorded function returns must consist of "
+                        "tensors. Received: a per-replica value of per-replica values: "
+                        f"{leaf!r:.200}. Return the tensors that the replicas compute from it."
                     )
                 yield part
         else:

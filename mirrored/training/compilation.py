@@ -224,7 +224,7 @@ def check_variables(model: Any, strategy: Strategy) -> None:
     if model.distribute_strategy is not strategy:
         raise ValueError(
             f"Model ({model.name}) was not created in the distribution strategy scope of "
-            f"({strategy}), in which `compile` was called. Its own scope is that of "
+            f"({strategy}), in which `compile` was called, but in the scope of "
             f"({model.distribute_strategy}). Create and compile the model in the same scope."
         )
 

@@ -109,7 +109,7 @@ def test_the_first_case_that_holds() -> None:
         session.run(v.initializer)
         found = [session.run([chosen, v], {x: each}) for each in (0.5, 1.5, 2.5, 0.5)]
     assert found == [[1.0, 1.0], [15.0, 1.0], [-2.5, 1.0], [2.0, 2.0]]
-    with pytest.raises(ValueError, match="`case` has a `default` here"):
+    with pytest.raises(ValueError, match="`case` needs a `default`"):
         tf.case([first])
 
 

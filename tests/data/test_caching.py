@@ -75,7 +75,7 @@ def test_another_structure_is_refused(tmp_path: Path) -> None:
     assert values(swapped) == [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
     for other in ({"a": [1, 2], "c": [3, 4]}, {"a": [1], "b": [1.5]}, ([1], [2]), [1]):
         dataset = Dataset.from_tensor_slices(other).cache(tmp_path / "x")
-        with pytest.raises(ValueError, match=r"'b': 'int32'.*those of the dataset.* Delete"):
+        with pytest.raises(ValueError, match=r"'b': 'int32'.*the dataset has.* Delete"):
             values(dataset)
 
 

@@ -56,11 +56,11 @@ def test_an_error_names_the_method_and_the_element(method: str, ahead: int) -> N
 
 
 RESULTS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "nothing": (lambda x: None, TypeError, "What `map_func` returned is no array of numbers"),
+    "nothing": (lambda x: None, TypeError, "What `map_func` returned is not an array of numbers"),
     "a word beside a number": (
         lambda x: (x, ["a", 1]),
         TypeError,
-        r"What `map_func` returned\[1\] is no array",
+        r"What `map_func` returned\[1\] is not an array",
     ),
     "no parts": (lambda x: (), ValueError, "What `map_func` returned should not be empty"),
     "another structure": (

@@ -204,18 +204,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "strings": (
         lambda: Dataset.from_tensor_slices({"a": [1, "x"]}),
         TypeError,
-        r"`tensors`\['a'\] is no array of numbers",
+        r"`tensors`\['a'\] is not an array of numbers",
     ),
     "complex numbers": (
         lambda: Dataset.from_tensors(1j),
         TypeError,
-        "`tensors` is no array of numbers",
+        "`tensors` is not an array of numbers",
     ),
     **{
         dtype: (
             lambda dtype=dtype: Dataset.from_tensor_slices({"x": np.ones(1, dtype)}),
             TypeError,
-            rf"`tensors`\['x'\] is no array of numbers. Cannot make a tensor of dtype {dtype}: ",
+            rf"`tensors`\['x'\] is not an array of numbers. Cannot make a tensor of dtype {dtype}",
         )
         for dtype in ("complex64", "float128")
     },
@@ -227,9 +227,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an element of rows of different lengths": (
         lambda: Dataset.from_tensors(([[1], [1, 2]], 3)),
         ValueError,
-        r"`tensors`\[0\] is no array of numbers. Can't convert non-rectangular Python sequence",
+        r"`tensors`\[0\] is not an array of numbers. Can't convert non-rectangular Python sequence",
     ),
-    "None": (lambda: Dataset.from_tensors((1, None)), TypeError, r"`tensors`\[1\] is no array"),
+    "None": (lambda: Dataset.from_tensors((1, None)), TypeError, r"`tensors`\[1\] is not an array"),
     "a generator that was called": (
         lambda: Dataset.from_generator(numbers()),  # type: ignore[arg-type]
         TypeError,
@@ -290,7 +290,13 @@ BROKEN: dict[str, tuple[Callable[[], Any], Any, type[Exception], str, int]] = {
         2,
     ),
     "it returns no iterable": (lambda: 5, None, TypeError, "'int' object is not iterable", 0),
-    "strings and numbers": (lambda: [[1], [1, "a"]], None, TypeError, "is no array of numbers", 1),
+    "strings and numbers": (
+        lambda: [[1], [1, "a"]],
+        None,
+        TypeError,
+        "is not an array of numbers",
+        1,
+    ),
     "another structure": (
         lambda: [(1, 2), (1, 2, 3)],
         None,

@@ -34,7 +34,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     names = getattr(item, "fixturenames", None)
     if names is None:
-        raise pytest.UsageError(f"The marker {_MARKER} is for tests with fixtures. Got: {item!r}")
+        raise pytest.UsageError(
+            f"The marker {_MARKER} needs a test that has fixtures. Got: {item!r}"
+        )
     if _FIXTURE not in names:
         item.fixturenames = [_FIXTURE, *names]  # type: ignore[attr-defined]
 

@@ -77,7 +77,7 @@ class ExponentialMovingAverage:
         tracked = list(trainable_variables() if var_list is None else var_list)
         for item in tracked:
             if not isinstance(item, Tensor) or item._dtype not in FLOATS:
-                raise TypeError(f"Means are kept of variables and tensors of floats: {item!r}")
+                raise TypeError(f"The variables must be half, float, or double: {item!r}")
         graph = tracked[0].graph if tracked else get_default_graph()
         with graph.as_default(), graph.control_dependencies(None), graph.name_scope(None):
             for item in tracked:

@@ -156,7 +156,9 @@ def _loop(going: Branch, step: Branch) -> Callable[..., Any]:
             return step(values, for_step)
         while (most is None or count < int(most)) and bool(going(values, for_going)[0]):
             if count == _MOST_RECORDED and active_recorder() is not None:
-                raise OperatorNotAllowedInGraphError("A loop has too many iterations to record.")
+                raise OperatorNotAllowedInGraphError(
+                    f"A recorded loop must have at most {_MOST_RECORDED} iterations."
+                )
             values = step(values, for_step)
             count += 1
         return [ops.identity(value) for value in values]
@@ -257,7 +259,7 @@ def case(
         ValueError: `default` is missing, or `exclusive` is True.
     """
     if default is None or exclusive:
-        raise ValueError("`case` has a `default` here, and no `exclusive`. Leave that out.")
+        raise ValueError("`case` needs a `default`, and has no `exclusive`. Leave that out.")
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
 
     def first_of(rest: list[Any]) -> Any:

@@ -56,7 +56,8 @@ def dense(
     """
     if not (activity_regularizer is kernel_constraint is bias_constraint is None):
         raise ValueError(
-            "`activity_regularizer`, `kernel_constraint` and `bias_constraint` are not provided."
+            "`activity_regularizer`, `kernel_constraint` and `bias_constraint` are not provided. "
+            "Leave them out."
         )
     inputs = converted(inputs)
     features = inputs._shape[-1] if inputs._shape else None

@@ -81,7 +81,9 @@ class Saver:
         if reshape or sharded:
             raise ValueError("`reshape` and `sharded` are not provided: a save writes one file.")
         if not (saver_def is builder is filename is None):
-            raise ValueError("`saver_def`, `builder` and `filename` are not provided.")
+            raise ValueError(
+                "`saver_def`, `builder` and `filename` are not provided. Leave them out."
+            )
         to_save = global_variables() if var_list is None else var_list
         named = _by_names(to_save)
         if not named and not allow_empty:

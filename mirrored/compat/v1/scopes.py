@@ -123,7 +123,9 @@ def variable_scope(
     if default_name is None and name_or_scope is None:
         raise TypeError("If default_name is None then name_or_scope is required")
     if not (partitioner is custom_getter is constraint is None):
-        raise ValueError("`partitioner`, `custom_getter` and `constraint` are not provided here.")
+        raise ValueError(
+            "`partitioner`, `custom_getter` and `constraint` are not provided here. Leave them out."
+        )
     if not isinstance(name_or_scope, str | VariableScope | None):
         raise TypeError("VariableScope: name_or_scope must be a string or VariableScope.")
     graph = graph_of(values)

@@ -75,7 +75,9 @@ class History(Callback):
         """
         curves = self._curves()
         if not curves:
-            raise ValueError("There is nothing to plot: the history has no values yet.")
+            raise ValueError(
+                "There is nothing to plot: the history has no values yet. Call `fit` first."
+            )
         from mirrored.training.callbacks.history_figure import draw  # Most programs draw nothing.
 
         return draw(curves)

@@ -205,6 +205,6 @@ def _check_name(path: str, weights_only: bool) -> None:
         raise ValueError(f"The filepath cannot be formatted: {error}. {received}") from None
     if any(name is not None and not name[:1].isidentifier() for name, _ in fields):
         raise ValueError(
-            "Fields of the filepath are `epoch`, `batch` and the names of values in the logs. "
+            "Fields of the filepath must be `epoch`, `batch` or names of values in the logs. "
             f"{received}"
         )

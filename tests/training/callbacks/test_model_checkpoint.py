@@ -32,12 +32,12 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a field without a name": (
         {"filepath": "{}.safetensors", "save_weights_only": True},
         ValueError,
-        "Fields of the filepath are `epoch`",
+        "Fields of the filepath must be `epoch`",
     ),
     "a field with a number": (
         {"filepath": "{0}.safetensors", "save_weights_only": True},
         ValueError,
-        "Fields of the filepath are `epoch`",
+        "Fields of the filepath must be `epoch`",
     ),
     "half a field": (
         {"filepath": "{epoch.safetensors", "save_weights_only": True},
