@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from mirrored import _nest
 from mirrored._numbers import as_integer
+from mirrored.ops.spec import as_data_format as as_data_format
 
 Shape = tuple[int | None, ...]
 Shapes = Any  # A shape, or shapes in nested lists, tuples and dicts.
@@ -45,22 +46,6 @@ def _as_dimension(size: object, shape: tuple[object, ...]) -> int | None:
             "for an unknown size."
         )
     return dimension
-
-
-def as_data_format(value: object) -> str:
-    """Return which axis of an example is that of its features; the last one for None.
-
-    Raises:
-        ValueError: It is neither "channels_last" nor "channels_first".
-    """
-    if value is None:
-        return "channels_last"
-    if isinstance(value, str) and value in ("channels_last", "channels_first"):
-        return value
-    raise ValueError(
-        "The `data_format` argument must be one of {'channels_first', 'channels_last'}. "
-        f"Received: data_format={value}"
-    )
 
 
 def as_sizes(argument: str, value: Any, count: int, *, least: int = 1) -> tuple[int, ...]:

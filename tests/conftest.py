@@ -129,6 +129,7 @@ def _reset() -> None:
 def _reset_names() -> None:
     layers.reset_names()
     ops.set_floatx("float32")
+    ops.set_image_data_format("channels_last")
     ops.set_seed(20)
 
 

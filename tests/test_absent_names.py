@@ -26,6 +26,8 @@ COMPLETE = {
     "tf.experimental.dlpack",
     "tf.keras.datasets.boston_housing",
     "tf.keras.datasets.california_housing",
+    "tf.keras.datasets.cifar10",
+    "tf.keras.datasets.cifar100",
     "tf.keras.datasets.fashion_mnist",
     "tf.keras.constraints",
     "tf.keras.datasets.mnist",

@@ -61,6 +61,8 @@ KERAS = [
     mr.keras.datasets,
     mr.keras.datasets.boston_housing,
     mr.keras.datasets.california_housing,
+    mr.keras.datasets.cifar10,
+    mr.keras.datasets.cifar100,
     mr.keras.datasets.fashion_mnist,
     mr.keras.datasets.mnist,
     mr.keras.initializers,

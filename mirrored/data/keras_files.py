@@ -1,12 +1,15 @@
 """Files in Keras' folder: the data sets of Keras, and `get_file`.
 
-The data sets are read where a program that uses Keras, or the user, has put them; they are never
-downloaded or unpickled. `get_file` copies or downloads a file once, and compares it with a hash.
+The data sets are read where a program that uses Keras, or the user, has put them. They are never
+downloaded, and pickles in them may have arrays and plain values alone. `get_file` copies or
+downloads a file once, and compares it with a hash.
 """
 
 import gzip
 import hashlib
+import io
 import os
+import pickle
 import struct
 import tarfile
 import tempfile
@@ -15,7 +18,7 @@ import urllib.request
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
@@ -26,12 +29,16 @@ from mirrored._files import as_path, replacing
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored._types import PathLike
+from mirrored.ops.spec import image_data_format
 
 Array = NDArray[Any]
 Sets = tuple[tuple[Array, Array], tuple[Array, Array]]
 _ORIGIN = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
+_CIFAR = "https://www.cs.toronto.edu/~kriz/"
 # The SHA-256 sums of the files, which Keras compares.
 _SUMS = {
+    "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+    "cifar-100-python.tar.gz": "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
     "mnist.npz": "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
     "boston_housing.npz": "f553886a1f8d56431e820c5b82552d9d95cfcb96d1e678153f8839538947dff5",
     "california_housing.npz": "1a2e3a52e0398de6463aebe6f4a8da34fb21fbb6b934cf88c3425e766f2a1a6f",
@@ -79,6 +86,59 @@ def load_fashion_mnist() -> Sets:
         _check_alike(images, labels, folder)
         sets.append((images, labels))
     return sets[0], sets[1]
+
+
+def load_cifar10() -> Sets:
+    """Return CIFAR-10: 50,000 and 10,000 colour images of things of ten kinds.
+
+    Keras' folder of data sets has its archive, as `cifar-10-batches-py-target_archive`, or what is
+    in that, in the folder `cifar-10-batches-py-target`.
+
+    Returns:
+        (x_train, y_train), (x_test, y_test): images of shape (examples, 32, 32, 3), or (examples,
+        3, 32, 32) where `image_data_format` is "channels_first", and labels from 0 to 9 of shape
+        (examples, 1), all uint8.
+
+    Raises:
+        FileNotFoundError: A file is not there; the text says where it can be had.
+        ValueError: One is another file.
+    """
+    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+    archive = "cifar-10-python.tar.gz"
+    *parts, test = _batches("cifar-10-batches-py", names, "labels", archive)
+    images, labels = zip(*parts, strict=True)
+    x_test, y_test = test
+    return (
+        (np.concatenate(images), np.concatenate(labels).astype(np.uint8)),
+        (x_test, y_test.astype(np.uint8)),
+    )
+
+
+def load_cifar100(label_mode: str = "fine") -> Sets:
+    """Return CIFAR-100: 50,000 and 10,000 colour images of things of a hundred kinds.
+
+    Keras' folder of data sets has its archive, as `cifar-100-python-target_archive`, or what is in
+    that, in the folder `cifar-100-python-target`.
+
+    Args:
+        label_mode: "fine" for a hundred kinds, "coarse" for the twenty groups of them.
+
+    Returns:
+        (x_train, y_train), (x_test, y_test): images of shape (examples, 32, 32, 3), or (examples,
+        3, 32, 32) where `image_data_format` is "channels_first", of uint8, and int64 labels from 0
+        of shape (examples, 1).
+
+    Raises:
+        FileNotFoundError: A file is not there; the text says where it can be had.
+        ValueError: One is another file, or there is no such mode.
+    """
+    if label_mode not in ("fine", "coarse"):
+        raise ValueError(
+            f'`label_mode` must be one of `"fine"`, `"coarse"`. Received: label_mode={label_mode}.'
+        )
+    archive = "cifar-100-python.tar.gz"
+    train, test = _batches("cifar-100-python", ["train", "test"], f"{label_mode}_labels", archive)
+    return train, test
 
 
 def load_boston_housing(
@@ -198,6 +258,77 @@ def _idx(folder: str, name: str, rank: int) -> NDArray[np.uint8]:
             f"The file is not an IDX file with {rank} axes. Received: {place}: {error}. Get "
             f"{_ORIGIN}{name} instead."
         ) from error
+
+
+class _ArraysAlone(pickle.Unpickler):
+    """Reads a pickle of arrays, bytes, numbers and lists and dicts of these; nothing else runs."""
+
+    __classes: ClassVar[dict[tuple[str, str], Any]] = {
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+        ("numpy.core.multiarray", "_reconstruct"): np.ndarray(0).__reduce__()[0],
+        ("numpy._core.multiarray", "_reconstruct"): np.ndarray(0).__reduce__()[0],
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what makes an array; raise UnpicklingError for anything else."""
+        if (module, name) not in self.__classes:
+            raise pickle.UnpicklingError(
+                f"It needs {module}.{name}, and may have arrays and plain values alone"
+            )
+        return self.__classes[module, name]
+
+
+def _batches(folder: str, names: list[str], key: str, archive: str) -> list[tuple[Array, Array]]:
+    """Return the images and labels of pickles in an archive, or in the folder of its files.
+
+    Args:
+        folder: The archive's folder.
+        names: The files in it.
+        key: What the labels are called.
+        archive: What the archive is called where it can be had.
+    """
+    place = os.path.join(_folder(), f"{folder}-target")
+    advice = f"Get {_CIFAR}{archive}, of sha256 {_SUMS[archive]}, and store it as {place}_archive."
+    paths = [os.path.join(place, folder, name) for name in names]
+    missing = [path for path in paths if not os.path.isfile(path)]
+    is_packed = os.path.isfile(f"{place}_archive")
+    if missing and not is_packed:
+        raise FileNotFoundError(
+            f"The data set is missing, and is not downloaded. Received: {missing[0]}. {advice} Or "
+            "set KERAS_HOME to the folder whose subfolder `datasets` has it."
+        )
+    source = f"{place}_archive" if is_packed else place
+    try:
+        if not is_packed:
+            return [_batch(Path(path).read_bytes(), key) for path in paths]
+        with tarfile.open(source) as file:
+            members = [file.extractfile(f"{folder}/{name}") for name in names]
+            return [_batch(b"" if member is None else member.read(), key) for member in members]
+    except (ValueError, KeyError, OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        raise ValueError(
+            f"The files do not have images and labels. Received: {source}: {error}. {advice}"
+        ) from error
+
+
+def _batch(content: bytes, key: str) -> tuple[Array, Array]:
+    """Return the images and labels of one pickle."""
+    try:
+        batch = _ArraysAlone(io.BytesIO(content), encoding="bytes").load()
+    except Exception as error:  # Whatever the bytes of another file lead to.
+        raise ValueError(str(error)) from error
+    wanted = (b"data", key.encode())
+    if not (isinstance(batch, dict) and batch.keys() >= set(wanted)):
+        raise ValueError(f"A file has no dict with {wanted}")
+    images, labels = np.asarray(batch[b"data"]), np.asarray(batch[wanted[1]])
+    if images.dtype != np.uint8 or labels.dtype.kind != "i" or labels.shape != images.shape[:1]:
+        raise ValueError(
+            f"A file has {images.dtype} of shape {images.shape} and labels of shape {labels.shape}"
+        )
+    images = images.reshape(len(images), 3, 32, 32)
+    if image_data_format() == "channels_last":
+        images = images.transpose(0, 2, 3, 1)
+    return images, labels.astype(np.int64)[:, np.newaxis]
 
 
 def _check_there(place: str, name: str) -> None:

@@ -29,7 +29,7 @@ from mirrored.keras_functions.backend import get_value as get_value
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
 from mirrored.keras_functions.backend import hard_sigmoid as hard_sigmoid
-from mirrored.keras_functions.backend import image_data_format as image_data_format
+from mirrored.ops import image_data_format as image_data_format
 from mirrored.keras_functions.backend import int_shape as int_shape
 from mirrored.keras_functions.backend import l2_normalize as l2_normalize
 from mirrored.ops import less as less
@@ -53,6 +53,7 @@ from mirrored.keras_functions.backend import result_type as result_type
 from mirrored.keras_functions.backend import reverse as reverse
 from mirrored.ops import round as round
 from mirrored.ops import set_floatx as set_floatx
+from mirrored.ops import set_image_data_format as set_image_data_format
 from mirrored.keras_functions.backend import set_value as set_value
 from mirrored.keras_functions.backend import shape as shape
 from mirrored.ops import sigmoid as sigmoid

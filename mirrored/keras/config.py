@@ -13,8 +13,8 @@ _public_module(
             disable_traceback_filtering enable_traceback_filtering
             is_traceback_filtering_enabled
         """,
-        "mirrored.keras_functions.backend": "backend epsilon image_data_format",
+        "mirrored.keras_functions.backend": "backend epsilon",
         "mirrored.layers.policy": "dtype_policy set_dtype_policy",
-        "mirrored.ops": "floatx set_floatx",
+        "mirrored.ops": "floatx image_data_format set_floatx set_image_data_format",
     },
 )

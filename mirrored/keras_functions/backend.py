@@ -31,16 +31,6 @@ def backend() -> str:
     return "tensorflow"
 
 
-def image_data_format() -> str:
-    """Return "channels_last", which is how images are everywhere here.
-
-    Example:
-        >>> image_data_format()
-        'channels_last'
-    """
-    return "channels_last"
-
-
 def version() -> str:
     """Return the version of Keras whose names `keras` has.
 

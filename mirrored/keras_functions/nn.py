@@ -23,7 +23,7 @@ from mirrored.layers.activations import softmax as _softmax_along
 from mirrored.numpy_functions.rows import Rows
 from mirrored.ops import Tensor
 from mirrored.ops.activations import ANY_ENTROPY, cast_with_logits, logits_for
-from mirrored.ops.spec import float_limits
+from mirrored.ops.spec import as_data_format, float_limits
 
 _ROWS = Rows(__name__, RULES)
 unary = _ROWS.unary
@@ -113,6 +113,53 @@ def one_hot(
     if sparse:
         raise ValueError("Tensors are not sparse here. Leave `sparse` out.")
     return ops.one_hot(to_indices(x), num_classes, axis=axis, dtype=dtype or ops.float32)
+
+
+def space_to_depth(
+    x: TensorLike, block_size: int, data_format: str | None = "channels_last"
+) -> Tensor:
+    """Return images whose blocks of pixels are pixels of more channels.
+
+    Args:
+        x: The images, of shape (batch, rows, columns, channels).
+        block_size: The number of rows and columns of a block, 2 or more.
+        data_format: "channels_last", or "channels_first" for images of shape (batch, channels,
+            rows, columns).
+
+    Raises:
+        ValueError: Rows or columns are no multiple of the block's, or an argument is out of range.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.space_to_depth(mr.ones((1, 4, 6, 3)), 2).shape
+        (1, 2, 3, 12)
+    """
+    return ops.space_to_depth(x, block_size, _LAYOUTS[as_data_format(data_format)])
+
+
+def depth_to_space(
+    x: TensorLike, block_size: int, data_format: str | None = "channels_last"
+) -> Tensor:
+    """Return images whose pixels are blocks of pixels of fewer channels: a pixel shuffle.
+
+    Args:
+        x: The images, of shape (batch, rows, columns, channels).
+        block_size: The number of rows and columns of a block, 2 or more.
+        data_format: "channels_last", or "channels_first" for images of shape (batch, channels,
+            rows, columns).
+
+    Raises:
+        ValueError: Channels are no multiple of a block's pixels, or an argument is out of range.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.depth_to_space(mr.ones((1, 2, 3, 12)), 2).shape
+        (1, 4, 6, 3)
+    """
+    return ops.depth_to_space(x, block_size, _LAYOUTS[as_data_format(data_format)])
+
+
+_LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}
 
 
 def multi_hot(

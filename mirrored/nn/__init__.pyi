@@ -18,6 +18,7 @@ from mirrored.ops import conv3d_transpose as conv3d_transpose
 from mirrored.ops import conv_transpose as conv_transpose
 from mirrored.ops import convolution as convolution
 from mirrored.ops import crelu as crelu
+from mirrored.ops import depth_to_space as depth_to_space
 from mirrored.ops import depthwise_conv2d as depthwise_conv2d
 from mirrored.ops import dropout as dropout
 from mirrored.ops import elu as elu
@@ -49,6 +50,7 @@ from mirrored.ops import softmax as softmax
 from mirrored.ops import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
 from mirrored.ops import softplus as softplus
 from mirrored.ops import softsign as softsign
+from mirrored.ops import space_to_depth as space_to_depth
 from mirrored.ops import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
 from mirrored.ops import sufficient_statistics as sufficient_statistics
 from mirrored.ops import swish as swish

@@ -56,7 +56,9 @@ _late_module(
         "mirrored.ops.host_function": "numpy_function py_function timestamp",
         "mirrored.ops.host_tensor": "transfer",
         "mirrored.ops.indexed_slices": "IndexedSlices",
-        "mirrored.ops.manipulation": "pad reverse reverse_sequence roll split stack tile unstack",
+        "mirrored.ops.manipulation": """
+            depth_to_space pad reverse reverse_sequence roll space_to_depth split stack tile unstack
+        """,
         "mirrored.ops.linalg": "matmul",
         "mirrored.ops.narrow_floats": "autocast autocast_dtype",
         "mirrored.ops.nonlinearities": """
@@ -109,8 +111,8 @@ _late_module(
             argsort in_top_k is_non_decreasing is_strictly_increasing sort top_k
         """,
         "mirrored.ops.spec": """
-            TensorSpec as_dtype bfloat16 bool_ float16 float32 float64 floatx int16
-            int32 int64 int8 set_floatx uint16 uint32 uint64 uint8
+            TensorSpec as_dtype bfloat16 bool_ float16 float32 float64 floatx image_data_format
+            int16 int32 int64 int8 set_floatx set_image_data_format uint16 uint32 uint64 uint8
         """,
         "mirrored.ops.special_functions": "digamma erf erfc erfcinv erfinv lbeta lgamma ndtri",
         "mirrored.ops.spectra": "eigh eigvalsh matrix_rank pinv qr svd",

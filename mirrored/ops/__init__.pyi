@@ -95,6 +95,7 @@ from mirrored.ops.products import cross as cross
 from mirrored.ops.scans import cumprod as cumprod
 from mirrored.ops.scans import cumsum as cumsum
 from mirrored.ops.scans import cumulative_logsumexp as cumulative_logsumexp
+from mirrored.ops.manipulation import depth_to_space as depth_to_space
 from mirrored.ops.convolution_functions import depthwise_conv2d as depthwise_conv2d
 from mirrored.ops.solving import det as det
 from mirrored.ops.diagonals import diag as diag
@@ -138,6 +139,7 @@ from mirrored.ops.comparison import greater_equal as greater_equal
 from mirrored.ops.histograms import histogram_fixed_width as histogram_fixed_width
 from mirrored.ops.histograms import histogram_fixed_width_bins as histogram_fixed_width_bins
 from mirrored.ops.shaping import identity as identity
+from mirrored.ops.spec import image_data_format as image_data_format
 from mirrored.ops.sorting import in_top_k as in_top_k
 from mirrored.ops.spec import int16 as int16
 from mirrored.ops.spec import int32 as int32
@@ -245,6 +247,7 @@ from mirrored.ops.convolution_functions import separable_conv2d as separable_con
 from mirrored.ops.ranges import sequence_mask as sequence_mask
 from mirrored.ops.diagonals import set_diag as set_diag
 from mirrored.ops.spec import set_floatx as set_floatx
+from mirrored.ops.spec import set_image_data_format as set_image_data_format
 from mirrored.ops.random import set_seed as set_seed
 from mirrored.ops.ranges import shape as shape
 from mirrored.ops.rng_state import shard_position as shard_position
@@ -262,6 +265,7 @@ from mirrored.ops.activations import softplus as softplus
 from mirrored.ops.nonlinearities import softsign as softsign
 from mirrored.ops.solving import solve as solve
 from mirrored.ops.sorting import sort as sort
+from mirrored.ops.manipulation import space_to_depth as space_to_depth
 from mirrored.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
 from mirrored.ops.manipulation import split as split
 from mirrored.ops.powers import sqrt as sqrt

@@ -5,7 +5,7 @@ All of it is made of a few ops that move values: views, slices, `concat` and bro
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -337,6 +337,95 @@ def pad(
         parts = [part for part in parts if part.shape[axis] or part is x]
         x = parts[0] if len(parts) == 1 else CONCAT(*parts, axis=axis)
     return x
+
+
+def space_to_depth(
+    input: TensorLike, block_size: SupportsIndex, data_format: str = "NHWC", name: str | None = None
+) -> Tensor:
+    """Return images whose blocks of pixels are pixels of more channels.
+
+    Args:
+        input: The images, of shape (batch, rows, columns, channels).
+        block_size: The number of rows and columns of a block, 2 or more.
+        data_format: "NHWC", or "NCHW" for images of shape (batch, channels, rows, columns).
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: The images have other axes, rows or columns are no multiple of the
+            block's, or an argument is out of range.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.space_to_depth(mr.ones((1, 4, 6, 3)), 2).shape
+        (1, 2, 3, 12)
+    """
+    op = "SpaceToDepth"
+    x, size = _in_rows(op, input, block_size, data_format)
+    batch, rows, columns, channels = x.shape
+    if rows % size or columns % size:
+        raise InvalidArgumentError(
+            f"Image width {columns} and height {rows} should be divisible by block_size: {size} "
+            f"[Op:{op}]"
+        )
+    rows, columns = rows // size, columns // size
+    blocks = RESHAPE(x, shape=(batch, rows, size, columns, size, channels))
+    moved = TRANSPOSE(blocks, perm=(0, 1, 3, 2, 4, 5))
+    outputs = RESHAPE(moved, shape=(batch, rows, columns, size * size * channels))
+    return TRANSPOSE(outputs, perm=_TO_NCHW) if data_format == "NCHW" else outputs
+
+
+def depth_to_space(
+    input: TensorLike, block_size: SupportsIndex, data_format: str = "NHWC", name: str | None = None
+) -> Tensor:
+    """Return images whose pixels are blocks of pixels of fewer channels: a pixel shuffle.
+
+    Args:
+        input: The images, of shape (batch, rows, columns, channels).
+        block_size: The number of rows and columns of a block, 2 or more.
+        data_format: "NHWC", or "NCHW" for images of shape (batch, channels, rows, columns).
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: The images have other axes, channels are no multiple of a block's
+            pixels, or an argument is out of range.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.depth_to_space(mr.ones((1, 2, 3, 12)), 2).shape
+        (1, 4, 6, 3)
+    """
+    op = "DepthToSpace"
+    x, size = _in_rows(op, input, block_size, data_format)
+    batch, rows, columns, depth = x.shape
+    if depth % (size * size):
+        raise InvalidArgumentError(
+            f"Input depth dimension {depth} should be divisible by: {size * size} [Op:{op}]"
+        )
+    channels = depth // (size * size)
+    blocks = RESHAPE(x, shape=(batch, rows, columns, size, size, channels))
+    moved = TRANSPOSE(blocks, perm=(0, 1, 3, 2, 4, 5))
+    outputs = RESHAPE(moved, shape=(batch, rows * size, columns * size, channels))
+    return TRANSPOSE(outputs, perm=_TO_NCHW) if data_format == "NCHW" else outputs
+
+
+_TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+
+
+def _in_rows(op: str, images: Any, block_size: Any, data_format: str) -> tuple[Tensor, int]:
+    """Return images with their channels last, and the size of a block."""
+    x, size = adopt(images, None), as_integer(block_size, "The block's size")
+    if size < 2:
+        raise InvalidArgumentError(
+            f"Value for attr 'block_size' of {size} must be at least minimum 2 [Op:{op}]"
+        )
+    if data_format not in ("NHWC", "NCHW"):
+        raise InvalidArgumentError(
+            f"Value for attr 'data_format' of {data_format!r} is not in the list of allowed "
+            f'values: "NHWC", "NCHW" [Op:{op}]'
+        )
+    if x.ndim != 4:
+        raise InvalidArgumentError(f"Input rank should be 4 instead of {x.ndim} [Op:{op}]")
+    return TRANSPOSE(x, perm=_TO_NHWC) if data_format == "NCHW" else x, size
 
 
 def _filled(x: Tensor, axis: int, count: int, value: Any) -> Tensor:

@@ -472,3 +472,52 @@ def set_floatx(value: DTypeLike) -> None:
         accepted = [float32.name, float64.name]
         raise ValueError(f"Unknown `floatx` value: {value}. Expected one of {accepted}")
     _floatx[0] = dtype
+
+
+_image_data_format = ["channels_last"]
+
+
+def image_data_format() -> str:
+    """Return the data format of layers and functions that get none: where channels are in images.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.backend.image_data_format()
+        'channels_last'
+    """
+    return _image_data_format[0]
+
+
+def set_image_data_format(data_format: str) -> None:
+    """Set the data format of layers made, and of functions called, from now on without one.
+
+    Args:
+        data_format: "channels_last", or "channels_first", where channels are behind the batch.
+
+    Raises:
+        ValueError: Any other value.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.backend.set_image_data_format("channels_first")
+        >>> mr.layers.GlobalMaxPooling2D().data_format
+        'channels_first'
+        >>> mr.keras.backend.set_image_data_format("channels_last")
+    """
+    _image_data_format[0] = as_data_format(str(data_format))
+
+
+def as_data_format(value: object) -> str:
+    """Return where the channels of images are; where `set_image_data_format` said for None.
+
+    Raises:
+        ValueError: It is neither "channels_last" nor "channels_first".
+    """
+    if value is None:
+        return image_data_format()
+    if isinstance(value, str) and value in ("channels_last", "channels_first"):
+        return value
+    raise ValueError(
+        "The `data_format` argument must be one of {'channels_first', 'channels_last'}. "
+        f"Received: data_format={value}"
+    )

@@ -45,6 +45,8 @@ CALLS: list[tuple[str, Any, str]] = [
     ("tf.zeros_like(tensor=x, name='n')", 0.0 * X, "n"),
     ("tf.ones([2], tf.int32, 'n')", [1, 1], "n"),
     ("tf.pad([1.0], [[1, 0]], 'CONSTANT', 'n', 5.0)", [5.0, 1.0], "n"),
+    ("tf.space_to_depth([[[[1.0], [2.0]]] * 2], 2, 'n', 'NHWC')", [[[[1.0, 2.0] * 2]]], "n"),
+    ("tf.nn.depth_to_space([[[[1.0] * 4]]], 2)", [[[[1.0]] * 2] * 2], "DepthToSpace"),
     ("tf.reverse_sequence(x, [1, 2], seq_dim=1)", [[1, 2, 4], [16, 8, 32]], "ReverseSequence"),
     ("tf.shape(x, 'n', tf.int64)", [2, 3], "n"),
     ("tf.squeeze([[1.0]], squeeze_dims=[0])", [1.0], "Squeeze"),

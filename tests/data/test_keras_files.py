@@ -16,6 +16,8 @@ import mirrored as mr
 from mirrored.keras.datasets import (
     boston_housing,
     california_housing,
+    cifar10,
+    cifar100,
     fashion_mnist,
     mnist,
 )
@@ -169,9 +171,88 @@ def test_parts_out_of_range(split: Any, folder: Path) -> None:
         mnist.load_data(3)
 
 
-def test_pickles_are_refused_with_advice() -> None:
+def test_pickles_of_objects_are_refused_with_advice() -> None:
     with pytest.raises(AttributeError, match="files are pickles: save the arrays"):
-        _ = mr.keras.datasets.cifar10
+        _ = mr.keras.datasets.imdb
+
+
+PIXELS = RNG.integers(0, 256, (12, 3072), np.uint8)
+KINDS = {b"labels": range(12), b"fine_labels": range(80, 92), b"coarse_labels": range(7, 19)}
+BATCHES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+
+
+def colours(folder: Path, names: list[str], **change: Any) -> None:
+    """Write batches of two images, as Python 2 wrote them; each name has a part of the rows."""
+    folder.mkdir(parents=True)
+    for i, name in enumerate(names):
+        rows = slice(2 * i, 2 * i + 2)
+        batch = {key: list(labels[rows]) for key, labels in KINDS.items()}
+        batch |= {b"data": PIXELS[rows], b"filenames": [b"a.png"], b"batch_label": b"one of six"}
+        batch |= {key.encode(): value for key, value in change.items()}
+        content = pickle.dumps(batch, protocol=3)
+        # As it was called before NumPy 2.
+        write(folder / name, content.replace(b"cnumpy._core.multi", b"cnumpy.core.multi"))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_colour_images(packed: bool, folder: Path, tmp_path: Path) -> None:
+    for inner, names in (("cifar-10-batches-py", BATCHES), ("cifar-100-python", ["train", "test"])):
+        target = folder / f"{inner}-target"
+        source = tmp_path / inner if packed else target / inner
+        colours(source, names)
+        if packed:
+            with tarfile.open(f"{target}_archive", "w:gz") as archive:
+                archive.add(source, inner)
+    images = PIXELS.reshape(-1, 3, 32, 32)
+    (x, y), (x_test, y_test) = cifar10.load_data()
+    assert {array.dtype for array in (x, y, x_test, y_test)} == {np.dtype(np.uint8)}
+    np.testing.assert_array_equal(x, images[:10].transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(x_test, images[10:].transpose(0, 2, 3, 1))
+    assert y.tolist() == [[label] for label in range(10)]
+    assert y_test.tolist() == [[10], [11]]
+    mr.keras.backend.set_image_data_format("channels_first")
+    for mode, first in (("fine", 80), ("coarse", 7)):
+        (x, y), (x_test, y_test) = cifar100.load_data(mode)
+        np.testing.assert_array_equal(np.concatenate([x, x_test]), images[:4])
+        assert (x.dtype, y.dtype, y_test.dtype) == (np.uint8, np.int64, np.int64)
+        assert [*y[:, 0], *y_test[:, 0]] == [*range(first, first + 4)]
+
+
+def test_colour_images_that_are_not_there(folder: Path) -> None:
+    text = "not downloaded. Received: .*data_batch_1. Get https.*, of sha256 6d95.*store it as "
+    with pytest.raises(FileNotFoundError, match=f"{text}.*cifar-10-batches-py-target_archive"):
+        cifar10.load_data()
+    colours(folder / "cifar-100-python-target" / "cifar-100-python", ["train"])
+    with pytest.raises(FileNotFoundError, match="cifar-100-python/test"):
+        cifar100.load_data()
+    with pytest.raises(ValueError, match="`label_mode` must be one of"):
+        cifar100.load_data("both")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"data": Runs()}, "It needs .*, and may have arrays and plain values alone"),
+        ({"data": np.array([Runs()], object)}, "It needs .*, and may have arrays and plain values"),
+        ({"data": PIXELS[:3]}, r"uint8 of shape \(3, 3072\) and labels of shape \(2,\)"),
+        ({"data": PIXELS[:2, :99]}, "cannot reshape array"),
+        ({"data": PIXELS[:2] / 2}, "A file has float64 of shape"),
+        ({"fine_labels": [b"a", b"b"]}, "A file has uint8 of shape"),
+    ],
+)
+def test_colour_images_that_are_wrong(change: Any, match: str, folder: Path) -> None:
+    inner = folder / "cifar-100-python-target" / "cifar-100-python"
+    colours(inner, ["train", "test"], **change)
+    with pytest.raises(ValueError, match=f"do not have images and labels.*{match}.* Get https"):
+        cifar100.load_data()
+    for content in (b"", b"text", pickle.dumps({})):
+        write(inner / "train", content)
+        with pytest.raises(ValueError, match="do not have images and labels"):
+            cifar100.load_data()
+    for content in (b"", b"text", gzip.compress(bytes(4000))[:-9]):
+        write(folder / "cifar-100-python-target_archive", content)
+        with pytest.raises(ValueError, match=r"do not have images and labels.*target_archive"):
+            cifar100.load_data()
 
 
 CONTENT = b"1,2\n3,4\n"

@@ -66,3 +66,15 @@ def test_a_loss_is_written_with_them() -> None:
     model.compile("sgd", lambda y, p: K.mean(K.square(p - y), axis=-1))
     history = model.fit(np.ones((2, 1)), np.zeros((2, 1)), verbose=0).history
     assert history == {"loss": [1.0]}
+
+
+def test_the_image_data_format() -> None:
+    K.set_image_data_format("channels_first")
+    assert mr.keras.config.image_data_format() == "channels_first"
+    layer = mr.layers.ZeroPadding2D()
+    K.set_image_data_format("channels_last")
+    assert layer(np.ones((1, 3, 2, 2))).shape == (1, 3, 4, 4)
+    assert mr.layers.Flatten().data_format == "channels_last"
+    with pytest.raises(ValueError, match="`data_format` argument must be one of"):
+        K.set_image_data_format("NHWC")
+    assert K.image_data_format() == "channels_last"

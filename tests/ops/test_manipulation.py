@@ -25,6 +25,18 @@ SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "reverse": (lambda x: ops.reverse(x, [0, -1]), lambda x: x[::-1, :, ::-1]),
     "roll": (lambda x: ops.roll(x, [1, -6], [1, 2]), lambda x: np.roll(x, (1, -6), (1, 2))),
     "roll twice": (lambda x: ops.roll(x, [1, 1], [1, 1]), lambda x: np.roll(x, 2, 1)),
+    "space to depth": (
+        lambda x: ops.space_to_depth(ops.reshape(x, (1, 2, 6, 2)), 2),
+        lambda x: np.concatenate(
+            [x.reshape(1, 2, 6, 2)[:, i::2, j::2] for i in (0, 1) for j in (0, 1)], axis=-1
+        ),
+    ),
+    "depth to space": (
+        lambda x: ops.space_to_depth(
+            ops.depth_to_space(ops.reshape(x, (1, 12, 1, 2)), 2, "NCHW"), 2, "NCHW"
+        ),
+        lambda x: x.reshape(1, 12, 1, 2),
+    ),
     "pad": (
         lambda x: ops.pad(x, [[0, 0], [1, 0], [2, 3]], constant_values=7),
         lambda x: np.pad(x, ((0, 0), (1, 0), (2, 3)), constant_values=7),
@@ -156,3 +168,24 @@ def test_lengths_that_do_not_fit(lengths: Any, axes: tuple[int, int], text: str)
 def test_the_axis_has_no_default() -> None:
     with pytest.raises(TypeError, match="'seq_dim' not None"):
         mr.reverse_sequence(_SEQUENCES, [1, 2])
+
+
+@cases(
+    ("call", "match"),
+    [
+        (lambda x: ops.space_to_depth(x, 1), "'block_size' of 1 must be at least minimum 2"),
+        (lambda x: ops.space_to_depth(x, 3), "width 4 and height 4 should be divisible .* 3"),
+        (lambda x: ops.space_to_depth(x[0], 2), "Input rank should be 4 instead of 3"),
+        (lambda x: ops.space_to_depth(x, 2, "NCHW_VECT_C"), "'data_format' of 'NCHW_VECT_C'"),
+        (lambda x: ops.depth_to_space(x, 2), "depth dimension 2 should be divisible by: 4"),
+    ],
+)
+def test_blocks_that_are_wrong(call: Callable[[Any], Any], match: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=match):
+        call(ops.ones((1, 4, 4, 2)))
+
+
+def test_blocks_of_placeholders() -> None:
+    images = mr.layers.Input((4, None, 4))
+    assert mr.keras.ops.space_to_depth(images, 2).shape == (None, 2, None, 16)
+    assert mr.keras.ops.depth_to_space(images, 2).shape == (None, 8, None, 1)

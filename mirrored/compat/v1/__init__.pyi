@@ -96,6 +96,7 @@ from mirrored.compat.v1.drawn_calls import cumprod as cumprod
 from mirrored.compat.v1.drawn_calls import cumsum as cumsum
 from mirrored.compat.v1 import data as data
 from mirrored.compat.v1 import debugging as debugging
+from mirrored.compat.v1.drawn_calls import depth_to_space as depth_to_space
 from mirrored.compat.v1.device_scopes import device as device
 from mirrored.compat.v1.drawn_calls import diag as diag
 from mirrored.compat.v1.drawn_calls import diag_part as diag_part
@@ -287,6 +288,7 @@ from mirrored.compat.v1.drawn_calls import sinh as sinh
 from mirrored.compat.v1.drawn_calls import size as size
 from mirrored.compat.v1.drawn_calls import slice as slice
 from mirrored.compat.v1.drawn_calls import sort as sort
+from mirrored.compat.v1.drawn_calls import space_to_depth as space_to_depth
 from mirrored.compat.v1.drawn_calls import split as split
 from mirrored.compat.v1.drawn_calls import sqrt as sqrt
 from mirrored.compat.v1.drawn_calls import square as square

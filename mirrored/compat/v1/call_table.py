@@ -87,6 +87,10 @@ split . Split split
 slice . Slice
 tile . Tile
 pad . Pad
+space_to_depth nn.space_to_depth SpaceToDepth
+depth_to_space nn.depth_to_space DepthToSpace
+nn.space_to_depth . SpaceToDepth
+nn.depth_to_space . DepthToSpace
 reverse . ReverseV2
 gather . GatherV2
 one_hot . OneHot one_hot
@@ -267,6 +271,8 @@ norm: tensor ord axis keepdims name keep_dims=keepdims
 ones,zeros: shape dtype name layout=
 ones_like,zeros_like: tensor=input dtype name optimize=
 pad: tensor paddings mode name constant_values
+space_to_depth,depth_to_space,nn.space_to_depth,nn.depth_to_space: \
+ input block_size name data_format
 reverse_sequence: input seq_lengths seq_axis batch_axis name seq_dim=seq_axis batch_dim=batch_axis
 shape,size: input name out_type
 squeeze: input axis name squeeze_dims=axis

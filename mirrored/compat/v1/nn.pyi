@@ -5,6 +5,7 @@ import typing as _typing
 batch_normalization: _typing.Any
 bias_add: _typing.Any
 crelu: _typing.Any
+depth_to_space: _typing.Any
 from mirrored.compat.v1.special import dropout as dropout
 elu: _typing.Any
 from mirrored.compat.v1.special import embedding_lookup as embedding_lookup
@@ -28,6 +29,7 @@ from mirrored.compat.v1.special import softmax_cross_entropy_with_logits as soft
 softmax_cross_entropy_with_logits_v2: _typing.Any
 softplus: _typing.Any
 softsign: _typing.Any
+space_to_depth: _typing.Any
 from mirrored.compat.v1.special import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
 sufficient_statistics: _typing.Any
 swish: _typing.Any

@@ -9,6 +9,8 @@ _public_module(
     "tf.keras.datasets",
     __name__,
     {
-        "mirrored.keras.datasets": "boston_housing california_housing fashion_mnist mnist",
+        "mirrored.keras.datasets": """
+            boston_housing california_housing cifar10 cifar100 fashion_mnist mnist
+        """,
     },
 )

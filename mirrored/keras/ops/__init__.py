@@ -30,9 +30,9 @@ _public_module(
         """,
         "mirrored.keras_functions.nn": """
             batch_normalization binary_crossentropy categorical_crossentropy
-            dot_product_attention gelu layer_normalization log_softmax moments multi_hot
-            normalize one_hot psnr relu rms_normalization softmax softplus
-            sparse_categorical_crossentropy
+            depth_to_space dot_product_attention gelu layer_normalization log_softmax
+            moments multi_hot normalize one_hot psnr relu rms_normalization softmax
+            softplus space_to_depth sparse_categorical_crossentropy
         """,
         "mirrored.keras_functions.numpy.creation": """
             arange array bartlett blackman diag diagflat diagonal empty empty_like eye

@@ -61,6 +61,7 @@ from mirrored.keras_functions.numpy.reductions import cumprod as cumprod
 from mirrored.keras_functions.numpy.reductions import cumsum as cumsum
 from mirrored.keras_functions.core import custom_gradient as custom_gradient
 from mirrored.keras_functions.numpy.elementwise import deg2rad as deg2rad
+from mirrored.keras_functions.nn import depth_to_space as depth_to_space
 from mirrored.keras_functions.convolution_and_pooling import depthwise_conv as depthwise_conv
 from mirrored.keras_functions.linalg import det as det
 from mirrored.keras_functions.numpy.creation import diag as diag
@@ -258,6 +259,7 @@ from mirrored.layers.activation_functions import softsign as softsign
 from mirrored.keras_functions.linalg import solve as solve
 from mirrored.keras_functions.linalg import solve_triangular as solve_triangular
 from mirrored.keras_functions.numpy.sorting import sort as sort
+from mirrored.keras_functions.nn import space_to_depth as space_to_depth
 from mirrored.keras_functions.nn import sparse_categorical_crossentropy as sparse_categorical_crossentropy
 from mirrored.layers.activation_functions import sparse_plus as sparse_plus
 from mirrored.layers.activation_functions import sparse_sigmoid as sparse_sigmoid

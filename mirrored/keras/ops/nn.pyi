@@ -7,6 +7,7 @@ from mirrored.keras.ops import categorical_crossentropy as categorical_crossentr
 from mirrored.keras.ops import celu as celu
 from mirrored.keras.ops import conv as conv
 from mirrored.keras.ops import conv_transpose as conv_transpose
+from mirrored.keras.ops import depth_to_space as depth_to_space
 from mirrored.keras.ops import depthwise_conv as depthwise_conv
 from mirrored.keras.ops import dot_product_attention as dot_product_attention
 from mirrored.keras.ops import elu as elu
@@ -38,6 +39,7 @@ from mirrored.keras.ops import soft_shrink as soft_shrink
 from mirrored.keras.ops import softmax as softmax
 from mirrored.keras.ops import softplus as softplus
 from mirrored.keras.ops import softsign as softsign
+from mirrored.keras.ops import space_to_depth as space_to_depth
 from mirrored.keras.ops import sparse_categorical_crossentropy as sparse_categorical_crossentropy
 from mirrored.keras.ops import sparse_plus as sparse_plus
 from mirrored.keras.ops import sparse_sigmoid as sparse_sigmoid

@@ -1,0 +1,12 @@
+"""A data set of Keras' from its files, as ``mr.keras.datasets.cifar10``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import public_module as _public_module
+
+_public_module(
+    "tf.keras.datasets.cifar10",
+    __name__,
+    {"mirrored.data.keras_files": "load_data=load_cifar10"},
+)
