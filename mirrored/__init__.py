@@ -28,8 +28,8 @@ _public_module(
     {
         "mirrored": """
             autodiff callbacks config data debugging distribute dtypes errors
-            experimental initializers io keras layers linalg losses math metrics nest nn
-            optim optimizers profiler random summary test train types version
+            experimental image initializers io keras layers linalg losses math metrics
+            nest nn optim optimizers profiler random summary test train types version
         """,
         "mirrored._naming": "get_current_name_scope name_scope",
         "mirrored.autodiff": "GradientTape",

@@ -107,6 +107,7 @@ from mirrored.ops import histogram_fixed_width as histogram_fixed_width
 from mirrored.ops import histogram_fixed_width_bins as histogram_fixed_width_bins
 from mirrored.ops import identity as identity
 from mirrored.control_flow.recording_state import identity_n as identity_n
+from mirrored import image as image
 from mirrored.control_flow.recording_state import init_scope as init_scope
 from mirrored import initializers as initializers
 from mirrored.ops import int16 as int16

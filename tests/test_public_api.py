@@ -72,6 +72,7 @@ KERAS = [
     mr.keras.mixed_precision,
     mr.keras.models,
     mr.keras.ops,
+    mr.keras.ops.image,
     mr.keras.ops.linalg,
     mr.keras.ops.nn,
     mr.keras.ops.numpy,
@@ -84,7 +85,7 @@ KERAS = [
     mr.keras.tree,
     mr.keras.wrappers,
 ]
-OPERATIONS = [mr, mr.debugging, mr.linalg, mr.math, mr.nest, mr.nn, mr.random, mr.summary]
+OPERATIONS = [mr, mr.debugging, mr.image, mr.linalg, mr.math, mr.nest, mr.nn, mr.random, mr.summary]
 ALIAS_MODULES = [
     *OPERATIONS,
     *KERAS,

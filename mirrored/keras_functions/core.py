@@ -16,9 +16,9 @@ from mirrored.control_flow import mapping
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.keras_functions.promotion import to_indices
 from mirrored.ops import Tensor
+from mirrored.ops.clipping import saturated
 from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.hooks import shapes_alone
-from mirrored.ops.spec import FLOATS, DType, float_limits
 from mirrored.ops.tensor import Operators
 
 
@@ -476,23 +476,7 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
         >>> mr.keras.ops.saturate_cast([-5, 300], "uint8").numpy()
         array([  0, 255], dtype=uint8)
     """
-    tensor, kind = ops.convert_to_tensor(x), ops.as_dtype(dtype)
-    if ops.bool_ in (tensor.dtype, kind) or tensor.dtype == kind:
-        return ops.cast(tensor, kind)
-    own, to = _limits(tensor.dtype), _limits(kind)
-    low, high = max(own[0], to[0]), min(own[1], to[1])
-    if tensor.dtype in FLOATS and float(np.asarray(high, tensor.dtype)) > high:
-        # The largest float that is no larger.
-        high = float(np.nextafter(np.asarray(high, tensor.dtype), np.asarray(0, tensor.dtype)))
-    return ops.cast(ops.clip_by_value(tensor, low, high), kind)
-
-
-def _limits(dtype: DType) -> tuple[Any, Any]:
-    """Return the least and the largest number of a dtype."""
-    if dtype in FLOATS:
-        largest = float_limits(dtype)[1]
-        return -largest, largest
-    return np.iinfo(dtype).min, np.iinfo(dtype).max
+    return saturated(ops.convert_to_tensor(x), ops.as_dtype(dtype))
 
 
 def convert_to_tensor(

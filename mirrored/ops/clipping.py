@@ -6,6 +6,8 @@ They are made of other ops, and so place, log and differentiate as those do.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mirrored._arguments import explain_functions
 from mirrored._types import TensorLike
 from mirrored.ops.add_n import add_n
@@ -14,8 +16,8 @@ from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL
 from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.powers import RSQRT, SQRT, SQUARE
 from mirrored.ops.reduction import reduce_sum
-from mirrored.ops.shaping import IDENTITY
-from mirrored.ops.spec import FLOATS, check_dtype, float_limits
+from mirrored.ops.shaping import IDENTITY, cast
+from mirrored.ops.spec import FLOATS, DType, bool_, check_dtype, float_limits
 from mirrored.ops.tensor import Tensor
 
 
@@ -39,6 +41,26 @@ def clip_by_value(
             f"Shapes {x.shape} and {clipped.shape} are incompatible. Broadcast `t` before."
         )
     return clipped
+
+
+def saturated(x: Tensor, dtype: DType) -> Tensor:
+    """Return the elements in another dtype, in which what is beyond its limits is at them."""
+    if bool_ in (x.dtype, dtype) or x.dtype == dtype:
+        return cast(x, dtype)
+    own, to = _limits(x.dtype), _limits(dtype)
+    low, high = max(own[0], to[0]), min(own[1], to[1])
+    if x.dtype in FLOATS and float(np.asarray(high, x.dtype)) > high:
+        # The largest float that is no larger.
+        high = float(np.nextafter(np.asarray(high, x.dtype), np.asarray(0, x.dtype)))
+    return cast(clip_by_value(x, low, high), dtype)
+
+
+def _limits(dtype: DType) -> tuple[Any, Any]:
+    """Return the least and the largest number of a dtype."""
+    if dtype in FLOATS:
+        largest = float_limits(dtype)[1]
+        return -largest, largest
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
 def clip_by_norm(
@@ -183,4 +205,4 @@ def clip_by_global_norm(
     return [None if t is None else adopt(t, None) * scale for t in t_list], norm
 
 
-explain_functions(__name__, all_but="global_norm")
+explain_functions(__name__, all_but="global_norm saturated")

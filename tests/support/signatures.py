@@ -26,7 +26,7 @@ tf.keras.datasets.fashion_mnist tf.keras.datasets.mnist
 tf.keras.constraints tf.keras.initializers tf.keras.layers
 tf.keras.losses tf.keras.metrics tf.keras.mixed_precision tf.keras.optimizers tf.keras.ops
 tf.keras.random tf.keras.regularizers tf.keras.tree tf.keras.utils tf.keras.wrappers
-tf.linalg tf.math tf.nest tf.nn tf.random
+tf.image tf.keras.ops.image tf.linalg tf.math tf.nest tf.nn tf.random
 tf.random.experimental tf.summary tf.summary.experimental tf.test tf.train tf.GradientTape
 tf.IndexedSlices tf.Module tf.Tensor tf.TensorShape tf.TensorSpec tf.Variable tf.data.Dataset
 tf.data.Iterator tf.distribute.ReplicaContext tf.distribute.Strategy

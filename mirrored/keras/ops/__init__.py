@@ -9,7 +9,7 @@ _public_module(
     "tf.keras.ops",
     __name__,
     {
-        "mirrored.keras.ops": "linalg nn numpy",
+        "mirrored.keras.ops": "image linalg nn numpy",
         "mirrored.keras_functions.convolution_and_pooling": """
             average_pool conv conv_transpose depthwise_conv max_pool separable_conv
         """,

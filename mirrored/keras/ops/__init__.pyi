@@ -123,6 +123,7 @@ from mirrored.keras_functions.numpy.manipulation import hstack as hstack
 from mirrored.keras_functions.numpy.elementwise import hypot as hypot
 from mirrored.keras_functions.numpy.creation import identity as identity
 from mirrored.keras_functions.numpy.elementwise import imag as imag
+from mirrored.keras.ops import image as image
 from mirrored.keras_functions.math import in_top_k as in_top_k
 from mirrored.keras_functions.numpy.products import inner as inner
 from mirrored.keras_functions.linalg import inv as inv

@@ -1,0 +1,37 @@
+# Written by tests/support/stubs.py from the table in image.py; do not edit it.
+from mirrored._absent import public_module as _public_module
+from mirrored.ops.image_geometry import ResizeMethod as ResizeMethod
+from mirrored.ops.image_colors import adjust_brightness as adjust_brightness
+from mirrored.ops.image_colors import adjust_contrast as adjust_contrast
+from mirrored.ops.image_colors import adjust_gamma as adjust_gamma
+from mirrored.ops.image_geometry import central_crop as central_crop
+from mirrored.ops.image_colors import convert_image_dtype as convert_image_dtype
+from mirrored.ops.image_geometry import crop_to_bounding_box as crop_to_bounding_box
+from mirrored.ops.image_geometry import flip_left_right as flip_left_right
+from mirrored.ops.image_geometry import flip_up_down as flip_up_down
+from mirrored.ops.image_colors import grayscale_to_rgb as grayscale_to_rgb
+from mirrored.ops.image_geometry import image_gradients as image_gradients
+from mirrored.ops.image_geometry import pad_to_bounding_box as pad_to_bounding_box
+from mirrored.ops.image_colors import per_image_standardization as per_image_standardization
+from mirrored.ops.image_colors import random_brightness as random_brightness
+from mirrored.ops.image_colors import random_contrast as random_contrast
+from mirrored.ops.image_colors import random_crop as random_crop
+from mirrored.ops.image_colors import random_flip_left_right as random_flip_left_right
+from mirrored.ops.image_colors import random_flip_up_down as random_flip_up_down
+from mirrored.ops.image_geometry import resize as resize
+from mirrored.ops.image_geometry import resize_with_crop_or_pad as resize_with_crop_or_pad
+from mirrored.ops.image_geometry import resize_with_pad as resize_with_pad
+from mirrored.ops.image_colors import rgb_to_grayscale as rgb_to_grayscale
+from mirrored.ops.image_colors import rgb_to_yiq as rgb_to_yiq
+from mirrored.ops.image_colors import rgb_to_yuv as rgb_to_yuv
+from mirrored.ops.image_geometry import rot90 as rot90
+from mirrored.ops.image_colors import stateless_random_brightness as stateless_random_brightness
+from mirrored.ops.image_colors import stateless_random_contrast as stateless_random_contrast
+from mirrored.ops.image_colors import stateless_random_crop as stateless_random_crop
+from mirrored.ops.image_colors import stateless_random_flip_left_right as stateless_random_flip_left_right
+from mirrored.ops.image_colors import stateless_random_flip_up_down as stateless_random_flip_up_down
+from mirrored.ops.image_geometry import total_variation as total_variation
+from mirrored.ops.image_geometry import transposed as _transposed
+transpose = _transposed
+from mirrored.ops.image_colors import yiq_to_rgb as yiq_to_rgb
+from mirrored.ops.image_colors import yuv_to_rgb as yuv_to_rgb

@@ -1,0 +1,16 @@
+"""Keras' operations of images, as ``mr.keras.ops.image``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import public_module as _public_module
+
+_public_module(
+    "tf.keras.ops.image",
+    __name__,
+    {
+        "mirrored.keras_functions.image": """
+            affine_transform crop_images pad_images resize rgb_to_grayscale
+        """,
+    },
+)

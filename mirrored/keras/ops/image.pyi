@@ -1,0 +1,7 @@
+# Written by tests/support/stubs.py from the table in image.py; do not edit it.
+from mirrored._absent import public_module as _public_module
+from mirrored.keras_functions.image import affine_transform as affine_transform
+from mirrored.keras_functions.image import crop_images as crop_images
+from mirrored.keras_functions.image import pad_images as pad_images
+from mirrored.keras_functions.image import resize as resize
+from mirrored.keras_functions.image import rgb_to_grayscale as rgb_to_grayscale
