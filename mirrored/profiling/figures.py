@@ -131,7 +131,8 @@ def draw_replica_cost(times: Mapping[str, Mapping[int, float]]) -> Figure:
     """
     names = shortened(times)
     longest = max(map(len, names))
-    figure, (axes,) = picture(1, 6.0 + 0.08 * max(0, longest - 14), 3.6)
+    height = max(3.6, 0.8 + 0.27 * len(names))  # A label needs a line.
+    figure, (axes,) = picture(1, 6.0 + 0.08 * max(0, longest - 14), height)
     labels = []
     for i, (name, own) in enumerate(zip(names, times.values(), strict=True)):
         counts = sorted(own)

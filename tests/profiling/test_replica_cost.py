@@ -27,6 +27,9 @@ def test_lines_differ() -> None:
     assert len({line.get_color() for line in lines[:8]}) == 8
     assert len({line.get_marker() for line in lines[:8]}) == 8
     assert figure.axes[0].texts[3].get_text() == "the model with…ame, number 3: 2.00 times"
+    heights = [text.get_position()[1] for text in figure.axes[0].texts]
+    assert min(heights) > 0
+    assert max(heights) <= 1
     plt.close(figure)
 
 
