@@ -218,7 +218,7 @@ def _product(w: Writer, call: Call) -> Ref:
     for ref, shape, name in zip(call.inputs, call.shapes, names, strict=True):
         axes = len(shape)
         order = [*range(axes - 2), axes - 1, axes - 2]
-        operands.append(w.add("Transpose", ref, perm=order) if call.attrs[name] else ref)
+        operands.append(w.transpose(ref, order) if call.attrs[name] else ref)
     return w.add("MatMul", *operands)
 
 
@@ -249,7 +249,7 @@ MOVES: Mapping[str, Rule] = {
     "StridedSliceGrad": _slice_gradient,
     "TensorScatterUpdate": partial(_scattered, kind="none"),
     "TensorStridedSliceUpdate": _slice_update,
-    "Transpose": lambda w, call: w.add("Transpose", *call.inputs, perm=[*call.attrs["perm"]]),
+    "Transpose": lambda w, call: w.transpose(call.inputs[0], call.attrs["perm"]),
 }
 
 RULES: Mapping[str, Rule] = {

@@ -93,6 +93,7 @@ class Writer:
         self._sizes = sizes
         self._names: Counter[str] = Counter()
         self._shared: dict[Any, Ref] = {}
+        self._transposed: dict[Ref, tuple[Ref, tuple[int, ...]]] = {}
         self.nodes: list[Any] = []
         self.constants: dict[str, Any] = {}
         self.call: Call | None = None
@@ -170,6 +171,20 @@ class Writer:
         if key not in self._shared:
             self._shared[key] = self.add(op, *inputs, dtype=dtype, **attrs)
         return self._shared[key]
+
+    def leave_out_unused(self, names: Sequence[str]) -> None:
+        """Leave out the nodes on which no value with one of these names depends.
+
+        Args:
+            names: The names.
+        """
+        used = {*names}
+        kept = []
+        for node in reversed(self.nodes):
+            if not used.isdisjoint(node.output):
+                used.update(node.input)
+                kept.append(node)
+        self.nodes = kept[::-1]
 
     def _check(self, op: str, inputs: Sequence[Ref]) -> None:
         taken = self._onnx.defs.get_schema(op, OPSET, "").inputs
@@ -260,6 +275,21 @@ class Writer:
         if len(open_) == 1:
             kept[open_[0]] = -1
         return self.add("Reshape", ref, self.dims(kept))
+
+    def transpose(self, ref: Ref, perm: Sequence[int]) -> Ref:
+        """Return a value with its axes in another order.
+
+        Args:
+            ref: The value, which may be another one whose axes were in this order.
+            perm: The axes.
+        """
+        before, earlier = self._transposed.get(ref, (ref, range(len(perm))))
+        order = tuple(earlier[axis] for axis in perm)
+        if order == (*range(len(perm)),):
+            return before
+        result = self.add("Transpose", before, perm=[*order])
+        self._transposed[result] = before, order
+        return result
 
     def squeeze(self, ref: Ref, axes: Sequence[int]) -> Ref:
         """Return a value without axes of size 1.

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored._files import as_path, check_replaceable, replacing
 from mirrored._types import PathLike
-from mirrored.export import array_nodes, elementwise_nodes
+from mirrored.export import array_nodes, elementwise_nodes, window_nodes
 from mirrored.export.elementwise_nodes import Rule
 from mirrored.export.node_writer import OPSET, Call, Ref, Writer, onnx_module, onnx_type
 from mirrored.export.recordings import Call as Function
@@ -28,6 +28,7 @@ RULES: Mapping[str, Rule] = {
     **elementwise_nodes.RULES,
     **elementwise_nodes.GRADIENT_RULES,
     **array_nodes.RULES,
+    **window_nodes.RULES,
 }
 # They move values and compute nothing, whatever their dtype.
 _MOVES = array_nodes.MOVES.keys() | {"Cast", "SelectV2"}
@@ -105,6 +106,7 @@ class _Model:
         for name_, result in results:
             ref = self._ref(result)
             w.nodes.append(helper.make_node("Identity", [ref.name], [name_], name_))
+        w.leave_out_unused(self._outputs)
         inputs = [self._info(self._refs[value].name, value) for value in self._trace.inputs]
         outputs = [self._info(name_, result) for name_, result in results]
         graph = helper.make_graph(w.nodes, name, inputs, outputs)

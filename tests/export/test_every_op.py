@@ -21,6 +21,13 @@ Array = np.ndarray[Any, Any]
 DTYPES = ("float32", "int64", "bool")  # The others are refused where ONNX does not take them.
 HARD = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, 1e-8, -1e-8, 1e-4, 88.0, -88.0, 100.0, -100.0]
 HARD += [np.inf, -np.inf, np.nan]
+OF_FLOATS = {"MaxPool", "MaxPool3D"}  # Which ONNX has for floats and bytes alone.
+# Other cases than the first three: the evaluator has no groups, and no images, in ConvTranspose.
+CASES = {
+    "Conv2DBackpropInput": (0, 2, 3),
+    "Conv3DBackpropInputV2": (0,),
+    "DepthwiseConv2dNativeBackpropInput": (2,),
+}
 ABSOLUTE = {"Erfc": 1e-7}  # It is written as 1 - erf(x), which loses digits where it is small.
 
 
@@ -47,11 +54,14 @@ def checked(
 def test_every_op(name: str, tmp_path: Path) -> None:
     """On the shapes and dtypes of the table of ops; elementwise ones on hard values, too."""
     row, op, rng = TABLE[name], OPS[name], np.random.default_rng(0)
+    some = (*row.small[:3], *row.empty[:1])
+    if name in CASES:
+        some = tuple(row.small[i] for i in CASES[name])
     calls = [
         (row.inputs(case, dtype, rng), case.attrs)
         for dtype in DTYPES
-        if dtype in row.dtypes
-        for case in (*row.small[:3], *row.empty[:1])
+        if dtype in row.dtypes and not (dtype == "int64" and name in OF_FLOATS)
+        for case in some
     ]
     hard = (
         name in elementwise_nodes.RULES
