@@ -158,6 +158,7 @@ _KIND_COLORS = {
     "copies": PINK,
     "waiting": GREY,
 }
+_PRODUCTS = ("MatMul", "Conv2D", "Conv3D")  # Parts of the names of kernels that multiply matrices.
 _KINDS = {"collective": "all-reduce", "transfer": "copies", "wait": "waiting"}
 _LETTER = 0.01  # The part of the picture's width that a letter needs.
 _THIN = 0.0005  # What is thinner cannot be seen.
@@ -203,5 +204,6 @@ def draw_timeline(rows: Mapping[str, Sequence["Slice"]], begin: float) -> Figure
 
 
 def _kind_of(piece: "Slice") -> str:
-    kernel = "matrix products" if "MatMul" in piece.name else "other kernels"
+    is_product = any(name in piece.name for name in _PRODUCTS)
+    kernel = "matrix products" if is_product else "other kernels"
     return _KINDS.get(piece.kind, kernel)

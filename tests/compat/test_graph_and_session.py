@@ -289,12 +289,12 @@ WRONG: list[tuple[str, type[Exception], str]] = [
     ("tf.Session('grpc://x')", errors.InvalidArgumentError, "A session runs in this process."),
     ("session.partial_run(1, z)", NotImplementedError, "`partial_run` is not provided"),
     ("tf.RunOptions(timeout_in_ms=5)", ValueError, "it is not provided here. Leave it out."),
-    ("tf.nn.conv2d", AttributeError, "Convolutions and pooling are out of this library's scope."),
+    ("tf.nn.conv2d_backprop_input", AttributeError, "has no 'conv2d_backprop_input'. Use `tf.grad"),
     ("tf.nn.rnn_cell", AttributeError, "There are no cells of recurrent networks: write one"),
     (
-        "tf.layers.conv2d",
+        "tf.layers.separable_conv2d",
         AttributeError,
-        "Convolutions and pooling are out of this library's scope.",
+        "mirrored.compat.v1.layers has no 'separable_conv2d'. Use `tf.nn.separable_conv2d`.",
     ),
     (
         "tf.layers.no_such_name",

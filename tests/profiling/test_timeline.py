@@ -34,6 +34,20 @@ def test_a_step_of_two_replicas(tmp_path: Path) -> None:
             mr.profiler.plot_timeline(path, step)
 
 
+def test_convolutions_are_products(tmp_path: Path) -> None:
+    images, filters = np.ones((1, 4, 4, 2), "float32"), np.ones((2, 2, 2, 2), "float32")
+    for function, kind in (
+        (mr.nn.conv2d, "matrix products"),
+        (mr.nn.depthwise_conv2d, "other kernels"),
+    ):
+        with mr.profiler.trace(tmp_path / "trace.json"):
+            function(images, filters, [1] * 4, "SAME")
+        (axes,) = mr.profiler.plot_timeline(tmp_path / "trace.json").axes
+        legend = {text.get_text() for text in axes.get_legend().get_texts()}
+        assert legend - {"copies"} == {kind}
+    plt.close("all")
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"traceEvents": [{"ph": "X"}]}', "\xff"])
 def test_other_files(text: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"

@@ -137,6 +137,30 @@ nn.l2_loss . L2Loss
 nn.l2_normalize . L2Normalize l2_normalize
 nn.top_k . TopKV2
 nn.moments . Moments moments
+nn.atrous_conv2d . Conv2D convolution
+nn.atrous_conv2d_transpose . Conv2DBackpropInput atrous_conv2d_transpose
+nn.avg_pool_v2 nn.avg_pool AvgPool
+nn.avg_pool . AvgPool
+nn.avg_pool1d . AvgPool AvgPool1D
+nn.avg_pool2d . AvgPool
+nn.avg_pool3d . AvgPool3D
+nn.conv1d . Conv2D conv1d
+nn.conv1d_transpose . Conv2DBackpropInput conv1d_transpose
+nn.conv2d . Conv2D
+nn.conv2d_transpose . Conv2DBackpropInput conv2d_transpose
+nn.conv3d . Conv3D
+nn.conv3d_transpose . Conv3DBackpropInputV2 conv3d_transpose
+nn.conv_transpose . Conv2DBackpropInput conv_transpose
+nn.convolution . Conv2D convolution
+nn.depthwise_conv2d_native nn.depthwise_conv2d DepthwiseConv2dNative
+nn.depthwise_conv2d . DepthwiseConv2dNative depthwise
+nn.max_pool_v2 nn.max_pool MaxPool
+nn.max_pool . MaxPool
+nn.max_pool1d . MaxPool MaxPool1d
+nn.max_pool2d . MaxPool MaxPool2d
+nn.max_pool3d . MaxPool3D
+nn.pool . Pool pool
+nn.separable_conv2d . Conv2D separable_conv2d
 nn.softmax_cross_entropy_with_logits_v2 nn.softmax_cross_entropy_with_logits \
  SoftmaxCrossEntropyWithLogits softmax_cross_entropy_with_logits
 random_shuffle random.shuffle RandomShuffle
@@ -259,6 +283,19 @@ fill: dims value name layout=
 gather: params indices validate_indices name axis batch_dims
 gather_nd: params indices name batch_dims bad_indices_policy
 multinomial: logits num_samples seed name output_dtype=dtype
+nn.avg_pool,nn.avg_pool2d,nn.max_pool: value=input ksize strides padding data_format name input
+nn.conv1d: value=input filters stride padding use_cudnn_on_gpu= data_format name input dilations
+nn.conv2d: input filter=filters strides padding use_cudnn_on_gpu= data_format dilations name filters
+nn.conv2d_transpose,nn.conv3d_transpose: value=input filter=filters output_shape strides padding \
+ data_format name input filters dilations
+nn.conv3d: input filter=filters strides padding data_format dilations name filters
+nn.convolution: input filter=filters padding strides dilation_rate=dilations name data_format \
+ filters dilations
+nn.depthwise_conv2d: input filter strides padding rate=dilations name data_format dilations
+nn.pool: input window_shape pooling_type padding dilation_rate=dilations strides name data_format \
+ dilations
+nn.separable_conv2d: input depthwise_filter pointwise_filter strides padding rate=dilations name \
+ data_format dilations
 nn.crelu: features name axis
 nn.l2_normalize: x axis epsilon name dim=axis
 nn.softmax,nn.log_softmax: logits axis name dim=axis

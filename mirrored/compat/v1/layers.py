@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
-from mirrored._types import PartialShapeLike, TensorLike
+from mirrored._types import AxisLike, PartialShapeLike, TensorLike
 from mirrored.compat.v1.control_flow import smart_cond
 from mirrored.compat.v1.drawn_calls import drawn, named_call
 from mirrored.compat.v1.graph import graph_of
@@ -15,6 +15,9 @@ from mirrored.compat.v1.scopes import get_variable, variable_scope
 from mirrored.compat.v1.sources import converted
 from mirrored.compat.v1.special import dropout as _dropped
 from mirrored.compat.v1.variables import GraphKeys, Variable
+from mirrored.layers.shapes import as_data_format, as_sizes, windowed_sizes
+from mirrored.ops.convolution_functions import check_not_both
+from mirrored.ops.images import FORMATS, sizes_of_transposed
 
 
 def dense(
@@ -54,11 +57,7 @@ def dense(
     Raises:
         ValueError: The number of features is not known, or what is not provided is given.
     """
-    if not (activity_regularizer is kernel_constraint is bias_constraint is None):
-        raise ValueError(
-            "`activity_regularizer`, `kernel_constraint` and `bias_constraint` are not provided. "
-            "Leave them out."
-        )
+    _check_absent(activity_regularizer, kernel_constraint, bias_constraint)
     inputs = converted(inputs)
     features = inputs._shape[-1] if inputs._shape else None
     if features is None:
@@ -76,15 +75,217 @@ def dense(
         )
         bias = None
         if use_bias:
-            begin = zeros_initializer() if bias_initializer is None else bias_initializer
-            bias = get_variable("bias", [units], inputs._dtype, begin, bias_regularizer, trainable)
+            bias = _bias(inputs, units, bias_initializer, bias_regularizer, trainable)
         if len(inputs._shape) == 2:
             outputs = drawn(ops.matmul, (inputs, kernel), {}, "MatMul", "MatMul")
         else:
             outputs = drawn(ops.tensordot, (inputs, kernel, 1), {}, "Tensordot", "Tensordot")
-        if bias is not None:
-            outputs = drawn(ops.bias_add, (outputs, bias), {}, "BiasAdd", "BiasAdd")
-        return outputs if activation is None else activation(outputs)
+        return _finished(outputs, bias, activation)
+
+
+def _check_absent(*settings: Any) -> None:
+    """Raise ValueError where a setting is not None that no layer here has."""
+    if any(setting is not None for setting in settings):
+        raise ValueError(
+            "`activity_regularizer`, `kernel_constraint` and `bias_constraint` are not provided. "
+            "Leave them out."
+        )
+
+
+def _bias(inputs: Tensor, units: int, initializer: Any, regularizer: Any, trainable: bool) -> Any:
+    begin = zeros_initializer() if initializer is None else initializer
+    return get_variable("bias", [units], inputs._dtype, begin, regularizer, trainable)
+
+
+def _finished(outputs: Any, bias: Any, activation: Any, *data_format: str) -> Any:
+    """Return outputs with a bias added, through an activation."""
+    if bias is not None:
+        outputs = drawn(ops.bias_add, (outputs, bias, *data_format), {}, "BiasAdd", "BiasAdd")
+    return outputs if activation is None else activation(outputs)
+
+
+_CONVOLUTION = """Return {result}, with a bias added, through an activation.
+
+    Args:
+        inputs: A tensor with {rank} spatial axes, whose number of channels is known.
+        filters: How many channels the result has.
+        kernel_size: The size of a window: an integer, or one for each spatial axis.
+        strides: The distance of two windows: likewise.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first".
+        dilation_rate: The distance of two elements that a window reads.
+        activation: A function of a tensor.
+        use_bias: Whether a bias is added.
+        kernel_initializer: What the filters begin with; None: the scope's, Glorot's by default.
+        bias_initializer: What the bias begins with; None: zeros.
+        kernel_regularizer: What makes a loss of the filters.
+        bias_regularizer: What makes a loss of the bias.
+        activity_regularizer: Not provided.
+        kernel_constraint: Not provided.
+        bias_constraint: Not provided.
+        trainable: Whether optimizers change the variables.
+        name: The scope of the variables; None: one that no other has.
+        reuse: Whether the variables are those of a call before of that name.
+
+    Raises:
+        ValueError: The inputs have other axes, or the number of channels is not known; windows do
+            not fit; or what is not provided is given.
+
+    Example:
+        >>> import mirrored.compat.v1 as tf
+        >>> with tf.Graph().as_default():
+        ...     x = tf.placeholder(tf.float32, [None, {sizes} 3])
+        ...     tf.layers.{name}(x, 4, 3, 2, "same", activation=tf.nn.relu).shape.as_list()
+        [None, {found} 4]
+    """
+
+
+def _convolution(rank: int, transposed: bool = False) -> Callable[..., Any]:
+    """Return a layer of convolutions with a number of spatial axes, or of transposed ones."""
+    called = f"conv{rank}d{'_transpose' * transposed}"
+    kind = f"Conv{max(rank, 2)}D{'BackpropInput' * transposed}"
+
+    def layer(
+        inputs: TensorLike,
+        filters: int,
+        kernel_size: AxisLike,
+        strides: AxisLike = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: AxisLike = 1,
+        activation: Callable[..., Any] | None = None,
+        use_bias: bool = True,
+        kernel_initializer: Callable[..., Any] | None = None,
+        bias_initializer: Callable[..., Any] | None = None,
+        kernel_regularizer: Callable[..., Any] | None = None,
+        bias_regularizer: Callable[..., Any] | None = None,
+        activity_regularizer: Callable[..., Any] | None = None,
+        kernel_constraint: Callable[..., Any] | None = None,
+        bias_constraint: Callable[..., Any] | None = None,
+        trainable: bool = True,
+        name: str | None = None,
+        reuse: bool | None = None,
+    ) -> Any:
+        _check_absent(activity_regularizer, kernel_constraint, bias_constraint)
+        inputs, form, padding = _windowed(called, rank, inputs, data_format, padding)
+        taps = as_sizes("kernel_size", kernel_size, rank)
+        steps = as_sizes("strides", strides, rank)
+        dilations = as_sizes("dilation_rate", dilation_rate, rank)
+        is_first = form == FORMATS[rank][1]
+
+        def spatial(shape: Any) -> Any:
+            return shape[2:] if is_first else shape[1:-1]
+
+        if not transposed:
+            check_not_both(steps, dilations)
+            windowed_sizes(spatial(inputs._shape), taps, steps, dilations, padding.lower())
+        channels = inputs._shape[1 if is_first else -1]
+        if channels is None:
+            raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
+
+        def compute(x: Any, kernel: Any) -> Any:
+            if not transposed:
+                return ops.convolution(x, kernel, steps, padding, form, dilations)
+            sizes: Any = sizes_of_transposed(
+                spatial(x.shape), taps, steps, dilations, padding, None
+            )
+            return ops.conv_transpose(x, kernel, sizes, steps, padding, form, dilations)
+
+        with variable_scope(name, called, reuse=reuse):
+            ends = [filters, channels] if transposed else [channels, filters]
+            kernel = get_variable(
+                "kernel",
+                [*taps, *ends],
+                inputs._dtype,
+                kernel_initializer,
+                kernel_regularizer,
+                trainable,
+            )
+            bias = None
+            if use_bias:
+                bias = _bias(inputs, filters, bias_initializer, bias_regularizer, trainable)
+            operation = called if transposed or rank == 1 else kind
+            outputs = drawn(compute, (inputs, kernel), {}, kind, operation)
+            return _finished(outputs, bias, activation, form)
+
+    layer.__name__ = layer.__qualname__ = called
+    layer.__doc__ = _CONVOLUTION.format(
+        result="the gradient of a convolution by images" if transposed else "a convolution",
+        rank=rank,
+        name=called,
+        sizes="8, " * (rank - 1) + "8,",
+        found=f"{16 if transposed else 4}, " * (rank - 1) + f"{16 if transposed else 4},",
+    )
+    return layer
+
+
+def _windowed(
+    called: str, rank: int, inputs: TensorLike, data_format: str, padding: str
+) -> tuple[Tensor, str, str]:
+    """Return images, and layout and padding by the names that `tf.nn` has for them."""
+    images = converted(inputs)
+    axes = None if images._shape is None else len(images._shape)
+    if axes != rank + 2:
+        raise ValueError(
+            f"Input 0 of layer {called} is incompatible with the layer: expected ndim={rank + 2}, "
+            f"found ndim={axes}. Full shape received: {images.shape}"
+        )
+    if str(padding).lower() not in ("valid", "same"):
+        raise ValueError(
+            'The `padding` argument must be one of "valid", "same". Received: ' + str(padding)
+        )
+    is_first = as_data_format(data_format) == "channels_first"
+    return images, FORMATS[rank][is_first], padding.upper()
+
+
+_POOLING = """Return the {result} of each window, channel by channel.
+
+    Args:
+        inputs: A tensor with {rank} spatial axes.
+        pool_size: The size of a window: an integer, or one for each spatial axis.
+        strides: The distance of two windows: likewise.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first".
+        name: Its name.
+
+    Raises:
+        ValueError: The inputs have other axes, or windows do not fit.
+    """
+
+
+def _pooling(kind: str, rank: int) -> Callable[..., Any]:
+    """Return a layer of pooling with a number of spatial axes."""
+    called = f"{kind}_pooling{rank}d"
+    short = "max" if kind == "max" else "avg"
+    operation = f"{short.capitalize()}Pool{'3D' if rank == 3 else ''}"
+
+    def layer(
+        inputs: TensorLike,
+        pool_size: AxisLike,
+        strides: AxisLike,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        name: str | None = None,
+    ) -> Any:
+        images, form, padding = _windowed(called, rank, inputs, data_format, padding)
+        window, steps = as_sizes("pool_size", pool_size, rank), as_sizes("strides", strides, rank)
+        pool = named_call(f"nn.{short}_pool{rank}d")
+        with graph_of(images).name_scope(name or called):
+            return pool(images, window, steps, padding, form, name=operation)
+
+    layer.__name__ = layer.__qualname__ = called
+    layer.__doc__ = _POOLING.format(
+        result="largest element" if kind == "max" else "mean", rank=rank
+    )
+    return layer
+
+
+conv1d, conv2d, conv3d = map(_convolution, (1, 2, 3))
+conv2d_transpose = _convolution(2, transposed=True)
+max_pooling1d, max_pooling2d, max_pooling3d = (_pooling("max", rank) for rank in (1, 2, 3))
+average_pooling1d, average_pooling2d, average_pooling3d = (
+    _pooling("average", rank) for rank in (1, 2, 3)
+)
 
 
 def flatten(inputs: TensorLike, name: str = "flatten/Reshape") -> Any:
@@ -319,11 +520,11 @@ def _updated(average: Variable, value: Any, momentum: float, training: Any) -> A
 list_names(
     __name__,
     refused={
-        "Convolutions and pooling are out of this library's scope.": """
-            average_pooling2d conv1d conv2d conv2d_transpose conv3d max_pooling2d separable_conv2d
-        """,
+        "Use `tf.nn.conv3d_transpose`.": "conv3d_transpose",
+        "Use `tf.nn.separable_conv2d`.": "separable_conv1d separable_conv2d",
         "Use the function, with `name` and `reuse` for weights that are shared.": """
-            BatchNormalization Dense Dropout Flatten
+            AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization Conv1D Conv2D
+            Conv2DTranspose Conv3D Dense Dropout Flatten MaxPooling1D MaxPooling2D MaxPooling3D
         """,
     },
 )

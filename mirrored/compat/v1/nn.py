@@ -13,9 +13,13 @@ _list_names(
         """,
     },
     refused={
-        "Convolutions and pooling are out of this library's scope.": """
-            avg_pool conv1d conv2d conv2d_transpose conv3d depthwise_conv2d lrn max_pool
+        "Use `tf.gradients`.": """
+            conv2d_backprop_filter conv2d_backprop_input conv3d_backprop_filter
+            conv3d_backprop_filter_v2 depthwise_conv2d_backprop_filter
+            depthwise_conv2d_backprop_input depthwise_conv2d_native_backprop_filter
+            depthwise_conv2d_native_backprop_input
         """,
+        "Use `tf.layers.batch_normalization`.": "lrn",
         "There are no cells of recurrent networks: write one, and use `tf.scan` or unroll it.": """
             dynamic_rnn raw_rnn rnn_cell static_rnn
         """,

@@ -23,6 +23,8 @@ _OPERANDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_PAIRS, ("x", "y")),
     "MatMul": ("a", "b"),
     "BiasAdd": ("value", "bias"),
+    **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative"), ("input", "filter")),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), ("out_backprop", "filter")),
     **dict.fromkeys(_SINGLE, ("x",)),
     "Identity": ("input",),
 }
@@ -37,6 +39,8 @@ _SETTINGS: dict[str, dict[str, str]] = {
     "ArgMin": {"axis": "dimension"},
     "Cumsum": {"axis": "axis"},
     "Cumprod": {"axis": "axis"},
+    "Conv2DBackpropInput": {"output_shape": "input_sizes"},
+    "Conv3DBackpropInputV2": {"output_shape": "input_sizes"},
     "Reshape": {"shape": "shape"},
     "ExpandDims": {"axis": "dim"},
     "ConcatV2": {"axis": "axis"},
