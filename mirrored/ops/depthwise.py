@@ -57,10 +57,10 @@ def _passes(xp: Any, x: Any, w: Any, out: Any, products: Any, attrs: Any) -> Any
         attrs: Strides, padding and dilations.
     """
     axes = _axes("", x.shape, w.shape, **attrs)
-    each = w.shape[-1]
-    split = out.reshape(*out.shape[:-1], x.shape[-1], each)
+    filters = w.shape[-1]
+    split = out.reshape(*out.shape[:-1], x.shape[-1], filters)
     for block in _blocks(x.shape, axes, x.itemsize):
-        for number in range(each):
+        for number in range(filters):
             for tap, windows, elements in taps_in(axes, block):
                 to = split[(*windows, ..., number)]
                 scratch = products[: to.size].reshape(to.shape)
