@@ -98,6 +98,25 @@ def volumes() -> mr.Model:
     )
 
 
+def convolved(rank: int, *shape: int | None) -> mr.Model:
+    """Return a model with all layers that have windows along a number of axes."""
+
+    def layer(name: str, *args: Any, **options: Any) -> Any:
+        return getattr(layers, name.format(rank))(*args, **options)
+
+    filters = [
+        layer("Conv{}D", 4, 3, padding="same", activation="relu", groups=2),
+        layer("Conv{}DTranspose", 2, 3, strides=2, padding="same"),
+    ]
+    if rank < 3:
+        filters += [
+            layer("DepthwiseConv{}D", 2, depth_multiplier=2, dilation_rate=2),
+            layer("SeparableConv{}D", 3, 2, strides=2),
+        ]
+    pools = [layer("MaxPooling{}D", 2, 1), layer("AveragePooling{}D", 2, 1, "same")]
+    return chain(*filters, *pools, shape=shape)
+
+
 class Two(mr.Model):
     """A model that takes two arguments."""
 
@@ -113,6 +132,8 @@ NOISES = ("Dropout", "GaussianDropout", "GaussianNoise", "AlphaDropout", "Spatia
 SEQUENCES = ("ZeroPadding1D", "Cropping1D", "UpSampling1D")
 IMAGES = ("ZeroPadding2D", "Cropping2D", "UpSampling2D", "SpatialDropout2D")
 VOLUMES = ("ZeroPadding3D", "Cropping3D", "UpSampling3D", "SpatialDropout3D")
+CONVOLUTIONS = ("Conv{}D", "Conv{}DTranspose", "MaxPooling{}D", "AveragePooling{}D")
+CONVOLUTIONS += ("DepthwiseConv{}D", "SeparableConv{}D")
 # No activations, or those with another width or settings that a name does not give.
 _OTHERS = {"Activation", "deserialize", "get", "serialize", "glu", "threshold"}
 MERGES = ("Add", "Average", "Concatenate", "Maximum", "Minimum", "Multiply", "Subtract")
@@ -151,6 +172,20 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     **dict.fromkeys(SEQUENCES, lambda: chain(*(getattr(layers, name)() for name in SEQUENCES))),
     **dict.fromkeys(IMAGES, images),
     **dict.fromkeys(VOLUMES, volumes),
+    **{
+        name.format(rank): model
+        for rank, model in {
+            1: lambda: convolved(1, 7, 4),
+            2: lambda: convolved(2, None, 6, 4),
+            3: lambda: convolved(3, 4, 3, 4, 4),
+        }.items()
+        for name in CONVOLUTIONS[: 4 if rank == 3 else None]
+    },
+    "channels first": lambda: chain(
+        layers.Conv2D(4, 2, 2, data_format="channels_first"),
+        layers.AveragePooling2D(2, 1, "same", data_format="channels_first"),
+        shape=(3, 8, 8),
+    ),
     "GroupNormalization": lambda: chain(layers.GroupNormalization(2)),
     "GroupedQueryAttention": lambda: pair(
         lambda given: layers.GroupQueryAttention(4, 4, 2)(*given), steps=None
