@@ -76,6 +76,7 @@ def test_names_of_the_module() -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "text"),
     [
+        ("layers.conv2d", AttributeError, "Use `tf.layers.conv2d`, with `tf.nn.relu`"),
         ("layers.fully_connected", AttributeError, "Use `tf.layers.dense`, with `tf.nn.relu`"),
         (
             "layers.no_such_name",

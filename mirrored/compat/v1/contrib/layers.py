@@ -47,6 +47,10 @@ list_names(
     __name__,
     refused={
         "Use `tf.layers.dense`, with `tf.nn.relu` as its activation.": "fully_connected",
+        "Use `tf.layers.conv2d`, with `tf.nn.relu` as its activation.": "conv2d convolution2d",
+        "Use `tf.layers.conv2d_transpose`.": "conv2d_transpose convolution2d_transpose",
+        "Use `tf.layers.max_pooling2d`.": "max_pool2d",
+        "Use `tf.layers.average_pooling2d`.": "avg_pool2d",
         "Use `tf.layers.batch_normalization`.": "batch_norm",
         "Use `tf.layers.dropout`, with `rate=1 - keep_prob`.": "dropout",
         "Use `tf.layers.flatten`.": "flatten",
