@@ -19,6 +19,7 @@ ARGUMENTS = {
     "gan": ("--plot", "gan.png"),
     "matmul": ("cpu", "500"),
     "matmul_session": ("gpu", "500"),
+    "shapes": ("--plot", "shapes.png"),
     "tumours": ("--folder", "."),
 }
 _SPEED = re.compile(r" - [\d.]+s - [\d,]+ examples/s \([\d,]+ a replica\)")
