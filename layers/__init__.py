@@ -35,6 +35,10 @@ _public_module(
             GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D
             GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D
         """,
+        "mirrored.layers.image_augmentation": """
+            RandomBrightness RandomContrast RandomFlip RandomRotation RandomTranslation RandomZoom
+        """,
+        "mirrored.layers.image_resizing": "CenterCrop Resizing",
         "mirrored.layers.input_layer": "Input InputLayer",
         "mirrored.layers.joining": "Concatenate Dot concatenate dot",
         "mirrored.layers.layer": "Layer",

@@ -15,6 +15,7 @@ from mirrored.layers.pooling import AvgPool2D as AvgPool2D
 from mirrored.layers.pooling import AvgPool3D as AvgPool3D
 from mirrored.layers.batch_normalization import BatchNormalization as BatchNormalization
 from mirrored.layers.category_encoding import CategoryEncoding as CategoryEncoding
+from mirrored.layers.image_resizing import CenterCrop as CenterCrop
 from mirrored.layers.joining import Concatenate as Concatenate
 from mirrored.layers.convolution import Conv1D as Conv1D
 from mirrored.layers.convolution import Conv1DTranspose as Conv1DTranspose
@@ -80,10 +81,17 @@ from mirrored.layers.activation import PReLU as PReLU
 from mirrored.layers.reshaping import Permute as Permute
 from mirrored.layers.core import Pipeline as Pipeline
 from mirrored.layers.layer_normalization import RMSNormalization as RMSNormalization
+from mirrored.layers.image_augmentation import RandomBrightness as RandomBrightness
+from mirrored.layers.image_augmentation import RandomContrast as RandomContrast
+from mirrored.layers.image_augmentation import RandomFlip as RandomFlip
+from mirrored.layers.image_augmentation import RandomRotation as RandomRotation
+from mirrored.layers.image_augmentation import RandomTranslation as RandomTranslation
+from mirrored.layers.image_augmentation import RandomZoom as RandomZoom
 from mirrored.layers.activation import ReLU as ReLU
 from mirrored.layers.reshaping import RepeatVector as RepeatVector
 from mirrored.layers.core import Rescaling as Rescaling
 from mirrored.layers.reshaping import Reshape as Reshape
+from mirrored.layers.image_resizing import Resizing as Resizing
 from mirrored.layers.embedding import ReversibleEmbedding as ReversibleEmbedding
 from mirrored.layers.convolution import SeparableConv1D as SeparableConv1D
 from mirrored.layers.convolution import SeparableConv2D as SeparableConv2D

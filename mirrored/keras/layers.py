@@ -12,7 +12,7 @@ _public_module(
         "mirrored.layers": """
             Activation ActivityRegularization Add AdditiveAttention AlphaDropout
             Attention Average AveragePooling1D AveragePooling2D AveragePooling3D
-            AvgPool1D AvgPool2D AvgPool3D BatchNormalization CategoryEncoding
+            AvgPool1D AvgPool2D AvgPool3D BatchNormalization CategoryEncoding CenterCrop
             Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
             Conv3DTranspose Convolution1D Convolution1DTranspose Convolution2D
             Convolution2DTranspose Convolution3D Convolution3DTranspose Cropping1D
@@ -25,8 +25,9 @@ _public_module(
             InputLayer Lambda Layer LayerNormalization LeakyReLU Masking MaxPool1D
             MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum
             MultiHeadAttention Multiply Normalization PReLU Permute Pipeline
-            RMSNormalization ReLU RepeatVector Rescaling Reshape ReversibleEmbedding
-            SeparableConv1D SeparableConv2D SeparableConvolution1D
+            RMSNormalization RandomBrightness RandomContrast RandomFlip RandomRotation
+            RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape Resizing
+            ReversibleEmbedding SeparableConv1D SeparableConv2D SeparableConvolution1D
             SeparableConvolution2D Softmax SpatialDropout1D SpatialDropout2D
             SpatialDropout3D SpectralNormalization Subtract TimeDistributed
             UnitNormalization UpSampling1D UpSampling2D UpSampling3D Wrapper

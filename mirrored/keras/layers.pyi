@@ -15,6 +15,7 @@ from mirrored.layers import AvgPool2D as AvgPool2D
 from mirrored.layers import AvgPool3D as AvgPool3D
 from mirrored.layers import BatchNormalization as BatchNormalization
 from mirrored.layers import CategoryEncoding as CategoryEncoding
+from mirrored.layers import CenterCrop as CenterCrop
 from mirrored.layers import Concatenate as Concatenate
 from mirrored.layers import Conv1D as Conv1D
 from mirrored.layers import Conv1DTranspose as Conv1DTranspose
@@ -80,10 +81,17 @@ from mirrored.layers import PReLU as PReLU
 from mirrored.layers import Permute as Permute
 from mirrored.layers import Pipeline as Pipeline
 from mirrored.layers import RMSNormalization as RMSNormalization
+from mirrored.layers import RandomBrightness as RandomBrightness
+from mirrored.layers import RandomContrast as RandomContrast
+from mirrored.layers import RandomFlip as RandomFlip
+from mirrored.layers import RandomRotation as RandomRotation
+from mirrored.layers import RandomTranslation as RandomTranslation
+from mirrored.layers import RandomZoom as RandomZoom
 from mirrored.layers import ReLU as ReLU
 from mirrored.layers import RepeatVector as RepeatVector
 from mirrored.layers import Rescaling as Rescaling
 from mirrored.layers import Reshape as Reshape
+from mirrored.layers import Resizing as Resizing
 from mirrored.layers import ReversibleEmbedding as ReversibleEmbedding
 from mirrored.layers import SeparableConv1D as SeparableConv1D
 from mirrored.layers import SeparableConv2D as SeparableConv2D

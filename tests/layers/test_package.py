@@ -22,7 +22,7 @@ from mirrored.layers import (
 )
 from mirrored.layers.merging import Merge
 from tests.layers import test_noise
-from tests.support import layer_values
+from tests.support import image_values, layer_values
 
 Array = np.ndarray[Any, Any]
 Reference = Callable[..., Array]  # reference(x, *weights)
@@ -95,6 +95,7 @@ def test_every_public_layer_is_in_the_table() -> None:
     against_keras -= {each for each in against_keras if issubclass(each, Merge)}
     noises = {**test_noise.LAYERS, **test_noise.SPATIAL}
     others = {*map(layers.__dict__.get, noises), layers.Lambda}  # In files of their own.
+    others |= {getattr(layers, text[2:].partition("(")[0]) for text, _ in image_values.LAYER_CASES}
     others |= {
         layers.Pipeline,
         layers.SpectralNormalization,

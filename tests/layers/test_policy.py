@@ -120,6 +120,8 @@ def test_a_mixed_layer(policy: Any) -> None:
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("AlphaDropout", "Dropout", "GaussianDropout", "SpatialDropout1D"), (0.2,)),
     **dict.fromkeys(("GaussianNoise", "LeakyReLU", "SpatialDropout2D", "SpatialDropout3D"), (0.2,)),
+    **dict.fromkeys(("RandomBrightness", "RandomContrast", "RandomRotation", "RandomZoom"), (0.2,)),
+    **dict.fromkeys(("CenterCrop", "RandomTranslation", "Resizing"), (1, 1)),
     **dict.fromkeys(("CategoryEncoding", "RepeatVector", "Dense"), (2,)),
     **dict.fromkeys(("Embedding", "ReversibleEmbedding", "MultiHeadAttention"), (4, 3)),
     **{

@@ -1,4 +1,4 @@
-"""Functions of images: the calls, for any module with TensorFlow's names, and what they give there.
+"""Functions and layers of images, for any module with TensorFlow's names, and what they give there.
 
 The numbers in image_values.json are TensorFlow 2.21's and Keras 3.15's. Where they are installed,
 `python tests/support/image_values.py` writes them anew.
@@ -84,6 +84,41 @@ _CALLS = {
     "K.pad_images({}, 1, None, None, 2, target_height=5, target_width=7)": "x one",
     "K.crop_images({}, 1, None, None, 2, target_height=2, target_width=1)": "x one",
 }
+_LAYERS = {
+    "L.Resizing(2, 3)": "x u one",
+    "L.Resizing(5, 3, 'nearest', data_format='channels_first')": "x u",
+    "L.Resizing(2, 3, crop_to_aspect_ratio=True)": "x",
+    "L.Resizing(5, 3, pad_to_aspect_ratio=True, fill_value=0.5)": "x",
+    "L.Resizing(2, 3, dtype='float64')": "d",
+    "L.CenterCrop(2, 3)": "x u one",
+    "L.CenterCrop(5, 3)": "x u",
+    "L.CenterCrop(2, 1, data_format='channels_first')": "x",
+    "L.RandomFlip()": "x u one",
+    "L.RandomFlip('horizontal')": "x",
+    "L.RandomFlip('vertical', data_format='channels_first')": "x",
+    **{
+        f"L.{kind}, {fill!r}, {way!r})": "x"
+        for kind in (
+            "RandomTranslation(0.4, (0.1, 0.7)",
+            "RandomRotation((-0.2, 0.3)",
+            "RandomZoom(0.5, (-0.3, 0.6)",
+        )
+        for fill in ("constant", "nearest", "wrap", "reflect")
+        for way in ("nearest", "bilinear")
+    },
+    "L.RandomTranslation(0.3, 0.2, 'constant', fill_value=0.5)": "u one",
+    "L.RandomTranslation(0.3, 0.2, data_format='channels_first')": "x",
+    "L.RandomRotation(0.3)": "u one",
+    "L.RandomRotation(0.3, data_format='channels_first')": "x",
+    "L.RandomZoom((0.1, 0.5))": "u one",
+    "L.RandomZoom((0.1, 0.5), data_format='channels_first')": "x",
+    "L.RandomContrast(0.7)": "x c one",
+    "L.RandomContrast((0.2, 0.7), (0.2, 0.6))": "x",
+    "L.RandomContrast(0.7, data_format='channels_first')": "c",
+    "L.RandomBrightness(0.7)": "x c one",
+    "L.RandomBrightness((0.2, 0.7), (0.0, 1.0))": "x",
+}
+LAYER_CASES = [(text, name) for text, names in _LAYERS.items() for name in names.split()]
 CASES = [(text, name) for text, names in _CALLS.items() for name in names.split()]
 
 
@@ -110,6 +145,41 @@ def results(tf: Any, text: str, name: str, x: Any = None) -> tuple[Array, Array 
     return output.numpy(), None if slope is None else slope.numpy()
 
 
+class Draws:
+    """Gives fixed numbers where a layer draws.
+
+    Args:
+        tf: A module with TensorFlow's names.
+    """
+
+    def __init__(self, tf: Any) -> None:
+        self._tf = tf
+        self._rows = iter(([0.3, 0.9], [0.85, 0.05]))
+
+    def uniform(
+        self, shape: Any, minval: float = 0.0, maxval: float = 1.0, *_: Any, **__: Any
+    ) -> Any:
+        """Return the next numbers, between these."""
+        numbers = np.asarray(next(self._rows)[: shape[0]], np.float32).reshape(shape)
+        return self._tf.constant(np.float32(minval) + np.float32(maxval - minval) * numbers)
+
+
+def layer_results(tf: Any, text: str, name: str, training: bool = True) -> Array:
+    """Return what a layer gives that draws fixed numbers.
+
+    Args:
+        tf: A module with TensorFlow's names.
+        text: The layer.
+        name: The name of the images.
+        training: Whether it trains.
+    """
+    layer = eval(text, {"L": tf.keras.layers})
+    if hasattr(layer, "generator"):
+        layer.generator = Draws(tf)
+    output: Array = layer(tf.constant(INPUTS[name]), training=training).numpy()
+    return output
+
+
 def _plain(array: Array | None) -> Any:
     if array is None:
         return None
@@ -126,6 +196,11 @@ def main() -> None:
     for text, name in CASES:
         output, slope = results(tf, text, name)
         table[text.format(name)] = [_plain(output), _plain(slope)]
+    from keras.src.backend.tensorflow import random
+
+    for text, name in LAYER_CASES:
+        random.uniform = Draws(tf).uniform
+        table[f"{text} {name}"] = [_plain(layer_results(tf, text, name)), None]
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in table.items()]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

@@ -117,10 +117,15 @@ def masked(keras: Any) -> Any:
 
 
 def images(keras: Any) -> Any:
-    """Return a model that pads, crops, enlarges and pools images, sequences and volumes."""
+    """Return a model that changes, pads, enlarges and pools images, sequences and volumes."""
     layers = keras.layers
     x = layers.Input((4,), name="x")
-    pixels = layers.ZeroPadding2D(((1, 0), 2))(layers.Reshape((2, 2, 1))(x))
+    pixels = layers.RandomFlip(seed=3)(layers.Reshape((2, 2, 1))(x))
+    pixels = layers.RandomZoom(0.1)(layers.RandomRotation((-0.1, 0.2), "wrap")(pixels))
+    pixels = layers.RandomTranslation(0.1, [0.0, 0.2], seed=4)(pixels)
+    pixels = layers.RandomContrast(0.1)(layers.RandomBrightness(0.2)(pixels))
+    pixels = layers.CenterCrop(2, 2)(layers.Resizing(4, 4, "nearest")(pixels))
+    pixels = layers.ZeroPadding2D(((1, 0), 2))(pixels)
     pixels = layers.BatchNormalization()(layers.SpatialDropout2D(0.5)(pixels))
     pixels = layers.Cropping2D((1, (0, 2)))(layers.UpSampling2D((2, 1))(pixels))
     pooled = [layers.GlobalMaxPooling2D()(pixels), layers.GlobalAveragePooling2D()(pixels)]

@@ -87,6 +87,19 @@ def images() -> mr.Model:
     )
 
 
+def pictures() -> mr.Model:
+    """Return a model that resizes images, and that changes them in training."""
+    return chain(
+        layers.Resizing(5, 4),
+        layers.Resizing(3, 7, "nearest"),
+        layers.CenterCrop(3, 4),
+        *(getattr(layers, name)(0.5) for name in COLOURS),
+        layers.RandomTranslation(0.1, 0.2),
+        layers.RandomFlip(),
+        shape=(4, 5, 3),
+    )
+
+
 def volumes() -> mr.Model:
     """Return a model that pads, crops and enlarges volumes."""
     return chain(
@@ -131,6 +144,8 @@ class Two(mr.Model):
 NOISES = ("Dropout", "GaussianDropout", "GaussianNoise", "AlphaDropout", "SpatialDropout1D")
 SEQUENCES = ("ZeroPadding1D", "Cropping1D", "UpSampling1D")
 IMAGES = ("ZeroPadding2D", "Cropping2D", "UpSampling2D", "SpatialDropout2D")
+COLOURS = ("RandomBrightness", "RandomContrast", "RandomRotation", "RandomZoom")
+PICTURES = ("Resizing", "CenterCrop", "RandomTranslation", "RandomFlip", *COLOURS)
 VOLUMES = ("ZeroPadding3D", "Cropping3D", "UpSampling3D", "SpatialDropout3D")
 CONVOLUTIONS = ("Conv{}D", "Conv{}DTranspose", "MaxPooling{}D", "AveragePooling{}D")
 CONVOLUTIONS += ("DepthwiseConv{}D", "SeparableConv{}D")
@@ -171,6 +186,7 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     "GlobalMaxPooling3D": lambda: chain(layers.GlobalMaxPooling3D(), shape=(2, 3, 4, 2)),
     **dict.fromkeys(SEQUENCES, lambda: chain(*(getattr(layers, name)() for name in SEQUENCES))),
     **dict.fromkeys(IMAGES, images),
+    **dict.fromkeys(PICTURES, pictures),
     **dict.fromkeys(VOLUMES, volumes),
     **{
         name.format(rank): model

@@ -173,6 +173,27 @@ def _images() -> list[Any]:
     ]
 
 
+_PICTURE_LAYERS = ["CenterCrop", "RandomBrightness", "RandomContrast", "RandomFlip"]
+_PICTURE_LAYERS += ["RandomRotation", "RandomTranslation", "RandomZoom", "Resizing"]
+
+
+def _pictures() -> list[Any]:
+    return [
+        mr.layers.Dense(8),
+        mr.layers.Reshape((2, 2, 2)),
+        mr.layers.Resizing(4, 3),
+        mr.layers.CenterCrop(3, 3),
+        mr.layers.RandomFlip(),
+        mr.layers.RandomTranslation(0.4, 0.4),
+        mr.layers.RandomRotation(0.3, "wrap"),
+        mr.layers.RandomZoom(0.4, fill_mode="constant"),
+        mr.layers.RandomContrast(0.5, (-9.0, 9.0)),
+        mr.layers.RandomBrightness(0.1, (-9.0, 9.0)),
+        mr.layers.Lambda(mr.tanh),
+        mr.layers.Flatten(),
+    ]
+
+
 def _volumes() -> list[Any]:
     return [
         mr.layers.Dense(8),
@@ -322,6 +343,7 @@ LAYERS: dict[str, Row] = {
         lambda: mr.layers.Flatten(),
     ),
     **dict.fromkeys(_IMAGE_LAYERS, Row(_images)),
+    **dict.fromkeys(_PICTURE_LAYERS, Row(_pictures)),
     **dict.fromkeys(_VOLUME_LAYERS, Row(_volumes)),
     **dict.fromkeys(
         ("Cropping1D", "UpSampling1D", "ZeroPadding1D"),
