@@ -368,13 +368,13 @@ class UpSampling1D(_UpSampling):
 
 
 class UpSampling2D(_UpSampling):
-    """Enlarges images by repeating each row and column.
+    """Enlarges images by repeating each row and column, or by linear interpolation.
 
     Args:
         size: How often, 1 or more: an integer, or (rows, columns).
         data_format: "channels_last", the default: inputs of shape (batch, rows, columns, channels);
             or "channels_first": (batch, channels, rows, columns).
-        interpolation: "nearest".
+        interpolation: "nearest", which repeats, or "bilinear".
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -398,11 +398,21 @@ class UpSampling2D(_UpSampling):
         self.data_format = as_data_format(data_format)
         self.size = as_sizes("size", size, self._rank)
         self.interpolation = str(interpolation).lower()
-        if self.interpolation != "nearest":
+        if self.interpolation not in ("nearest", "bilinear"):
             raise ValueError(
-                "The `interpolation` argument must be 'nearest', which repeats rows and columns: "
-                f"no other is supported. Received: interpolation={interpolation!r}"
+                "The `interpolation` argument must be 'nearest' or 'bilinear': no other is "
+                f"supported. Received: interpolation={interpolation!r}"
             )
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return ``inputs`` enlarged along the spatial axes."""
+        if self.interpolation == "nearest":
+            return super().call(inputs)
+        from mirrored.ops.image_transforms import fitted  # Few models need it.
+
+        shape = self.compute_output_shape(inputs.shape)
+        size = [shape[axis] for axis in self._spatial_axes]
+        return fitted(inputs, size, self.interpolation, data_format=self.data_format)
 
 
 class UpSampling3D(_UpSampling):

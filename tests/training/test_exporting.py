@@ -233,6 +233,9 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
         MERGES, lambda: pair(lambda given: [getattr(layers, name)()(given) for name in MERGES])
     ),
     **dict.fromkeys(NOISES, lambda: chain(*(getattr(layers, name)(0.5) for name in NOISES))),
+    "bilinear": lambda: chain(
+        layers.UpSampling2D((2, 3), interpolation="bilinear"), shape=(3, 2, 2)
+    ),
     "bfloat16": lambda: chain(layers.Dense(3, dtype="mixed_bfloat16"), layers.Softmax()),
     "float16": lambda: chain(layers.Lambda(lambda x: mr.exp(mr.cast(x, mr.float16)) - 0.5)),
     "float64": lambda: chain(layers.Dense(3, "gelu", dtype="float64"), dtype="float64"),
