@@ -21,7 +21,7 @@ from mirrored.ops.slicing import sliced_along
 from mirrored.ops.spec import FLOATS, as_dtype, float32
 from mirrored.ops.tensor import Tensor
 
-_RESIZED = FLOATS | {
+_RESIZED_INTEGERS = {
     as_dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32", "int64")
 }
 
@@ -421,7 +421,7 @@ def _as_size(size: Any) -> Sequence[int]:
 
 
 def _check_resized(x: Tensor, target: Sequence[int], op: str) -> None:
-    if x.dtype not in _RESIZED:
+    if x.dtype not in FLOATS and x.dtype not in _RESIZED_INTEGERS:
         raise InvalidArgumentError(
             f"Value for attr 'T' of {x.dtype.name} is not in the list of allowed values: int8, "
             f"uint8, int16, uint16, int32, int64, bfloat16, half, float, double [Op:{op}]"
