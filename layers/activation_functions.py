@@ -324,8 +324,8 @@ def along_axes(function: Callable[..., Tensor], x: Tensor, axes: tuple[int, ...]
     last = [axis % x.ndim for axis in axes if -x.ndim <= axis < x.ndim]
     if len(last) < len(axes) or len(set(last)) < len(last):
         raise ValueError(
-            f"`axis` is an axis of the tensor, or several different ones. Received: axis={axes} "
-            f"for a tensor of shape {x.shape}."
+            f"`axis` must be an axis of the tensor, or several different ones. Received: "
+            f"axis={axes} for a tensor of shape {x.shape}."
         )
     order = [*(axis for axis in range(x.ndim) if axis not in last), *last]
     moved = ops.transpose(x, order)

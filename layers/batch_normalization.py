@@ -279,7 +279,7 @@ class BatchNormalization(ScaledAndMoved):
 def _as_part(name: str, value: Any) -> float:
     part = as_real(value)
     if part is None or not 0 <= part <= 1:
-        raise ValueError(f"`{name}` is a number from 0 to 1. Received: {name}={value!r}")
+        raise ValueError(f"`{name}` must be a number from 0 to 1. Received: {name}={value!r}")
     return part
 
 

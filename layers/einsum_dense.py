@@ -178,7 +178,7 @@ def _plan(equation: str, bias_axes: str | None, shape: Shape, partial: Shape) ->
     named = output[first : len(output) - len(rest)]
     if len(named) != len(terms.outputs):
         raise ValueError(
-            f"`output_shape` has the sizes of the output's axes in '{equation}', but for the "
+            f"`output_shape` must have the sizes of the output's axes in '{equation}', but for the "
             f"batch's. Received: output_shape={partial}"
         )
     wanted = dict(zip(terms.outputs, named, strict=True))

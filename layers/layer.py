@@ -1233,7 +1233,7 @@ def _placeholder(spec: Any) -> SymbolicTensor:
     """Return a placeholder of its own for what a `compute_output_spec` returned."""
     if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
         raise TypeError(
-            "`compute_output_spec` returns `keras.KerasTensor(shape, dtype)`, or several in a "
+            "`compute_output_spec` must return `keras.KerasTensor(shape, dtype)`, or several in a "
             f"list, tuple or dict. Received: {spec!r:.200}"
         )
     return SymbolicTensor(tuple(spec.shape), ops.as_dtype(spec.dtype))

@@ -144,7 +144,7 @@ def as_axis(axis: Any) -> int:
     """
     number = as_integer(axis)
     if number is None:
-        raise TypeError(f"`axis` is an integer. Received: axis={axis!r}")
+        raise TypeError(f"`axis` must be an integer. Received: axis={axis!r}")
     return number
 
 
@@ -159,7 +159,9 @@ def as_epsilon(value: Any) -> float:
     """
     number = as_real(value)
     if number is None or not 0 <= number < math.inf:
-        raise ValueError(f"`epsilon` is a finite number of 0 or more. Received: epsilon={value!r}")
+        raise ValueError(
+            f"`epsilon` must be a finite number of 0 or more. Received: epsilon={value!r}"
+        )
     return number
 
 

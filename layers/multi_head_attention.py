@@ -242,8 +242,9 @@ def _projection_equation(free: int, bound: int, added: int) -> tuple[str, str]:
     """Return an equation of so many axes that stay, are summed over, and are new; and the last."""
     if free + bound + added > len(string.ascii_lowercase):
         raise ValueError(
-            f"A projection has at most {len(string.ascii_lowercase)} axes. Received: {free} that "
-            f"stay, {bound} that are summed over, {added} new ones. Use a shorter `output_shape`."
+            f"A projection must have at most {len(string.ascii_lowercase)} axes. Received: {free} "
+            f"that stay, {bound} that are summed over, {added} new ones. Use a "
+            "shorter `output_shape`."
         )
     letters = iter(string.ascii_lowercase)
     stay, lost, new = ("".join(next(letters) for _ in range(n)) for n in (free, bound, added))

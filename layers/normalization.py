@@ -157,7 +157,7 @@ class Normalization(SameShape):
             for part in _parts(batch, kept):
                 total.add(part, kept)
         if not total.count:
-            raise ValueError("`adapt` computes the mean of examples. Received: no examples.")
+            raise ValueError("`adapt` needs at least one example. Received: no examples.")
         self.adapt_mean.assign(total.mean)
         self.adapt_variance.assign(total.variance)
         self.finalize_state()
@@ -278,8 +278,8 @@ def _spread(numbers: Any, kept: tuple[int, ...], shape: tuple[int, ...]) -> NDAr
         return np.broadcast_to(values.reshape(sizes), shape)
     except ValueError:
         raise InvalidArgumentError(
-            f"`mean` and `variance` have the sizes of the axes {list(kept)} of an input, of shape "
-            f"{tuple(shape[axis] for axis in kept)}. Received: values of shape {values.shape}"
+            f"`mean` and `variance` must have the sizes of the axes {list(kept)} of an input, of "
+            f"shape {tuple(shape[axis] for axis in kept)}. Received: values of shape {values.shape}"
         ) from None
 
 

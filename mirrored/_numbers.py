@@ -75,7 +75,9 @@ def check_count(name: str, value: Any, *, least: int) -> int:
     """
     count = as_integer(value)
     if count is None or count < least:
-        raise ValueError(f"`{name}` is an integer of {least} or more. Received: {name}={value!r}")
+        raise ValueError(
+            f"`{name}` must be an integer of {least} or more. Received: {name}={value!r}"
+        )
     return count
 
 

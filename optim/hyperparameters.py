@@ -118,7 +118,9 @@ def check_number(
         low = "above 0" if above_zero else "of 0 or more"
         high = "" if below == math.inf else f" and below {below:g}"
         high += "" if at_most == math.inf else f" and at most {at_most:g}"
-        raise ValueError(f"`{name}` is a finite number {low}{high}. Received: {name}={value!r}")
+        raise ValueError(
+            f"`{name}` must be a finite number {low}{high}. Received: {name}={value!r}"
+        )
     return number
 
 

@@ -834,7 +834,7 @@ def _new_variable(
     start = known.get(initializer, initializer) if isinstance(initializer, str) else initializer
     if not callable(start):
         raise ValueError(
-            '`initializer` is "zeros", "ones" or an initializer. Received: '
+            '`initializer` must be "zeros", "ones" or an initializer. Received: '
             f"initializer={initializer!r}. Pass `keras.initializers.get(...)` of it."
         )
     with recorded_by(None), only(), ruled_by(None), optimizer._strategy.scope():

@@ -85,7 +85,7 @@ class Rule:
             spec = packed[0].spec(i)
             if spec != (variable.shape, variable.dtype):
                 raise ValueError(
-                    "A gradient has the shape and dtype of its variable. Received: "
+                    "A gradient must have the shape and dtype of its variable. Received: "
                     f"{spec.shape} {spec.dtype.name} for {variable.name} of {variable.shape} "
                     f"{variable.dtype.name}."
                 )

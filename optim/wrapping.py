@@ -501,8 +501,8 @@ class MultiOptimizer(Wrapping):
     ) -> None:
         if not callable(optimizer_map):
             raise TypeError(
-                "`optimizer_map` is an OptimizerMap, or a function that returns the optimizer of a "
-                f"variable. Received: {optimizer_map!r}"
+                "`optimizer_map` must be an OptimizerMap, or a function that returns the optimizer "
+                f"of a variable. Received: {optimizer_map!r}"
             )
         self._inner = []
         self._chosen: dict[int, tuple[Variable, Optimizer]] = {}

@@ -333,8 +333,8 @@ class GradientTape(Recording):
                 g = _ones_for(leaf) if seed is None else adopt(seed, leaf.dtype)
             if g.shape != leaf.shape:
                 raise ValueError(
-                    f"An output gradient has the shape of its target. Received: {g.shape} for "
-                    f"a target of shape {leaf.shape}."
+                    f"An output gradient must have the shape of its target. Received: {g.shape} "
+                    f"for a target of shape {leaf.shape}."
                 )
             grads.setdefault(leaf._id, []).append(g)
         return grads

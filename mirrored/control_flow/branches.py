@@ -304,7 +304,7 @@ def _next(body: Callable[..., Any], values: Any, first: Any, recorded: bool) -> 
     if not isinstance(results, list | tuple):
         if not recorded or len(first) > 1:
             raise TypeError(
-                "The body of a mr.while_loop returns a list or tuple with a value for each "
+                "The body of a mr.while_loop must return a list or tuple with a value for each "
                 f"variable. Received: {results!r:.100}"
             )
         results = (results,)

@@ -393,7 +393,7 @@ def as_whole(name: str, value: Any) -> int:
     """Return an argument that is an integer; raises TypeError where it is none."""
     number = as_integer(value)
     if number is None:
-        raise TypeError(f"`{name}` is an integer. Received: {name}={value!r:.200}.")
+        raise TypeError(f"`{name}` must be an integer. Received: {name}={value!r:.200}.")
     return number
 
 

@@ -127,8 +127,8 @@ class _Model:
         size = sum(array.nbytes for array in constants.values())
         if size > _LARGEST:
             raise NotImplementedError(
-                "An ONNX file has at most 2 GiB. Received: a model with weights and constants of "
-                f"{size:,} bytes. Export it in parts, or with weights of fewer bits."
+                "An ONNX file must have at most 2 GiB. Received: a model with weights and "
+                f"constants of {size:,} bytes. Export it in parts, or with weights of fewer bits."
             )
         for name, value in constants.items():
             tensor = to.add(name=name, dims=value.shape)

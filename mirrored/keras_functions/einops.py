@@ -32,7 +32,7 @@ def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
     before, after = (_axes(side, pattern) for side in sides)
     if len(before) != x.ndim:
         raise ValueError(
-            f"A pattern names each axis. Received: pattern={pattern!r} for a tensor of shape "
+            f"A pattern must name each axis. Received: pattern={pattern!r} for a tensor of shape "
             f"{x.shape}"
         )
     names = [name for group in before for name in group]

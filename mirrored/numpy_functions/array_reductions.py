@@ -491,7 +491,7 @@ def _weighted(tensor: Tensor, weights: Any, axis: int | None) -> tuple[Tensor, T
     along = None if parts.ndim == tensor.ndim else axis  # What a vector of weights is along.
     if parts.ndim != 1 if along is not None else parts.shape != tensor.shape:
         raise InvalidArgumentError(
-            f"Weights are of shape {tensor.shape}, or a vector. Received: {parts.shape}"
+            f"Weights must have shape {tensor.shape}, or a vector. Received: {parts.shape}"
         )
     if along is not None:
         total = ops.reduce_sum(parts)

@@ -28,7 +28,7 @@ def seed(s: int) -> None:
     try:
         number = int(s)
     except TypeError:
-        raise ValueError(f"The seed is an integer. Received: {s!r}") from None
+        raise ValueError(f"The seed must be an integer. Received: {s!r}") from None
     ops.set_seed(number)
 
 
@@ -139,7 +139,7 @@ def randint(
     least, limit = (0, int(low)) if high is None else (int(low), high)
     kind = result_type(dtype)
     if kind not in INDICES:
-        raise ValueError(f"Argument `dtype` is int32 or int64. Received: {dtype}")
+        raise ValueError(f"Argument `dtype` must be int32 or int64. Received: {dtype}")
     return ops.random_uniform(_sizes(size), least, limit, kind)
 
 

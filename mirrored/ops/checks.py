@@ -157,8 +157,8 @@ def Assert(
         held = adopt(condition, None)
         if held.shape not in ((), (1,)):
             raise ValueError(
-                f"The condition is a scalar. Received: shape {held.shape}. Reduce it first, for "
-                "example with mr.reduce_all."
+                f"The condition must be a scalar. Received: shape {held.shape}. Reduce it first, "
+                "for example with mr.reduce_all."
             )
         require(text, held, *tensors)
 

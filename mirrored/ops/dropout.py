@@ -177,7 +177,7 @@ def _dropped_by(x: Tensor, drawn: Tensor, rate: Tensor) -> Tensor:
     """Return the tensor after dropout at a rate that is a tensor, which has a gradient too."""
     if rate.ndim or rate.dtype != x.dtype:
         raise ValueError(
-            "`rate` is a scalar of the dtype of `x`. Received: "
+            "`rate` must be a scalar of the dtype of `x`. Received: "
             f"x.dtype={x.dtype.name}, rate.dtype={rate.dtype.name} and rate.shape={rate.shape}"
         )
     kept = CAST(GREATER_EQUAL(drawn, CAST(rate, dtype=drawn.dtype)), dtype=x.dtype)

@@ -200,7 +200,7 @@ def _number_of_bins(nbins: Any) -> int:
     count = index(nbins)
     if count > np.iinfo(int32).max:
         raise InvalidArgumentError(
-            f"The numbers of bins are int32. Received: nbins={count}. Ask for fewer bins."
+            f"The numbers of bins must be int32. Received: nbins={count}. Ask for fewer bins."
         )
     return count
 
@@ -299,7 +299,7 @@ def _pairs(labels: Tensor, predictions: Tensor) -> Tensor:
         predictions = squeeze(predictions, -1)
     if labels.ndim != 1:
         raise InvalidArgumentError(
-            "Labels and predictions are vectors. Received: shapes "
+            "Labels and predictions must be vectors. Received: shapes "
             f"{labels.shape} and {predictions.shape} [Op:confusion_matrix]"
         )
     return stack([cast(labels, int64), cast(predictions, int64)], axis=1)

@@ -393,7 +393,8 @@ def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
     low, high = as_integer(minval), as_integer(maxval)
     if low is None or high is None:
         raise TypeError(
-            f"The bounds of {dtype.name} are integers. Received: minval={minval}, maxval={maxval}"
+            f"The bounds of {dtype.name} must be integers. Received: minval={minval}, "
+            f"maxval={maxval}"
         )
     if not low < high:
         raise InvalidArgumentError(

@@ -260,7 +260,7 @@ def as_seed(seed: Any) -> int:
         TypeError: It is no integer.
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise TypeError(f"A seed is an integer. Received: {seed!r}")
+        raise TypeError(f"A seed must be an integer. Received: {seed!r}")
     return int(seed) % WORD
 
 

@@ -92,7 +92,7 @@ LOG_SOFTMAX = register(
 def _one_axis(op_name: str, axis: int | None, rank: int) -> int:
     if isinstance(axis, tuple | list):
         raise InvalidArgumentError(
-            f"`axis` is one axis. Received: axis={axis} [Op:{op_name}]. `keras.activations."
+            f"`axis` must be one axis. Received: axis={axis} [Op:{op_name}]. `keras.activations."
             "softmax` takes several."
         )
     return normalize_axis(op_name, -1 if axis is None else axis, rank)

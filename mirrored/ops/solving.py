@@ -374,7 +374,7 @@ def lstsq(
     a, b = as_tensors((matrix, rhs))
     if min(a.ndim, b.ndim) < 2:
         raise InvalidArgumentError(
-            f"`matrix` and `rhs` have rank >= 2. Received: {shape_text(a.shape)} and "
+            f"`matrix` and `rhs` must have rank >= 2. Received: {shape_text(a.shape)} and "
             f"{shape_text(b.shape)}"
         )
     tall = a.shape[-2] >= a.shape[-1]

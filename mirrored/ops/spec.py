@@ -256,7 +256,7 @@ def as_dtype(type_value: DTypeLike) -> DType:
         if name == "bfloat16":
             return bfloat16()
         raise TypeError(
-            f"Tensors have one of the dtypes {DTYPE_NAMES}. Received: {type_value!r}. "
+            f"Tensors must have one of the dtypes {DTYPE_NAMES}. Received: {type_value!r}. "
             "Convert the values to one of these first."
         )
     return dtype
@@ -376,7 +376,7 @@ def as_shape(value: Any) -> Shape:
     """
     shape = as_integers(value, "A shape")
     if any(size < 0 for size in shape):
-        raise InvalidArgumentError(f"Dimensions of a shape are >= 0. Received: {shape}")
+        raise InvalidArgumentError(f"Dimensions of a shape must be >= 0. Received: {shape}")
     return shape
 
 
@@ -415,7 +415,7 @@ def as_integers(value: Any, what: str) -> tuple[int, ...]:
         return tuple(operator.index(item) for item in items)
     except TypeError:
         raise TypeError(
-            f"{what} is an integer or a sequence of integers. Received: {value!r}"
+            f"{what} must be an integer or a sequence of integers. Received: {value!r}"
         ) from None
 
 
@@ -426,7 +426,7 @@ def as_integer(value: Any, what: str) -> int:
         TypeError: It is none; the message begins with `what`.
     """
     if isinstance(value, list | tuple) or getattr(value, "shape", ()) != ():
-        raise TypeError(f"{what} is one integer. Received: {value!r}")
+        raise TypeError(f"{what} must be one integer. Received: {value!r}")
     return as_integers(value, what)[0]
 
 

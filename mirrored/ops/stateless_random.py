@@ -83,7 +83,8 @@ def as_algorithm(alg: Any) -> int:
         number = alg.value if isinstance(alg, Algorithm) else as_integer(alg)
         if number is None:
             raise TypeError(
-                f"An algorithm is an `Algorithm`, its number or its name. Received: alg={alg!r}"
+                "An algorithm must be an `Algorithm`, its number or its name. Received: "
+                f"alg={alg!r}"
             )
         value = number if number in {member.value for member in Algorithm} else None
     if value is None:
@@ -202,7 +203,7 @@ class Draw:
         _check_attr("StatelessMultinomial", FLOATS, rows.dtype)
         count = as_integer(num_samples)
         if count is None:
-            raise TypeError(f"`num_samples` is an integer. Received: {num_samples!r}")
+            raise TypeError(f"`num_samples` must be an integer. Received: {num_samples!r}")
         if count < 0:
             raise InvalidArgumentError(
                 f"num_samples should be nonnegative, got {num_samples} [Op:StatelessMultinomial]"
@@ -278,7 +279,7 @@ def _limit(value: Any, dtype: DType) -> int:
     tensor = convert_to_tensor(value, dtype)
     if tensor.shape:
         raise InvalidArgumentError(
-            f"minval and maxval of integers are scalars. Received: {value!r:.80} "
+            f"minval and maxval of integers must be scalars. Received: {value!r:.80} "
             "[Op:StatelessRandomUniformIntV2]"
         )
     return int(tensor)

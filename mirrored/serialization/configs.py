@@ -315,7 +315,7 @@ class _Reader:
             return {key: self.read(value) for key, value in config.items()}
         name, inner = config["class_name"], config["config"]
         if not isinstance(name, str):
-            raise TypeError(f"`class_name` is a string. Received: config={config!r:.200}")
+            raise TypeError(f"`class_name` must be a string. Received: config={config!r:.200}")
         inner = {} if inner is None else inner
         if name in _SPECIAL:
             return _SPECIAL[name](inner, self)
@@ -452,7 +452,7 @@ def _array(inner: Any, _: _Reader) -> Any:
 def _bytes(inner: Any, _: _Reader) -> bytes:
     (value,) = _fields(inner, "value")
     if not isinstance(value, str):
-        raise TypeError(f"The value of bytes is a string. Received: {inner!r:.200}")
+        raise TypeError(f"The value of bytes must be a string. Received: {inner!r:.200}")
     return value.encode("utf-8")
 
 

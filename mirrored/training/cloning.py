@@ -64,7 +64,7 @@ def clone_model(
     if kwargs:
         raise ValueError(f"Unexpected keyword argument(s): {tuple(kwargs)}")
     if not isinstance(model, Model):
-        raise ValueError(f"`model` is a model. Received: model={model!r}")
+        raise ValueError(f"`model` must be a model. Received: model={model!r}")
     sequential = isinstance(model, Sequential)
     if not (sequential or model.__state__.graph is not None):
         if clone_function or input_tensors is not None or call_function:

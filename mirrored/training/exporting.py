@@ -43,7 +43,9 @@ def export_model(
     if options:
         raise TypeError(f"export() got an unexpected keyword argument {next(iter(options))!r}")
     if opset not in (None, OPSET):
-        raise ValueError(f"Files have ONNX's opset {OPSET}. Received: opset_version={opset!r}.")
+        raise ValueError(
+            f"Files must have ONNX's opset {OPSET}. Received: opset_version={opset!r}."
+        )
     missing = unbuilt(model)
     if missing or not model.built:
         raise ValueError(
@@ -126,10 +128,10 @@ def _described(value: Any) -> Any:
         return _Input((None, *value.shape[1:]), value.dtype)
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(value, TensorSpec) and shape is None:
-        raise ValueError(f"An input has a known number of axes. Received: {value!r}.")
+        raise ValueError(f"An input must have a known number of axes. Received: {value!r}.")
     if shape is None or dtype is None:
         raise TypeError(
-            "An input is described by a TensorSpec, a placeholder or a tensor. Received: "
+            "An input must be described by a TensorSpec, a placeholder or a tensor. Received: "
             f"{value!r} (of type {type(value).__name__})."
         )
     return _Input(tuple(shape), as_dtype(dtype), getattr(value, "name", None))

@@ -280,7 +280,7 @@ class _Drawing:
         self._layers: dict[str, Any] = {}
         self._calls: dict[str, deque[Any]] = {}
         if not isinstance(layers, list | tuple):
-            raise TypeError(f"`layers` is a list of configurations. Received: {layers!r:.200}")
+            raise TypeError(f"`layers` must be a list of configurations. Received: {layers!r:.200}")
         for entry in layers:
             if not isinstance(entry, dict) or not {"name", "inbound_nodes"} <= entry.keys():
                 raise TypeError(

@@ -213,7 +213,7 @@ class Generator:
         """
         number = as_integer(delta)
         if number is None:
-            raise TypeError(f"`delta` is an integer. Received: {delta!r}")
+            raise TypeError(f"`delta` must be an integer. Received: {delta!r}")
         check_scope(self._state)
         before = self._state.read_value()
         self._state.assign(SKIP(before, delta=number))

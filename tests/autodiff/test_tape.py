@@ -121,7 +121,7 @@ def test_bad_arguments_do_not_use_it_up() -> None:
         tape.gradient(y, [x, 3.0])
     with pytest.raises(ValueError, match="unconnected_gradients"):
         tape.gradient(y, x, unconnected_gradients="foo")
-    with pytest.raises(ValueError, match="An output gradient has the shape of its target"):
+    with pytest.raises(ValueError, match="An output gradient must have the shape of its target"):
         tape.gradient(y, x, output_gradients=ops.constant([1.0]))
     assert float(tape.gradient(y, x)) == 6.0
 

@@ -141,7 +141,11 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         TypeError,
         "`device_count` of ConfigProto takes a dict. Received: [",
     ),
-    ({"device_count": {"GPU": 1.5}}, TypeError, "`device_count` has whole numbers. Received: devi"),
+    (
+        {"device_count": {"GPU": 1.5}},
+        TypeError,
+        "`device_count` must have whole numbers. Received: devi",
+    ),
     ({"gpu_options": None}, TypeError, "takes a GPUOptions. Received: None"),
     ({"gpu_options": {"allow": 1}}, ValueError, 'message GPUOptions has no "allow" field.'),
     ({"soft": True}, AttributeError, 'not allowed (no field "soft" in protocol message object).'),

@@ -149,7 +149,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         f"{method} of {value!r}": (
             lambda method=method, value=value: getattr(five(), method)(value),
             TypeError,
-            f"is an integer. Received: .*={value!r}",
+            f"must be an integer. Received: .*={value!r}",
         )
         for method in ("batch", "shuffle", "prefetch", "take", "skip", "repeat", "enumerate")
         for value in (1.5, "2", True)
@@ -189,7 +189,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         mr.errors.InvalidArgumentError,
         "Unsupported data type: bool",
     ),
-    "a seed that is none": (lambda: five().shuffle(2, seed="a"), TypeError, "seed is an integer"),
+    "a seed that is none": (
+        lambda: five().shuffle(2, seed="a"),
+        TypeError,
+        "seed must be an integer",
+    ),
     "concatenate a list": (
         lambda: five().concatenate([1]),
         TypeError,

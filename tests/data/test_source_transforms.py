@@ -256,7 +256,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "`args` must be a tuple. Received: args=3",
     ),
     "no range": (Dataset.range, ValueError, "should be between 1 and 3 but was 0"),
-    "a range of floats": (lambda: Dataset.range(1.5), TypeError, "`args` is an integer"),
+    "a range of floats": (lambda: Dataset.range(1.5), TypeError, "`args` must be an integer"),
     "no step": (
         lambda: Dataset.range(1, 3, 0),
         mr.errors.InvalidArgumentError,

@@ -151,7 +151,7 @@ def test_axes_that_softmax_refuses(function: Any, axis: Any) -> None:
 @pytest.mark.parametrize("function", [ops.softmax, ops.log_softmax])
 def test_tensorflows_softmax_has_one_axis(function: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"`axis` is one axis\. Received: axis=\(0, 1\) .*`keras\."
+        ValueError, match=r"`axis` must be one axis\. Received: axis=\(0, 1\) .*`keras\."
     ):
         function(ops.zeros((2, 3)), axis=(0, 1))
 

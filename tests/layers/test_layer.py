@@ -429,7 +429,7 @@ def test_a_subclass_says_its_outputs() -> None:
         "Wrong", (Layer,), {"compute_output_spec": lambda self, x: 3, "call": ops.identity}
     )
 
-    with pytest.raises(TypeError, match="`compute_output_spec` returns"):
+    with pytest.raises(TypeError, match="`compute_output_spec` must return"):
         wrong()(inputs)
 
 

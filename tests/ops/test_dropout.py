@@ -60,7 +60,7 @@ def test_a_rate_that_is_a_tensor() -> None:
     slope = np.asarray(tape.gradient(values, rate))
     np.testing.assert_allclose(slope, (values.numpy() != 0).sum() / 0.25, rtol=1e-12)
     for wrong in (ops.constant(0.5), ops.constant([0.5], ops.float64)):
-        with pytest.raises(ValueError, match="`rate` is a scalar of the dtype of `x`"):
+        with pytest.raises(ValueError, match="`rate` must be a scalar of the dtype of `x`"):
             ops.dropout(ONES, wrong)
 
 

@@ -151,7 +151,7 @@ def test_a_confusion_matrix() -> None:
         ([1, 4], [0, 0], {"num_classes": 4}, "`labels` out of bound"),
         ([0, 0], [1, -1], {}, "`predictions` contains negative values"),
         ([1, 2], [1, 2, 3], {}, "Shapes of all inputs must match"),
-        ([[1, 2]], [[1, 2]], {}, "are vectors"),
+        ([[1, 2]], [[1, 2]], {}, "must be vectors"),
         ([], [], {}, "Give `num_classes`"),
         ([1, 2], [1, 2], {"weights": [1]}, "are incompatible"),
     ],

@@ -45,7 +45,7 @@ def test_a_seed_is_any_integer() -> None:
         drawn.append(tuple(ops.random_uniform((4,), dtype="float64").numpy()))
     assert len(set(drawn)) == len(seeds)
     for bad in (1.0, "1", None, True):
-        with pytest.raises(TypeError, match="A seed is an integer"):
+        with pytest.raises(TypeError, match="A seed must be an integer"):
             ops.set_seed(bad)  # type: ignore[arg-type]
 
 
@@ -236,8 +236,8 @@ def test_integers_reach_the_ends_of_their_dtype() -> None:
         ({"maxval": 2**40, "dtype": "int32"}, ValueError, "The range does not fit int32"),
         ({"maxval": 2, "dtype": "bool"}, ValueError, "invalid value bool"),
         ({"shape": (-1,)}, ValueError, r">= 0. Received: \(-1,\)"),
-        ({"shape": 1.5}, TypeError, "A shape is"),
-        ({"seed": 1.5}, TypeError, "A seed is an integer"),
+        ({"shape": 1.5}, TypeError, "A shape must be"),
+        ({"seed": 1.5}, TypeError, "A seed must be an integer"),
         ({"minval": "a"}, ValueError, "could not convert string"),
     ],
 )
@@ -252,7 +252,7 @@ def test_bad_arguments_draw_nothing(
     assert equal(ops.random_uniform((3,)).numpy(), expected)
     with pytest.raises(TypeError, match="dtype=int32"):
         ops.random_normal((3,), dtype="int32")
-    with pytest.raises(TypeError, match="A seed is an integer"):
+    with pytest.raises(TypeError, match="A seed must be an integer"):
         ops.SeedGenerator("a")  # type: ignore[arg-type]
 
 

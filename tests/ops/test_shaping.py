@@ -30,8 +30,8 @@ def test_reshape_by_a_tensor_and_of_nothing() -> None:
         ((5,), InvalidArgumentError, "a tensor with 24 values, but the requested shape has 5"),
         ((5, -1), InvalidArgumentError, "a tensor with 24 values, but the requested shape has 20"),
         ((-1, -1), InvalidArgumentError, r"Only one input size may be -1.*Received: \(-1, -1\)"),
-        ((-2, -12), InvalidArgumentError, r"Dimensions of a shape are >= 0"),
-        ((2.5, 2), TypeError, "The shape is an integer or a sequence of integers"),
+        ((-2, -12), InvalidArgumentError, r"Dimensions of a shape must be >= 0"),
+        ((2.5, 2), TypeError, "The shape must be an integer or a sequence of integers"),
     ],
 )
 def test_reshape_that_does_not_fit(shape: Any, error: type[Exception], text: str) -> None:

@@ -94,7 +94,7 @@ def test_matrices_that_are_not_positive_definite() -> None:
         (lambda: ops.solve(A, B[:, :2]), "matrix and rhs are incompatible"),
         (lambda: ops.triangular_solve(A, B[0, 0]), "must have rank >= 2"),
         (lambda: ops.triangular_solve(A, RNG.normal(size=(3, 3, 2))), "Incompatible shapes"),
-        (lambda: ops.lstsq(A, [1.0]), "`matrix` and `rhs` have rank >= 2"),
+        (lambda: ops.lstsq(A, [1.0]), "`matrix` and `rhs` must have rank >= 2"),
         (lambda: ops.inv([[1, 2], [3, 4]]), "Value for attr 'T' of int32 is not in the list"),
     ],
 )

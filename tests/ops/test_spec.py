@@ -54,7 +54,7 @@ def test_as_shape_of_tensors() -> None:
 
 @cases("given", [2.0, (2, 2.5), True, (True,), "ab", None, [[2]], object()])
 def test_as_shape_of_other_things(given: Any) -> None:
-    with pytest.raises(TypeError, match="A shape is an integer or a sequence of integers"):
+    with pytest.raises(TypeError, match="A shape must be an integer or a sequence of integers"):
         spec.as_shape(given)
 
 
@@ -122,7 +122,7 @@ def test_specifications_are_equal_however_they_are_written(given: Any, spec: Any
 @cases(
     ("given", "received"),
     [
-        ((["a"],), "A size is an integer.*Received: 'a'"),
+        ((["a"],), "A size must be an integer.*Received: 'a'"),
         (("ab",), "Received: shape='ab'"),
         (({2, 3},), "Received: shape={2, 3}"),
         (([2], "float12"), "Received: 'float12'"),

@@ -131,12 +131,15 @@ def test_slots(amsgrad: bool, names: list[str]) -> None:
 @cases(
     ("settings", "match"),
     [
-        ({"beta_1": 1.0}, "`beta_1` is a finite number of 0 or more and below 1. Received: beta_1"),
-        ({"beta_1": -0.5}, "`beta_1` is a finite number of 0 or more and below 1"),
-        ({"beta_2": 1.5}, "`beta_2` is a finite number of 0 or more and below 1"),
-        ({"beta_2": "x"}, "`beta_2` is a finite number of 0 or more and below 1"),
-        ({"epsilon": 0.0}, r"`epsilon` is a finite number above 0. Received: epsilon=0\.0"),
-        ({"epsilon": -1e-7}, "`epsilon` is a finite number above 0"),
+        (
+            {"beta_1": 1.0},
+            "`beta_1` must be a finite number of 0 or more and below 1. Received: beta_1",
+        ),
+        ({"beta_1": -0.5}, "`beta_1` must be a finite number of 0 or more and below 1"),
+        ({"beta_2": 1.5}, "`beta_2` must be a finite number of 0 or more and below 1"),
+        ({"beta_2": "x"}, "`beta_2` must be a finite number of 0 or more and below 1"),
+        ({"epsilon": 0.0}, r"`epsilon` must be a finite number above 0. Received: epsilon=0\.0"),
+        ({"epsilon": -1e-7}, "`epsilon` must be a finite number above 0"),
     ],
 )
 def test_settings_out_of_range(settings: dict[str, Any], match: str) -> None:

@@ -210,7 +210,7 @@ def test_a_map_of_optimizers() -> None:
         (lambda: LossScaleOptimizer(SGD(), foo=1), ValueError, "support arguments: `foo`"),
         (lambda: OptimizerMap("sgd"), TypeError, "default_optimizer must be"),
         (lambda: OptimizerMap(SGD(), [SGD()]), TypeError, "must be a dictionary"),
-        (lambda: MultiOptimizer(SGD()), TypeError, "`optimizer_map` is an OptimizerMap"),
+        (lambda: MultiOptimizer(SGD()), TypeError, "`optimizer_map` must be an OptimizerMap"),
         (
             lambda: MultiOptimizer(OptimizerMap(LossScaleOptimizer(SGD()))),
             ValueError,

@@ -23,17 +23,17 @@ Simulate = Callable[..., list[mr.config.LogicalDevice]]
     [
         (
             {"learning_rate": -0.1},
-            r"`learning_rate` is a finite number of 0 or more\. Received: learning_rate=-0\.1",
+            r"`learning_rate` must be a finite number of 0 or more\. Received: learning_rate=-0\.1",
         ),
-        ({"learning_rate": float("nan")}, "`learning_rate` is a finite number"),
-        ({"learning_rate": float("inf")}, "`learning_rate` is a finite number"),
+        ({"learning_rate": float("nan")}, "`learning_rate` must be a finite number"),
+        ({"learning_rate": float("inf")}, "`learning_rate` must be a finite number"),
         ({"learning_rate": "0.1"}, "Received: learning_rate='0.1'"),
         ({"learning_rate": None}, "Received: learning_rate=None"),
         ({"learning_rate": True}, "Received: learning_rate=True"),
-        ({"weight_decay": -1}, "`weight_decay` is a finite number of 0 or more"),
-        ({"clipnorm": 0}, r"`clipnorm` is a finite number above 0\. Received: clipnorm=0"),
-        ({"clipvalue": -1.0}, "`clipvalue` is a finite number above 0"),
-        ({"global_clipnorm": "1"}, "`global_clipnorm` is a finite number above 0"),
+        ({"weight_decay": -1}, "`weight_decay` must be a finite number of 0 or more"),
+        ({"clipnorm": 0}, r"`clipnorm` must be a finite number above 0\. Received: clipnorm=0"),
+        ({"clipvalue": -1.0}, "`clipvalue` must be a finite number above 0"),
+        ({"global_clipnorm": "1"}, "`global_clipnorm` must be a finite number above 0"),
         (
             {"clipnorm": 1.0, "clipvalue": 2.0},
             "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
@@ -77,7 +77,7 @@ def test_the_learning_rate_is_set_between_steps() -> None:
 @cases("rate", [-1.0, float("nan"), float("inf"), "fast", None, False])
 def test_a_refused_learning_rate_changes_nothing(rate: Any) -> None:
     optimizer = SGD(0.5)
-    with pytest.raises(ValueError, match="`learning_rate` is a finite number of 0 or more"):
+    with pytest.raises(ValueError, match="`learning_rate` must be a finite number of 0 or more"):
         optimizer.learning_rate = rate
     assert float(optimizer.learning_rate) == 0.5
 

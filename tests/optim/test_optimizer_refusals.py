@@ -31,7 +31,7 @@ def in_use() -> list[int]:
         (
             lambda v: [(mr.constant(1.0), v)],
             ValueError,
-            r"has the shape and dtype of its variable\. Received: \(\) float32 for v:0 of \(2,\) ",
+            r"the shape and dtype of its variable\. Received: \(\) float32 for v:0 of \(2,\) ",
         ),
         (
             lambda v: [(mr.zeros((2,)), mr.zeros((2,)))],

@@ -140,6 +140,6 @@ def test_slots() -> None:
 @cases("momentum", [-0.1, 1.01, 2, "0.5", None, True, float("nan")])
 def test_momentum_out_of_range(momentum: Any) -> None:
     with pytest.raises(
-        ValueError, match="`momentum` is a finite number of 0 or more and at most 1"
+        ValueError, match="`momentum` must be a finite number of 0 or more and at most 1"
     ):
         SGD(momentum=momentum)

@@ -161,7 +161,11 @@ def test_a_model_with_a_compile_of_its_own_says_that_its_copy_is_not_compiled() 
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "no model": (lambda: clone_model(Dense(1)), ValueError, "`model` is a model. Received: model="),  # type: ignore[arg-type]
+    "no model": (
+        lambda: clone_model(Dense(1)),
+        ValueError,
+        "`model` must be a model. Received: model=",
+    ),  # type: ignore[arg-type]
     "unknown": (
         lambda: clone_model(functional(), other=1),
         ValueError,

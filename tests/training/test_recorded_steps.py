@@ -284,7 +284,7 @@ def test_steps_per_execution(
 def test_steps_per_execution_that_there_cannot_be(
     steps: Any, strategy: mr.MirroredStrategy
 ) -> None:
-    with pytest.raises(ValueError, match=r"`steps_per_execution` is an integer of 1 or more"):
+    with pytest.raises(ValueError, match=r"`steps_per_execution` must be an integer of 1 or more"):
         make(strategy, steps_per_execution=steps)
 
 

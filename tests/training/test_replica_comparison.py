@@ -358,9 +358,9 @@ def test_what_cannot_be_compared() -> None:
         compare("model", X)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="You must call `compile"):
         compare(mr.Sequential([mr.layers.Dense(1)]), X, Y)
-    with pytest.raises(ValueError, match="`replicas` is an integer of 2 or more"):
+    with pytest.raises(ValueError, match="`replicas` must be an integer of 2 or more"):
         compare(model, X, Y, replicas=1)
-    with pytest.raises(ValueError, match="`rtol` is a finite number of 0 or more"):
+    with pytest.raises(ValueError, match="`rtol` must be a finite number of 0 or more"):
         compare(model, X, Y, rtol=-1.0)
     dataset = mr.data.Dataset.from_tensor_slices((X, Y)).batch(8)
     with pytest.raises(

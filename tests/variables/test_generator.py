@@ -213,7 +213,7 @@ def test_resets() -> None:
         (lambda g: Generator.from_seed(1, 1.5), TypeError, "its number or its name"),
         (lambda g: Generator.from_seed(1, "ThreeFry"), InvalidArgumentError, "by Philox"),
         (lambda g: g.reset([1]), ValueError, "incompatible"),
-        (lambda g: g.skip(2.5), TypeError, "`delta` is an integer"),
+        (lambda g: g.skip(2.5), TypeError, "`delta` must be an integer"),
         (lambda g: g.normal([-1]), InvalidArgumentError, ">= 0"),
         (lambda g: g.normal([1], dtype="int32"), TypeError, "dtype=int32"),
         (lambda g: g.uniform([1], 3, 3, "int32"), InvalidArgumentError, "3 >= 3"),

@@ -101,7 +101,7 @@ def set_deterministic() -> None:
     late = _put(wanted)
     if late:
         raise RuntimeError(
-            "Deterministic sums have to be asked for before GPUs are connected for the first "
+            "Deterministic sums must be requested before GPUs are connected for the first "
             f"time, since NCCL reads its settings once. Received: {late} after that. Ask for them "
             "at the start of the program, or set these variables before it."
         )

@@ -164,7 +164,9 @@ def checked_config(config: Any) -> ConfigProto:
         )
     counts: dict[Any, Any] = config.device_count
     if not all(isinstance(count, int) for count in counts.values()):
-        raise TypeError(f"`device_count` has whole numbers. Received: device_count={counts!r}")
+        raise TypeError(
+            f"`device_count` must have whole numbers. Received: device_count={counts!r}"
+        )
     if any(count < 0 for count in counts.values()) or counts.get("CPU") == 0:
         raise InvalidArgumentError(
             "`device_count` must have 0 or more GPUs, and a CPU, through which data enters and "

@@ -307,7 +307,7 @@ def _check_options(options: Any, run_metadata: Any) -> None:
         ("run_metadata", run_metadata, RunMetadata),
     ):
         if not isinstance(value, kind | None):
-            raise TypeError(f"`{name}` is a `tf.{kind.__name__}`. Received: {value!r}")
+            raise TypeError(f"`{name}` must be a `tf.{kind.__name__}`. Received: {value!r}")
 
 
 def _structured(fetches: Any, part: Callable[[Any], Any]) -> Callable[[list[Any]], Any]:

@@ -165,7 +165,7 @@ def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = Non
     """
     for item in inputs:
         if not isinstance(item, Summary):
-            raise TypeError(f"Summaries are merged. Received: {item!r}")
+            raise TypeError(f"Only summaries can be merged. Received: {item!r}")
     parts = [part for value in inputs for part in value.parts]
     graph = graph_of(inputs)
     drawn = graph.draw(

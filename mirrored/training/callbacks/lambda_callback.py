@@ -54,5 +54,5 @@ class LambdaCallback(Callback):
             if function is None:
                 continue
             if not callable(function):
-                raise TypeError(f"`{hook}` is a function. Received: {hook}={function!r}")
+                raise TypeError(f"`{hook}` must be a function. Received: {hook}={function!r}")
             setattr(self, hook, function)

@@ -304,8 +304,8 @@ def _checked_number(number: Any, following: int) -> int:
     chosen = following if number is None else as_integer(number)
     if chosen is None or chosen < 0:
         raise ValueError(
-            "The number of a checkpoint is an integer of 0 or more, or None, which uses the next "
-            f"number. Received: {number!r}."
+            "The number of a checkpoint must be an integer of 0 or more, or None, which uses the "
+            f"next number. Received: {number!r}."
         )
     return chosen
 
@@ -475,7 +475,7 @@ class CheckpointManager:
         name: Any = checkpoint_name
         if not isinstance(name, str) or not name or os.path.basename(name) != name or "\0" in name:
             raise ValueError(
-                "`checkpoint_name` is the first part of the file names, without folders. "
+                "`checkpoint_name` must be the first part of the file names, without folders. "
                 f"Received: {checkpoint_name!r}. Put folders into `directory`."
             )
         self._directory = as_path(directory, "folder of checkpoints")

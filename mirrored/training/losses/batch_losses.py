@@ -326,7 +326,7 @@ def circle(
     y_pred = as_predictions(y_pred)
     if y_pred.ndim != 2:
         raise ValueError(
-            f"Embeddings have the shape (batch, features). Received: y_pred with shape "
+            f"Embeddings must have the shape (batch, features). Received: y_pred with shape "
             f"{y_pred.shape}."
         )
     labels = class_indices(ops.convert_to_tensor(y_true), y_pred)

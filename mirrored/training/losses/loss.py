@@ -220,9 +220,9 @@ class Loss(_overrides.Subclassable, Configured):
         loss = ops.convert_to_tensor(self(y_true, y_pred, sample_weight))
         if loss.shape:
             raise ValueError(
-                f"`__call__` of the loss {self.name!r} returns one number for the batch. Received: "
-                f"a tensor of shape {loss.shape}. Define `call(self, y_true, y_pred)` for a value "
-                "per example."
+                f"`__call__` of the loss {self.name!r} must return one number for the batch. "
+                f"Received: a tensor of shape {loss.shape}. Define `call(self, y_true, y_pred)` "
+                "for a value per example."
             )
         return loss
 

@@ -123,7 +123,7 @@ class Huber(Elementwise):
     ) -> None:
         number = as_real(delta)
         if number is None or not 0 <= number < math.inf:
-            raise ValueError(f"`delta` is a number of 0 or more. Received: delta={delta!r}")
+            raise ValueError(f"`delta` must be a number of 0 or more. Received: delta={delta!r}")
         super().__init__(reduction, name, dtype)
         self.delta = number
 

@@ -277,7 +277,7 @@ def checked_class(ignore_class: Any) -> int | None:
     """Return a class that is ignored as an integer, None as it is."""
     number = None if ignore_class is None else as_integer(ignore_class)
     if number is None and ignore_class is not None:
-        raise ValueError(f"`ignore_class` is an integer or None. Received: {ignore_class!r}")
+        raise ValueError(f"`ignore_class` must be an integer or None. Received: {ignore_class!r}")
     return number
 
 
@@ -285,7 +285,7 @@ def example_axis(axis: Any) -> int:
     """Return the axis that makes one value; refuse that of the batch."""
     number = None if isinstance(axis, bool) else as_integer(axis)
     if number is None or number == 0:
-        raise ValueError(f"`axis` is an integer, and 0 is the batch. Received: axis={axis!r}")
+        raise ValueError(f"`axis` must be an integer, and 0 is the batch. Received: axis={axis!r}")
     return number
 
 

@@ -29,7 +29,7 @@ def check_most(num_thresholds: int) -> None:
     """
     if num_thresholds > _MOST_THRESHOLDS:
         raise ValueError(
-            f"Argument `num_thresholds` is at most {_MOST_THRESHOLDS}. "
+            f"Argument `num_thresholds` must be at most {_MOST_THRESHOLDS}. "
             f"Received: num_thresholds={num_thresholds!r}"
         )
 

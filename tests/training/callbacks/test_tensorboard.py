@@ -131,8 +131,8 @@ def test_steps_are_cut_where_it_writes_alone(frequency: Any, steps: int) -> None
         ({"profile_batch": (1, 2)}, r"profile_batch=\(1, 2\)\. Use `mr\.profiler\.trace`"),
         ({"embeddings_freq": 1}, "`embeddings_freq` is not provided"),
         ({"embeddings_metadata": {"a": "b"}}, "`embeddings_metadata` is not provided"),
-        ({"update_freq": "steps"}, "`update_freq` is an integer of 1 or more"),
-        ({"histogram_freq": -1}, "`histogram_freq` is an integer of 0 or more"),
+        ({"update_freq": "steps"}, "`update_freq` must be an integer of 1 or more"),
+        ({"histogram_freq": -1}, "`histogram_freq` must be an integer of 0 or more"),
     ],
 )
 def test_what_is_refused(options: Any, text: str) -> None:

@@ -42,5 +42,5 @@ def test_a_call_returns_one_number() -> None:
     kind = type("Own", (Loss,), {"__call__": lambda self, *given: given[1]})
     model = mr.Sequential([mr.layers.Dense(1)])
     model.compile("sgd", kind())
-    with pytest.raises(ValueError, match="returns one number for the batch"):
+    with pytest.raises(ValueError, match="must return one number for the batch"):
         model.fit(np.ones((2, 1)), np.ones((2, 1)), verbose=0)

@@ -237,12 +237,12 @@ def test_a_metric_of_a_function_with_arguments() -> None:
 @cases(
     ("make", "match"),
     [
-        (lambda: mr.losses.Huber(-1.0), "`delta` is a number of 0 or more"),
+        (lambda: mr.losses.Huber(-1.0), "`delta` must be a number of 0 or more"),
         (
             lambda: mr.losses.CosineSimilarity(axis=0),
             "`axis` must be the axis of the vectors, not 0",
         ),
-        (lambda: mr.metrics.TopKCategoricalAccuracy(0), "`k` is an integer of 1 or more"),
+        (lambda: mr.metrics.TopKCategoricalAccuracy(0), "`k` must be an integer of 1 or more"),
         (lambda: mr.losses.Dice(axis="all"), "`axis` must be None, an integer or several"),
         (lambda: mr.losses.Dice(axis=3)([[1.0]], [[1.0]]), "`axis` is out of bounds for 2 axes"),
         (lambda: mr.losses.Dice("none", axis=0)([[1.0]], [[1.0]]), "has no values per example"),

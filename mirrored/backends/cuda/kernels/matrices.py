@@ -232,8 +232,8 @@ def _count(x: Spec) -> int:
     """
     if max(x[0]) > _LARGEST_SIDE:
         raise InvalidArgumentError(
-            f"Matrices on a GPU have sides below 2**31. Received: shape {x[0]}. Compute them on "
-            "the CPU, or cut them into smaller ones."
+            f"Matrices on a GPU must have sides below 2**31. Received: shape {x[0]}. Compute them "
+            "on the CPU, or cut them into smaller ones."
         )
     return math.prod(x[0][:-2])
 
