@@ -397,7 +397,7 @@ REFUSED_LOOPS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no list": (
         lambda: mr.while_loop(lambda i: i < 3, lambda i: i + 1, [mr.constant(0)]),
         TypeError,
-        "returns a list or tuple",
+        "must return a list or tuple",
     ),
     "more": (
         lambda: mr.while_loop(lambda i: i < 3, lambda i: (i, i), [0]),

@@ -102,7 +102,7 @@ def test_results(compute: Callable[[], Any], expected: Any, dtype: str) -> None:
         (lambda: K.quantile([1.0], 0.5, method="mean"), ValueError, "Valid methods are linear"),
         (lambda: K.norm([[1.0]], "nuclear"), ValueError, "for matrix norm"),
         (lambda: K.rearrange([1], "a -> b"), ValueError, "before and after the arrow"),
-        (lambda: K.rearrange([[1]], "a -> a"), ValueError, "names each axis"),
+        (lambda: K.rearrange([[1]], "a -> a"), ValueError, "name each axis"),
         (lambda: K.rearrange([[1]], "a b -> (b a"), ValueError, "Parentheses do not fit"),
         (lambda: K.layer_normalization([1.0], rms_scaling=True), TypeError, "rms_normalization"),
         (lambda: K.bincount([1], sparse=True), ValueError, "not sparse"),
