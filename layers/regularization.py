@@ -302,6 +302,8 @@ class AlphaDropout(Drawing):
 class _SpatialDropout(SpatialLayer, Drawing):
     """Sets whole channels of examples to zero at random while training."""
 
+    _keeps_integers = True
+
     def __init__(
         self,
         rate: float,

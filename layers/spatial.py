@@ -325,10 +325,16 @@ class _UpSampling(SpatialLayer):
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs`` with each element repeated along the spatial axes."""
-        outputs = inputs
-        for axis, factor in self._factors().items():
-            outputs = ops.repeat(outputs, factor, axis)
-        return outputs
+        factors = self._factors()
+        apart: list[int] = []  # With an axis of repetitions behind each spatial one.
+        spread: list[int] = []
+        for axis, size in enumerate(inputs.shape):
+            factor = factors.get(axis)
+            apart += [size] if factor is None else [size, 1]
+            spread += [size] if factor is None else [size, factor]
+        repeated = ops.broadcast_to(ops.reshape(inputs, apart), spread)
+        shape: Any = self.compute_output_shape(inputs.shape)
+        return ops.reshape(repeated, shape)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the shape with the spatial axes times their factors."""

@@ -299,6 +299,8 @@ def _batches(folder: str, names: list[str], key: str, archive: str) -> list[tupl
             "set KERAS_HOME to the folder whose subfolder `datasets` has it."
         )
     source = f"{place}_archive" if is_packed else place
+    if is_packed:
+        _compare(source, archive)
     try:
         if not is_packed:
             return [_batch(Path(path).read_bytes(), key) for path in paths]
@@ -331,8 +333,17 @@ def _batch(content: bytes, key: str) -> tuple[Array, Array]:
     return images, labels.astype(np.int64)[:, np.newaxis]
 
 
+def _compare(place: str, name: str) -> None:
+    """Warn about a file that is not the one that Keras reads; it may be so on purpose."""
+    if name in _SUMS and not _has_hash(place, _SUMS[name], "sha256"):
+        logger.warning(
+            "The file %s is not the one that Keras reads, whose sha256 is %s.", place, _SUMS[name]
+        )
+
+
 def _check_there(place: str, name: str) -> None:
     if os.path.isfile(place):
+        _compare(place, name)
         return
     known = f", of sha256 {_SUMS[name]}" if name in _SUMS else ""
     raise FileNotFoundError(
@@ -474,15 +485,19 @@ def _hasher(file_hash: str, algorithm: str) -> Any:
     return hashlib.new(algorithm, usedforsecurity=False)
 
 
-def _is_there(path: str, file_hash: str | None, algorithm: str) -> bool:
-    """Return whether a file is there, with its hash if it has one."""
-    if not os.path.exists(path) or file_hash is None:
-        return os.path.exists(path)
+def _has_hash(path: str, file_hash: str, algorithm: str) -> bool:
     hasher = _hasher(file_hash, algorithm)
     with open(path, "rb") as file:
         while part := file.read(_AT_ONCE):
             hasher.update(part)
-    if hasher.hexdigest() == file_hash:
+    return bool(hasher.hexdigest() == file_hash)
+
+
+def _is_there(path: str, file_hash: str | None, algorithm: str) -> bool:
+    """Return whether a file is there, with its hash if it has one."""
+    if not os.path.exists(path) or file_hash is None:
+        return os.path.exists(path)
+    if _has_hash(path, file_hash, algorithm):
         return True
     logger.warning("The hash of the file %s is not %s: downloading it again.", path, file_hash)
     return False

@@ -54,6 +54,19 @@ def fashion(folder: Path) -> None:
         idx(folder / "fashion-mnist" / f"{name}-labels-idx1-ubyte.gz", LABELS[:count])
 
 
+def test_another_file_than_keras_is_read_with_a_warning(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    digits(folder / "mnist.npz")
+    mnist.load_data()
+    assert "mnist.npz is not the one that Keras reads, whose sha256 is 731c5" in caplog.text
+    caplog.clear()
+    sums = {"mnist.npz": hashlib.sha256((folder / "mnist.npz").read_bytes()).hexdigest()}
+    monkeypatch.setattr("mirrored.data.keras_files._SUMS", sums)
+    mnist.load_data()
+    assert caplog.text == ""
+
+
 def test_images(folder: Path, tmp_path: Path) -> None:
     digits(folder / "mnist.npz")
     digits(tmp_path / "mine.npz")
